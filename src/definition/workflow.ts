@@ -1,0 +1,89 @@
+import type { Json, JsonObject } from "../json/json.ts";
+
+/**
+ * The canonical form of a definition: one shape whatever was written, every default written out, so that a later
+ * release with other defaults runs a stored workflow as it was accepted. Field names are those of the format itself.
+ */
+export interface Workflow {
+  readonly name: string;
+  readonly description?: string;
+  readonly labels?: JsonObject;
+  readonly input_schema?: Json;
+  readonly on_error: OnError;
+  /** 0 = the author says none. Default 7 days. */
+  readonly timeout_seconds: number;
+  /** null = unlimited. */
+  readonly max_parallel_nodes: number | null;
+  readonly dlq: DlqPolicy;
+  readonly priority: number;
+  readonly limits?: JsonObject;
+  readonly budget?: JsonObject;
+  readonly concurrency?: JsonObject;
+  readonly nodes: readonly WorkflowNode[];
+  readonly [extension: `x-${string}`]: Json;
+}
+
+export interface WorkflowNode {
+  readonly id: string;
+  readonly name?: string;
+  readonly type?: string;
+  readonly handler: string;
+  readonly config: JsonObject;
+  /** A bare id means `on: completed`. Never twice the same parent with the same `on`. */
+  readonly dependencies: readonly Dependency[];
+  /** null for nodes that run in the engine. */
+  readonly timeout_seconds: number | null;
+  readonly queue_timeout_seconds: number;
+  readonly retry: RetryPolicy;
+  /** Without `{{ }}`. */
+  readonly condition?: string;
+  readonly condition_on_error: "fail" | "skip";
+  readonly join: Join;
+  readonly join_timeout_seconds?: number;
+  readonly on_error: OnError;
+  /** Hand the outputs of the COMPLETED parents to the handler as `inputs`. */
+  readonly inputs: boolean;
+  readonly repeat?: RepeatPolicy;
+  readonly limit?: string | JsonObject;
+  readonly concurrency?: JsonObject;
+  readonly budget?: JsonObject;
+  readonly cache?: JsonObject;
+  readonly queue: string;
+  readonly priority: number;
+  readonly dlq: DlqPolicy;
+  readonly [extension: `x-${string}`]: Json;
+}
+
+export type Dependency = string | { readonly id: string; readonly on: DependencyOn };
+export type DependencyOn = "completed" | "failed" | "done";
+export type OnError = "fail_fast" | "fail_branch" | "continue";
+export type DlqPolicy = "all" | "non_retryable" | "exhausted" | "none";
+export type Join = "none_failed" | "all_success" | "all_done" | "one_success" | `quorum:${number}`;
+
+export interface RetryPolicy {
+  readonly max_attempts: number;
+  readonly base_delay_seconds: number;
+  readonly max_delay_seconds: number;
+  readonly exponential_base: number;
+  /** 0 to 1: the delay is multiplied by 1 + U(0, jitter). */
+  readonly jitter: number;
+}
+
+export interface RepeatPolicy {
+  readonly until: string;
+  readonly every_seconds: number;
+  readonly max: number;
+}
+
+/** The nodes that the engine runs itself, without a worker. */
+export const ENGINE_HANDLERS: ReadonlySet<string> = new Set([
+  "input",
+  "output",
+  "router",
+  "map",
+  "workflow",
+  "wait",
+  "delay",
+  "review",
+  "end",
+]);
