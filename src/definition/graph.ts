@@ -26,7 +26,7 @@ export interface Graph {
 }
 
 /** What `edgeOn` counts by. */
-export const EDGE_ON = ["completed", "failed", "done"] as const satisfies readonly DependencyOn[];
+export const EDGE_ON: readonly DependencyOn[] = ["completed", "failed", "done"];
 
 const EDGE_ON_CODE: Readonly<Record<DependencyOn, number>> = { completed: 0, failed: 1, done: 2 };
 
