@@ -1,0 +1,23 @@
+/** The name of a unit of state: `kind/id`. */
+export function entityKey(kind: string, id: string): string {
+  return `${kind}/${id}`;
+}
+
+export function entityKind(key: string): string {
+  return key.slice(0, key.indexOf("/"));
+}
+
+export function entityId(key: string): string {
+  return key.slice(key.indexOf("/") + 1);
+}
+
+/** Which partition an entity lives in. The mapping is part of the stored data: it never changes (FNV-1a, 32 bits). */
+export function partitionOf(key: string, partitionCount: number): number {
+  if (partitionCount === 1) return 0;
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < key.length; i++) {
+    hash ^= key.charCodeAt(i);
+    hash = Math.imul(hash, 0x01000193);
+  }
+  return (hash >>> 0) % partitionCount;
+}

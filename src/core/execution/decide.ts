@@ -1,0 +1,34 @@
+import type { Context } from "../machine.ts";
+import type { Message } from "../message.ts";
+import { type ExecutionDecision, NOTHING } from "./decision.ts";
+import { cancel } from "./messages/cancel.ts";
+import { deliveryLost } from "./messages/delivery-lost.ts";
+import { start } from "./messages/start.ts";
+import { taskCompleted } from "./messages/task-completed.ts";
+import { taskFailed } from "./messages/task-failed.ts";
+import { taskStarted } from "./messages/task-started.ts";
+import type { ExecutionState } from "./state.ts";
+
+/** What a message means for an execution: one file per message. Changes nothing; `evolve` applies what it says. */
+export function decide(state: ExecutionState, message: Message, context: Context): ExecutionDecision {
+  const { body } = message;
+  if (body.kind !== "start" && state.status === "new") return { ...NOTHING, reply: { refused: "NOT_FOUND" } };
+  switch (body.kind) {
+    case "start":
+      return start(state, message, body, context);
+    case "cancel":
+      return cancel(state, message, body, context);
+    case "taskStarted":
+      return taskStarted(state, body, context);
+    case "taskCompleted":
+      return taskCompleted(state, body, context);
+    case "taskFailed":
+      return taskFailed(state, body, context);
+    case "taskHandedBack":
+    case "deliveryLost":
+      return deliveryLost(state, body, context);
+    case "childEnded":
+    case "release":
+      return NOTHING;
+  }
+}

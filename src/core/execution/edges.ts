@@ -1,0 +1,25 @@
+import type { DependencyOn, OnError } from "../../definition/workflow.ts";
+import type { SkipReason } from "./events.ts";
+
+/** What one dependency says once its parent has ended. */
+export type EdgeVerdict = "ok" | "void" | "bad";
+
+/** How a parent ended, as far as its dependants care. */
+export type ParentEnd = "completed" | "failedContinue" | "failed" | "skippedHarmless" | "skippedByFailure";
+
+/** CONTRACT section 4, row by row. */
+export const EDGE_TABLE: Readonly<Record<ParentEnd, Readonly<Record<DependencyOn, EdgeVerdict>>>> = {
+  completed: { completed: "ok", failed: "void", done: "ok" },
+  failedContinue: { completed: "ok", failed: "ok", done: "ok" },
+  failed: { completed: "bad", failed: "ok", done: "ok" },
+  skippedHarmless: { completed: "void", failed: "void", done: "ok" },
+  skippedByFailure: { completed: "bad", failed: "void", done: "ok" },
+};
+
+export function failedEnd(onError: OnError): ParentEnd {
+  return onError === "continue" ? "failedContinue" : "failed";
+}
+
+export function skippedEnd(reason: SkipReason): ParentEnd {
+  return reason === "upstream_failed" ? "skippedByFailure" : "skippedHarmless";
+}

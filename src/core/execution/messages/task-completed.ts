@@ -1,0 +1,45 @@
+import type { Context } from "../../machine.ts";
+import type { TaskCompleted } from "../../message.ts";
+import { decided, type ExecutionDecision, NOTHING } from "../decision.ts";
+import type { ExecutionState } from "../state.ts";
+import { claim } from "./dispatch.ts";
+import { ignoredResult } from "./ignored-result.ts";
+import { startOf } from "./task-started.ts";
+
+/**
+ * A handler returned. Its output counts from any delivery of the current attempt; the first one wins.
+ *
+ * Moves the node `queued | running → completed`.
+ */
+export function taskCompleted(state: ExecutionState, body: TaskCompleted, context: Context): ExecutionDecision {
+  const claimed = claim(state, body.token);
+  if (claimed.kind === "taken") return { ...NOTHING, reply: { ok: { accepted: true } } };
+  if (claimed.kind === "late") {
+    const { node, token } = claimed;
+    const { instance, attempt, delivery } = token;
+    const reply = { ok: { accepted: false, recorded: true } };
+    // The same late result twice is one record.
+    if (state.runs[node]!.late !== null) return { ...NOTHING, reply };
+    const event = { atMs: context.nowMs, node: instance, attempt, delivery, output: body.output };
+    return decided(state, context, [{ kind: "lateResult", ...event }], { reply });
+  }
+  if (claimed.kind !== "current") return ignoredResult(state, body.token, claimed.kind, context);
+
+  const { run, token } = claimed;
+  return decided(
+    state,
+    context,
+    [
+      {
+        kind: "taskCompleted",
+        atMs: context.nowMs,
+        node: token.instance,
+        attempt: token.attempt,
+        delivery: token.delivery,
+        startedAtMs: startOf(run.queuedAtMs, context.nowMs, body.runningMs),
+        output: body.output,
+      },
+    ],
+    { reply: { ok: { accepted: true } } },
+  );
+}

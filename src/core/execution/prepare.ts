@@ -1,0 +1,173 @@
+import type { BlobRef, Hole } from "../../expression/scope.ts";
+import { contentHash } from "../../json/hash.ts";
+import type { Json } from "../../json/json.ts";
+import type { Context, Need, TaskDraft } from "../machine.ts";
+import type { ErrorValue } from "../message.ts";
+import { formatToken } from "../token.ts";
+import { INLINE_BYTES } from "../value.ts";
+import type { TaskDispatched } from "./events.ts";
+import { pastNeeds, scopeOf } from "./scope.ts";
+import type { ExecutionState } from "./state.ts";
+
+/** Everything a handler gets from the workflow, resolved: templates filled in, secrets and large outputs left as holes. */
+export interface Prepared {
+  readonly config: Json;
+  readonly holes: readonly Hole[];
+  readonly inputs: Json | undefined;
+  /** Of config, holes and inputs together: equal hashes mean equal work. */
+  readonly inputHash: string;
+  readonly text: string;
+}
+
+export type Preparation =
+  | { readonly kind: "prepared"; readonly prepared: Prepared }
+  | { readonly kind: "needs"; readonly needs: readonly Need[] }
+  | { readonly kind: "failed"; readonly error: ErrorValue };
+
+/**
+ * Resolves what a node is given. The same state gives the same bytes, so a task can be made again at any time: of the
+ * values that were fetched, a node sees exactly those that it asked for, whatever else happens to be in memory.
+ *
+ * @param inline true if large values must be there themselves, not as holes for a worker to fill
+ */
+export function prepare(state: ExecutionState, index: number, context: Context, inline = false): Preparation {
+  const past = pastNeeds(state, index, context);
+  if (past.length > 0) return { kind: "needs", needs: past };
+  const node = state.plan.nodes[index]!;
+  const asked = new Set<string>();
+  for (;;) {
+    const scope = scopeOf(state, { fetched: (key) => (isAsked(asked, key) ? context.fetched(key) : undefined) });
+    const resolution = node.config.resolve(scope);
+    if (resolution.kind === "failed") return { kind: "failed", error: templateError(resolution.failure) };
+    const wanted = resolution.kind === "needs" ? resolution.blobs : inline ? blobHoles(resolution.holes) : [];
+    if (wanted.length > 0) {
+      const missing = wanted.filter((blob) => asked.has(blob.hash) || context.fetched(blob.hash) === undefined);
+      if (missing.length > 0) return { kind: "needs", needs: missing.map((blob) => ({ blob })) };
+      for (const blob of wanted) asked.add(blob.hash);
+      continue;
+    }
+    if (resolution.kind === "needs") throw new Error(`${node.id} asks for values and names none`);
+    return withInputs(state, index, context, resolution.value, resolution.holes);
+  }
+}
+
+/** What left memory is no choice of the template: it is always seen as if it had stayed. */
+function isAsked(asked: ReadonlySet<string>, key: string): boolean {
+  return key.startsWith("past:") || asked.has(key);
+}
+
+function blobHoles(holes: readonly Hole[]): BlobRef[] {
+  return holes.flatMap((hole) => (hole.kind === "blob" ? [hole.ref] : []));
+}
+
+function withInputs(
+  state: ExecutionState,
+  index: number,
+  context: Context,
+  config: Json,
+  holes: readonly Hole[],
+): Preparation {
+  let inputs: Json | undefined;
+  if (state.plan.nodes[index]!.spec.inputs) {
+    const collected = parentOutputs(state, index, context);
+    if (collected.kind === "needs") return collected;
+    inputs = collected.value;
+  }
+  const text = JSON.stringify({ config, holes, ...(inputs !== undefined && { inputs }) });
+  const inputHash = contentHash(text).slice(0, 32);
+  return { kind: "prepared", prepared: { config, holes, inputs, inputHash, text } };
+}
+
+export function templateError(failure: { code: string; message: string; pointer: string }): ErrorValue {
+  return {
+    code: failure.code,
+    message: failure.message,
+    retryable: false,
+    ...(failure.pointer !== "" && { details: { pointer: failure.pointer } }),
+  };
+}
+
+/** `{parent_id: output}` of the parents that COMPLETED, in the order in which they are listed. */
+export function parentOutputs(
+  state: ExecutionState,
+  index: number,
+  context: Context,
+): { kind: "collected"; value: Json } | { kind: "needs"; needs: readonly Need[] } {
+  const { graph } = state.plan;
+  const entries: [string, Json][] = [];
+  const needs: Need[] = [];
+  const scope = scopeOf(state, context);
+  for (let edge = graph.parentStart[index]!; edge < graph.parentStart[index + 1]!; edge++) {
+    const id = graph.ids[graph.edgeParent[edge]!]!;
+    const view = scope.node(id);
+    if (view?.kind === "output") entries.push([id, view.value]);
+    if (view?.kind === "blob") {
+      if (view.value === undefined) needs.push({ blob: view.ref });
+      else entries.push([id, view.value]);
+    }
+  }
+  return needs.length > 0 ? { kind: "needs", needs } : { kind: "collected", value: Object.fromEntries(entries) };
+}
+
+/** What goes to the queue for a dispatch. A large input travels as a blob that is written before the commit. */
+export function taskText(
+  state: ExecutionState,
+  index: number,
+  dispatch: Pick<TaskDispatched, "attempt" | "delivery" | "nonce" | "config" | "atMs">,
+  prepared: Prepared,
+): TaskDraft {
+  const { id, spec } = state.plan.nodes[index]!;
+  const { attempt, delivery, nonce } = dispatch;
+  const { generation } = state;
+  const token = formatToken({ nonce, execution: state.id, generation, instance: id, attempt, delivery });
+  const given =
+    dispatch.config === undefined
+      ? {
+          config: prepared.config,
+          holes: prepared.holes,
+          ...(prepared.inputs !== undefined && { inputs: prepared.inputs }),
+        }
+      : { body: dispatch.config };
+  const task: TaskText = {
+    token,
+    execution: state.id,
+    node: id,
+    handler: spec.handler,
+    generation,
+    attempt,
+    delivery,
+    idempotencyKey: `${state.id}/${id}/1`,
+    timeoutMs: timeoutMs(state, index, dispatch.atMs),
+    ...given,
+  };
+  return { token, queue: spec.queue, priority: spec.priority, text: JSON.stringify(task) };
+}
+
+/** The text of a task, as a worker reads it. */
+export interface TaskText {
+  readonly token: string;
+  readonly execution: string;
+  readonly node: string;
+  readonly handler: string;
+  readonly generation: number;
+  readonly attempt: number;
+  readonly delivery: number;
+  readonly idempotencyKey: string;
+  /** Counts from the start on the worker. */
+  readonly timeoutMs: number;
+  readonly config?: Json;
+  readonly holes?: readonly Hole[];
+  readonly inputs?: Json;
+  /** Instead of config, holes and inputs: where they are. */
+  readonly body?: BlobRef;
+}
+
+/** A node's own timeout, capped by what is left of the workflow's. */
+export function timeoutMs(state: ExecutionState, index: number, nowMs: number): number {
+  const own = (state.plan.nodes[index]!.spec.timeout_seconds ?? 30) * 1000;
+  return state.deadlineAtMs === null ? own : Math.max(1, Math.min(own, state.deadlineAtMs - nowMs));
+}
+
+export function isLarge(text: string): boolean {
+  return text.length > INLINE_BYTES || Buffer.byteLength(text) > INLINE_BYTES;
+}

@@ -1,0 +1,124 @@
+import type { BlobRef } from "../expression/scope.ts";
+import type { Json } from "../json/json.ts";
+import type { Message } from "./message.ts";
+import type { PastRef } from "./value.ts";
+
+/**
+ * A kind of entity: how its state is decided, changed, kept and woken. The engine shell runs any of them alike; an
+ * execution is the first, limits, breakers, budgets, batches and schedules are others.
+ */
+export interface Machine<State = unknown, Event extends MachineEvent = MachineEvent> {
+  readonly kind: string;
+  /** Formats of events this code can fold; it writes the highest. */
+  readonly eventFormat: number;
+  readonly snapshotFormat: number;
+  /** Which definition the state needs, from the message that starts it or from its first event; undefined if none. */
+  definitionOf(first: Message["body"] | Event): string | undefined;
+  /** The state before the first event. `definition` is the stored text that `definitionOf` asked for, made ready. */
+  create(id: string, definition: unknown): State;
+  prepareDefinition(hash: string, text: string): unknown;
+
+  /** Never changes the state. */
+  decide(state: State, message: Message, context: Context): Decision<Event>;
+  /** What follows from the state and the time alone: at most `context.maxEvents` events, called until none comes. */
+  advance(state: State, context: Context): Decision<Event>;
+  /** The only thing that changes the state. */
+  evolve(state: State, event: Event): void;
+  /** Throws if the state contradicts itself. `whole` checks everything, else only what the last events touched. */
+  check(state: State, whole: boolean): void;
+
+  /** True while `advance` has something to do that no time or message must bring. */
+  hasWork(state: State): boolean;
+  /** The next moment at which time alone changes something. */
+  nextWakeMs(state: State): number | null;
+  /** How many tasks are out, by queue. */
+  liveTasks(state: State): ReadonlyMap<string, number>;
+  /** Every task that should exist now, made from the state. */
+  openTasks(state: State, context: Context): OpenTasks;
+  /** Tokens of tasks that nobody should work on any more; a cause for revoking, harmless twice. */
+  withdrawn(state: State): readonly string[];
+  isEnded(state: State): boolean;
+  /** Whether the next message must find the state in memory, whatever the budget says. */
+  header(state: State): EntityHeader;
+  versionOf(state: State): number;
+
+  snapshot(state: State): string;
+  restore(id: string, definition: unknown, text: string): State;
+  definitionOfSnapshot(text: string): string | undefined;
+}
+
+export interface MachineEvent {
+  readonly kind: string;
+  readonly atMs: number;
+}
+
+/** All that a decision may know beyond state and message. Fixed for a batch, so that replaying a batch repeats it. */
+export interface Context {
+  /** Partition time: durations count in it; it never goes back. */
+  readonly nowMs: number;
+  /** The store's clock: calendar moments are judged by it. */
+  readonly calendarMs: number;
+  /** The owner's nonce, which goes into the tokens of what it dispatches. */
+  readonly nonce: string;
+  readonly maxEvents: number;
+  /** Uniform in [0, 1). */
+  random(): number;
+  /** How many more tasks this queue may take now. */
+  room(queue: string): number;
+  /** A value that was fetched for this decision, by `hash` or `past:version`; undefined if it was not. */
+  fetched(key: string): Json | undefined;
+}
+
+export interface Decision<Event> {
+  readonly events: readonly Event[];
+  /** The answer for whoever sent the message. */
+  readonly reply?: Answer;
+  /** Tasks that go out with these events, by index into `events`. */
+  readonly tasks?: readonly TaskDraft[];
+  readonly mail?: readonly Message[];
+  /** To be written before the commit that names them. */
+  readonly blobs?: readonly { readonly hash: string; readonly text: string }[];
+  readonly revoke?: readonly string[];
+  readonly deadLetters?: readonly DeadLetterDraft[];
+  /** Values that must be fetched before more can be decided. */
+  readonly needs?: readonly Need[];
+  /** Queues that had no room for what is ready. */
+  readonly blocked?: readonly string[];
+}
+
+export type Need = { readonly blob: BlobRef } | { readonly past: PastRef };
+
+export function needKey(need: Need): string {
+  return "blob" in need ? need.blob.hash : `past:${need.past.version}`;
+}
+
+export interface OpenTasks {
+  readonly tasks: readonly TaskDraft[];
+  readonly needs: readonly Need[];
+}
+
+export interface TaskDraft {
+  readonly token: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly text: string;
+}
+
+export interface DeadLetterDraft {
+  readonly id: string;
+  readonly class: "poison" | "exhausted";
+  readonly queue: string;
+  readonly text: string;
+}
+
+/** What an API process tells its caller. */
+export type Answer = { readonly ok: Json } | { readonly refused: string; readonly execution?: Json };
+
+export interface EntityHeader {
+  readonly class: "open" | "endedWell" | "endedBadly";
+  readonly status: string;
+  readonly workflow: string;
+  readonly tenant: string;
+  readonly createdAtMs: number;
+  readonly endedAtMs: number | null;
+}

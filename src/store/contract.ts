@@ -1,0 +1,360 @@
+/**
+ * The store contract: six small roles. A driver keeps what the core decided and holds guards, never rules.
+ * Every text the engine hands over (records, messages, tasks, snapshots) is opaque to the driver.
+ * docs/commit-protocol.md and docs/task-protocol.md tell why each rule is there; store/conformance proves a driver.
+ */
+export interface Store {
+  readonly capabilities: Capabilities;
+  readonly partitions: Partitions;
+  readonly inbox: Inbox;
+  readonly journal: Journal;
+  readonly tasks: Tasks;
+  readonly records: Records;
+  readonly queries: Queries;
+  close(): Promise<void>;
+}
+
+export interface Capabilities {
+  readonly name: string;
+  /** Fixed when the store is created. */
+  readonly partitionCount: number;
+  /** Tasks live in the process only: after a restart the owner puts them back from the state. */
+  readonly volatileTasks: boolean;
+  /** Messages from outside live in the process only, their sender waits for the commit. Mail is durable everywhere. */
+  readonly volatileInbox: boolean;
+  /** Entries (records, tasks, revokes, mail, …) one batch may hold, and their bytes. */
+  readonly maxBatchEntries: number;
+  readonly maxBatchBytes: number;
+}
+
+/** `kind/id`, such as `execution/0198…`. The unit of state; hashed to a partition. */
+export type EntityKey = string;
+
+// ── partitions ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface Partitions {
+  /** Takes a free or lapsed partition: epoch + 1, a new nonce, so that every commit of an earlier owner is fenced. */
+  acquire(partition: number, owner: string, leaseMs: number): Promise<AcquireOutcome>;
+  /**
+   * Makes a tenure of its own owner new: epoch + 1 and a new nonce, after a commit whose outcome is unknown. Only the
+   * holder of the current nonce may, whether or not its lease has run out.
+   */
+  reacquire(fence: Fence, leaseMs: number): Promise<AcquireOutcome>;
+  /** One call for all partitions of an engine. A partition that is no longer ours answers `lost`. */
+  renew(fences: readonly Fence[], leaseMs: number): Promise<RenewOutcome>;
+  /** Gives a partition back cleanly; a stale fence changes nothing. */
+  release(fence: Fence): Promise<void>;
+}
+
+/** Who may write, and what comes next: a commit is a compare-and-set on all of it. */
+export interface Fence {
+  readonly partition: number;
+  /** Drawn when the store was created. Another one means the data is not the data we knew. */
+  readonly incarnation: string;
+  /** Rises with every acquire. */
+  readonly epoch: number;
+  /** Drawn at every acquire, so that an epoch issued twice after a loss of data still does not match. */
+  readonly nonce: string;
+  /** How many batches this partition has committed; the next one takes this number. */
+  readonly seq: number;
+}
+
+export interface Tenure extends Fence {
+  /** Partition time of the last commit; time never goes back behind it. */
+  readonly lastTimeMs: number;
+  readonly storeTimeMs: number;
+  /** Tenures in a row that ended neither by a release nor after a commit: something here kills its owner. */
+  readonly strikes: number;
+  /** What the owner before us was about to handle when it vanished (see CommitBatch.suspect). */
+  readonly suspect: string | null;
+}
+
+export type AcquireOutcome =
+  | { readonly kind: "acquired"; readonly tenure: Tenure }
+  | { readonly kind: "held"; readonly by: string; readonly untilMs: number };
+
+export interface RenewOutcome {
+  readonly storeTimeMs: number;
+  readonly partitions: readonly (
+    | { readonly kind: "held"; readonly partition: number; readonly seq: number }
+    | { readonly kind: "lost"; readonly partition: number }
+  )[];
+}
+
+// ── inbox ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface Inbox {
+  /** Appends in order, per partition. Starts are refused when the partition's inbox is too full; nothing else ever is. */
+  append(messages: readonly Outgoing[]): Promise<readonly AppendOutcome[]>;
+  /**
+   * The oldest messages of each partition that no commit has consumed, beyond `after`. Waits up to `waitMs` while all
+   * are empty. `after` is the position of a batch still being committed; null reads from the beginning.
+   */
+  read(requests: readonly ReadRequest[], waitMs: number): Promise<readonly ReadResult[]>;
+  /** Replies for this process, each at most once; waits up to `waitMs`. Best effort: the journal is the truth. */
+  replies(process: string, waitMs: number): Promise<readonly Reply[]>;
+}
+
+export interface Outgoing {
+  readonly partition: number;
+  /** A start may be refused; a command or a result may not. */
+  readonly start: boolean;
+  readonly text: string;
+}
+
+export type AppendOutcome = "appended" | "overloaded";
+
+export interface ReadRequest {
+  readonly partition: number;
+  readonly after: Position | null;
+  readonly limit: number;
+}
+
+export interface ReadResult {
+  readonly partition: number;
+  readonly messages: readonly string[];
+  /** Names exactly the messages of this result; goes back to the store in the commit that consumes them. */
+  readonly position: Position;
+}
+
+/** A driver's own notion (a stream id, a list of row ids, an offset); opaque to the engine. */
+export type Position = { readonly driver: string; readonly value: unknown };
+
+// ── journal ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface Journal {
+  /**
+   * Commits each batch whole or not at all, all in one round trip. An outcome is definite; a rejected promise means
+   * *unknown*, for every batch of the call.
+   */
+  commit(batches: readonly CommitBatch[]): Promise<readonly CommitOutcome[]>;
+  load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]>;
+  /** Entities whose wake time is at or before `beforeMs`, earliest first. */
+  due(partition: number, beforeMs: number, limit: number): Promise<readonly Wake[]>;
+  /** The entity's version once it is above `aboveVersion`, or as it is after `waitMs`. 0 = unknown entity. */
+  watch(entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number>;
+}
+
+export interface CommitBatch {
+  readonly fence: Fence;
+  /** Drawn for every batch built; a resend of the same bytes carries the same id. */
+  readonly id: string;
+  /** Partition time; not below the last batch's. */
+  readonly timeMs: number;
+  /** What the inbox may forget. */
+  readonly consumed: readonly Position[];
+  readonly records: readonly JournalRecord[];
+  readonly headers: readonly Header[];
+  /** null = nothing to wake for. */
+  readonly wakes: readonly { readonly entity: EntityKey; readonly atMs: number | null }[];
+  readonly snapshots: readonly Snapshot[];
+  readonly tasks: readonly Task[];
+  /** Tokens of tasks to withdraw: gone if nobody has them, else their worker is told at its next heartbeat. */
+  readonly revoke: readonly string[];
+  /** Messages to other entities, appended to their inboxes by this very commit. */
+  readonly mail: readonly Outgoing[];
+  readonly replies: readonly Reply[];
+  readonly deadLetters: readonly DeadLetter[];
+  readonly purge: readonly EntityKey[];
+  /**
+   * Set by an owner in careful mode before it touches something that may kill it. Such a commit keeps `strikes`;
+   * any other commit clears both.
+   */
+  readonly suspect: string | null;
+}
+
+export type CommitOutcome =
+  | { readonly kind: "committed" }
+  /** This very batch was committed before: our own resend. */
+  | { readonly kind: "alreadyApplied" }
+  /** Another owner, epoch, nonce or sequence number: our memory is not the truth any more. */
+  | { readonly kind: "fenced" }
+  /** Nothing was written, for a reason that lies in the store (full, read-only). */
+  | { readonly kind: "refused"; readonly reason: string };
+
+/** The events of one entity in one commit. `version` is the number of its first event, counted from 1. */
+export interface JournalRecord {
+  readonly entity: EntityKey;
+  readonly version: number;
+  readonly count: number;
+  readonly format: number;
+  readonly text: string;
+}
+
+/** What lists show of an entity. Written when it is accepted and when its class changes. */
+export interface Header {
+  readonly entity: EntityKey;
+  readonly class: HeaderClass;
+  readonly status: string;
+  readonly workflow: string;
+  readonly tenant: string;
+  readonly createdAtMs: number;
+  readonly endedAtMs: number | null;
+  readonly version: number;
+}
+
+export type HeaderClass = "open" | "endedWell" | "endedBadly";
+
+/** A cache of a fold: the state after `version` events. Of an unknown format it is ignored. */
+export interface Snapshot {
+  readonly entity: EntityKey;
+  readonly version: number;
+  readonly format: number;
+  readonly text: string;
+}
+
+export interface LoadRequest {
+  readonly entity: EntityKey;
+  /** Only events above this version, and no snapshot; without it the newest snapshot and what came after. */
+  readonly aboveVersion?: number;
+}
+
+export interface Loaded {
+  readonly entity: EntityKey;
+  readonly snapshot: Snapshot | null;
+  readonly records: readonly JournalRecord[];
+  readonly wakeAtMs: number | null;
+}
+
+export interface Wake {
+  readonly entity: EntityKey;
+  readonly atMs: number;
+}
+
+export interface Reply {
+  readonly process: string;
+  readonly request: string;
+  readonly text: string;
+}
+
+export interface DeadLetter {
+  readonly id: string;
+  readonly class: "poison" | "exhausted";
+  readonly queue: string;
+  readonly entity: EntityKey;
+  readonly atMs: number;
+  readonly text: string;
+}
+
+// ── tasks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface Tasks {
+  /** Up to `max` tasks in all, oldest first within a queue, queues in the order given; waits up to `waitMs` for one. */
+  lease(request: LeaseRequest): Promise<readonly LeasedTask[]>;
+  /** Extends the leases named and no others. With `runningMs` it also posts the `taskStarted` message. */
+  heartbeat(beats: readonly Heartbeat[], leaseMs: number): Promise<HeartbeatOutcome>;
+  /** Removes the task and appends the result to its partition's inbox in one step. */
+  settle(results: readonly Settlement[]): Promise<readonly SettleOutcome[]>;
+  /** Does the same with `deliveryLost` for tasks whose lease ran out. Never hands a task to anybody. Answers how many. */
+  lapse(limit: number): Promise<number>;
+  /** Volatile queues only: puts a task back that a restart has dropped; a task still there is left alone. */
+  restore(tasks: readonly Task[]): Promise<void>;
+}
+
+export interface Task {
+  /** Names the dispatch: nonce, execution, generation, node instance, attempt, delivery. */
+  readonly token: string;
+  readonly entity: EntityKey;
+  readonly partition: number;
+  readonly queue: string;
+  readonly priority: number;
+  readonly text: string;
+}
+
+export interface LeaseRequest {
+  readonly worker: string;
+  readonly queues: readonly string[];
+  readonly max: number;
+  readonly leaseMs: number;
+  readonly waitMs: number;
+}
+
+export interface LeasedTask extends Task {
+  /** The driver's name for it, opaque. */
+  readonly ref: string;
+}
+
+export interface Heartbeat {
+  readonly ref: string;
+  readonly token: string;
+  /** How long the handler has been running, in the worker's own monotonic time; once, when it is first reported. */
+  readonly runningMs?: number;
+}
+
+export interface HeartbeatOutcome {
+  /** Not ours any more: lapsed or settled. */
+  readonly lost: readonly string[];
+  readonly cancelled: readonly string[];
+}
+
+export interface Settlement {
+  readonly ref: string;
+  readonly token: string;
+  readonly partition: number;
+  readonly outcome: "completed" | "failed" | "handedBack";
+  /** The message for the owner. */
+  readonly text: string;
+}
+
+/**
+ * settled: removed and posted. posted: the task was gone, but a completion is posted all the same, for the owner to
+ * judge. stale: the task was gone, and a failure or hand-back of a lost delivery means nothing.
+ */
+export type SettleOutcome = "settled" | "posted" | "stale";
+
+// ── records ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface Records {
+  /** Immutable bytes by (scope, hash); putting them again changes nothing. The scope is an entity key or `definition`. */
+  put(records: readonly StoredRecord[]): Promise<void>;
+  get(keys: readonly RecordKey[]): Promise<readonly (string | null)[]>;
+  /** The version of this content under this name: the same again for the same hash, else the next number. Atomic. */
+  publish(name: string, hash: string): Promise<number>;
+  /** Says that a process is alive, and what it serves. */
+  register(registration: Registration, ttlMs: number): Promise<void>;
+}
+
+export interface RecordKey {
+  readonly scope: string;
+  readonly hash: string;
+}
+
+export interface StoredRecord extends RecordKey {
+  readonly text: string;
+}
+
+export interface Registration {
+  readonly process: string;
+  readonly role: "engine" | "worker";
+  readonly text: string;
+}
+
+// ── queries ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface Queries {
+  /** Newest first by creation. */
+  headers(query: HeaderQuery): Promise<Page<Header>>;
+  deadLetters(query: { readonly cursor?: string; readonly limit: number }): Promise<Page<DeadLetter>>;
+  counts(): Promise<Counts>;
+}
+
+export interface HeaderQuery {
+  readonly class?: HeaderClass;
+  readonly workflow?: string;
+  readonly cursor?: string;
+  readonly limit: number;
+}
+
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  readonly cursor: string | null;
+}
+
+export interface Counts {
+  readonly storeTimeMs: number;
+  readonly inbox: number;
+  readonly queued: Readonly<Record<string, number>>;
+  readonly leased: number;
+  readonly deadLetters: number;
+  readonly alive: readonly Registration[];
+}
