@@ -1,0 +1,290 @@
+/**
+ * Every code that a user can meet about definitions, JSON, YAML, templates and running nodes, with its sentence.
+ *
+ * A message says what is wrong; where it is wrong travels beside it as a JSON pointer, what to do about it as a hint.
+ * Codes are a promise to clients: never rename one.
+ */
+export const ERRORS = {
+  // Reading: the text is not a document we can look at.
+  INVALID_JSON: {
+    kind: "malformed",
+    message: ({ format, reason }: { format: "JSON" | "YAML"; reason: string }): string =>
+      `This is not valid ${format}: ${reason}.`,
+  },
+  DUPLICATE_KEY: {
+    kind: "malformed",
+    message: ({ key }: { key: string }): string => `The key ${quote(key)} is written twice in one object.`,
+  },
+  JSON_TOO_DEEP: {
+    kind: "malformed",
+    message: ({ limit }: { limit: number }): string => `The document is nested deeper than ${limit} levels.`,
+  },
+  FORBIDDEN_KEY: {
+    kind: "malformed",
+    message: ({ key }: { key: string }): string => `The key ${quote(key)} is not allowed in a definition.`,
+  },
+  YAML_UNSAFE: {
+    kind: "malformed",
+    message: ({ reason }: { reason: string }): string => `This YAML is not accepted: ${reason}.`,
+  },
+  PAYLOAD_TOO_LARGE: {
+    kind: "tooLarge",
+    message: ({ what, limitBytes }: { what: string; limitBytes: number }): string =>
+      `${what} is larger than ${limitBytes / 1_048_576} MiB.`,
+  },
+
+  // Definitions: the document is readable, but is not a workflow that can run.
+  INVALID_DEFINITION: {
+    kind: "invalid",
+    message: ({ count }: { count: number }): string =>
+      `The definition has ${count === 1 ? "one problem" : `${count} problems`}; nothing was stored.`,
+  },
+  EMPTY_WORKFLOW: { kind: "invalid", message: (_: object): string => "The workflow has no nodes." },
+  DUPLICATE_NODE_ID: {
+    kind: "invalid",
+    message: ({ id, first }: { id: string; first: string }): string => `${quote(id)} is already the id of ${first}.`,
+  },
+  INVALID_NODE_ID: {
+    kind: "invalid",
+    message: ({ reason }: { reason: string }): string => `${reason}.`,
+  },
+  RESERVED_ID: {
+    kind: "invalid",
+    message: ({ id, reason }: { id: string; reason: string }): string =>
+      `${quote(id)} cannot be the id of a node: ${reason}.`,
+  },
+  INVALID_NAME: {
+    kind: "invalid",
+    message: ({ field, reason }: { field: string; reason: string }): string => `${quote(field)} ${reason}.`,
+  },
+  UNKNOWN_FIELD: {
+    // 400 in the body of a request, and one of the errors of a 422 in a definition.
+    kind: "malformed",
+    message: ({ field, where }: { field: string; where: string }): string => `${where} has no field ${quote(field)}.`,
+  },
+  REPEATED_FIELD: {
+    kind: "invalid",
+    message: ({ field, same }: { field: string; same: string }): string =>
+      `${quote(field)} and ${quote(same)} mean the same and are both given.`,
+  },
+  INVALID_TYPE: {
+    kind: "invalid",
+    message: ({ field, expected, got }: { field: string; expected: string; got: string }): string =>
+      `${quote(field)} must be ${expected}, not ${got}.`,
+  },
+  UNKNOWN_DEPENDENCY: {
+    kind: "invalid",
+    message: ({ id, dependency }: { id: string; dependency: string }): string =>
+      `${quote(id)} depends on ${quote(dependency)}, which is not a node.`,
+  },
+  SELF_DEPENDENCY: {
+    kind: "invalid",
+    message: ({ id }: { id: string }): string => `${quote(id)} depends on itself.`,
+  },
+  CYCLE_DETECTED: {
+    kind: "invalid",
+    message: ({ path }: { path: readonly string[] }): string =>
+      `Nodes depend on each other in a circle: ${path.join(" → ")}.`,
+  },
+  ORPHAN_STEPS: {
+    kind: "invalid",
+    message: ({ ids, more }: { ids: readonly string[]; more: number }): string =>
+      `Never reached, because they come after a circle: ${ids.map(quote).join(", ")}${more > 0 ? ` and ${more} more` : ""}.`,
+  },
+  UNKNOWN_HANDLER: {
+    kind: "invalid",
+    message: ({ id, handler }: { id: string; handler: string | undefined }): string =>
+      handler === undefined
+        ? `${quote(id)} has no handler.`
+        : `No worker and no built-in node provides ${quote(handler)}.`,
+  },
+  CONFIG_INVALID: {
+    kind: "invalid",
+    message: ({ id, reason }: { id: string; reason: string }): string =>
+      id === "" ? `${reason}.` : `The config of ${quote(id)} does not fit: ${reason}.`,
+  },
+  INVALID_TIMEOUT: {
+    kind: "invalid",
+    message: ({ field, reason }: { field: string; reason: string }): string => `${quote(field)} ${reason}.`,
+  },
+  INVALID_RETRY_POLICY: {
+    kind: "invalid",
+    message: ({ field, reason }: { field: string; reason: string }): string => `${quote(field)} ${reason}.`,
+  },
+  INVALID_JOIN: {
+    kind: "invalid",
+    message: ({ reason }: { reason: string }): string => `${quote("join")} ${reason}.`,
+  },
+  NUMBER_OUT_OF_RANGE: {
+    kind: "invalid",
+    message: ({ field, reason }: { field: string; reason: string }): string => `${quote(field)} ${reason}.`,
+  },
+  TOO_MANY_NODES: {
+    kind: "invalid",
+    message: ({ count, limit }: { count: number; limit: number }): string =>
+      `The workflow has ${count} nodes; at most ${limit} are allowed.`,
+  },
+  TOO_MANY_EDGES: {
+    kind: "invalid",
+    message: ({ count, limit }: { count: number; limit: number }): string =>
+      `The workflow has ${count} dependencies; at most ${limit} are allowed.`,
+  },
+
+  // Templates and conditions, checked at submit. The expression module words its own problems.
+  TEMPLATE_SYNTAX: { kind: "invalid", message: ({ reason }: { reason: string }): string => reason },
+  TEMPLATE_FORBIDDEN_PATH: { kind: "invalid", message: ({ reason }: { reason: string }): string => reason },
+  EXPRESSION_TOO_COMPLEX: { kind: "invalid", message: ({ reason }: { reason: string }): string => reason },
+  EXPRESSION_FORBIDDEN: { kind: "invalid", message: ({ reason }: { reason: string }): string => reason },
+  TEMPLATE_UNKNOWN_NODE: { kind: "invalid", message: ({ reason }: { reason: string }): string => reason },
+  TEMPLATE_REF_NOT_ANCESTOR: {
+    kind: "invalid",
+    message: ({ id, reference }: { id: string; reference: string }): string =>
+      id === reference
+        ? `${quote(id)} refers to its own output.`
+        : `${quote(id)} refers to ${quote(reference)}, which does not come before it.`,
+  },
+  TEMPLATE_UNKNOWN_FIELD: {
+    kind: "invalid",
+    message: ({ reference, field }: { reference: string; field: string }): string =>
+      `The output of ${quote(reference)} has no field ${quote(field)}.`,
+  },
+
+  // Warnings: the workflow is accepted, but probably does not do what was meant.
+  DUPLICATE_DEPENDENCY: {
+    kind: "warning",
+    message: ({ id, dependency }: { id: string; dependency: string }): string =>
+      `${quote(id)} lists ${quote(dependency)} twice; it counts once.`,
+  },
+  TEMPLATE_MAYBE_SKIPPED: {
+    kind: "warning",
+    message: ({ id, reference }: { id: string; reference: string }): string =>
+      `${quote(id)} reads ${quote(reference)}, which may have no output when ${quote(id)} runs.`,
+  },
+  TEMPLATE_NOT_CHECKED: {
+    kind: "warning",
+    message: ({ id, reference }: { id: string; reference: string }): string =>
+      `Whether ${quote(reference)} comes before ${quote(id)} was not checked: the graph has too many distant references.`,
+  },
+  ROUTE_WITHOUT_ELSE: {
+    kind: "warning",
+    message: ({ id }: { id: string }): string =>
+      `${quote(id)} has no "else": if no route fits, all its targets are skipped.`,
+  },
+  WAIT_EXCEEDS_TIMEOUT: {
+    kind: "warning",
+    message: ({
+      id,
+      waitSeconds,
+      timeoutSeconds,
+    }: {
+      id: string;
+      waitSeconds: number;
+      timeoutSeconds: number;
+    }): string => `${quote(id)} may wait ${waitSeconds} s, but the workflow ends after ${timeoutSeconds} s.`,
+  },
+  UNNAMED: {
+    kind: "warning",
+    message: ({ name }: { name: string }): string => `The workflow has no name; it is stored as ${quote(name)}.`,
+  },
+  IGNORED_FIELD: {
+    kind: "warning",
+    message: ({ field }: { field: string }): string => `${quote(field)} has no effect and is not stored.`,
+  },
+
+  // Run time: why a node or an execution failed.
+  TEMPLATE_UNRESOLVED: { kind: "failed", message: ({ reason }: { reason: string }): string => reason },
+  RESOLVED_INPUT_TOO_LARGE: { kind: "failed", message: ({ reason }: { reason: string }): string => reason },
+  CONDITION_ERROR: { kind: "failed", message: ({ reason }: { reason: string }): string => reason },
+  EXPRESSION_BUDGET_EXCEEDED: { kind: "failed", message: ({ reason }: { reason: string }): string => reason },
+  TIMEOUT: {
+    kind: "failed",
+    message: ({ seconds }: { seconds: number }): string => `The handler did not finish within ${seconds} s.`,
+  },
+  QUEUE_TIMEOUT: {
+    kind: "failed",
+    message: ({ seconds }: { seconds: number }): string => `No worker took the task within ${seconds} s.`,
+  },
+  JOIN_TIMEOUT: {
+    kind: "failed",
+    message: ({ seconds, missing }: { seconds: number; missing: readonly string[] }): string =>
+      `${seconds} s after the first parent had finished, these had not: ${missing.join(", ")}.`,
+  },
+  WORKFLOW_TIMEOUT: {
+    kind: "failed",
+    message: ({ seconds }: { seconds: number }): string => `The execution did not finish within ${seconds} s.`,
+  },
+  POISON_TASK: {
+    kind: "failed",
+    message: ({ deliveries }: { deliveries: number }): string =>
+      `${deliveries} workers in a row were lost while they ran this task.`,
+  },
+  EGRESS_BLOCKED: {
+    kind: "failed",
+    message: ({ host }: { host: string }): string => `Calls to ${quote(host)} are not allowed.`,
+  },
+  RESPONSE_TOO_LARGE: {
+    kind: "failed",
+    message: ({ limitBytes }: { limitBytes: number }): string => `The answer is larger than ${limitBytes} bytes.`,
+  },
+  CHILD_FAILED: {
+    kind: "failed",
+    message: ({ executionId, status }: { executionId: string; status: string }): string =>
+      `The child execution ${executionId} ended ${status}.`,
+  },
+  REVIEW_EXPIRED: { kind: "failed", message: (_: object): string => "Nobody decided before the review was due." },
+  SIGNAL_TIMEOUT: {
+    kind: "failed",
+    message: ({ signal }: { signal: string }): string => `The signal ${quote(signal)} did not come in time.`,
+  },
+  REPEAT_EXHAUSTED: {
+    kind: "failed",
+    message: ({ max }: { max: number }): string => `"until" was still false after ${max} rounds.`,
+  },
+  MAP_ITEMS_INVALID: {
+    kind: "failed",
+    message: ({ got }: { got: string }): string => `"items" must give an array, not ${got}.`,
+  },
+  MAP_TOO_LARGE: {
+    kind: "failed",
+    message: ({ count, limit }: { count: number; limit: number }): string =>
+      `"items" has ${count} entries; at most ${limit} are allowed. Use a batch for more.`,
+  },
+  HANDLER_ERROR: { kind: "failed", message: ({ reason }: { reason: string }): string => reason },
+  INPUT_INVALID: {
+    kind: "invalid",
+    message: ({ reason }: { reason: string }): string =>
+      `The input does not fit the workflow's input_schema: ${reason}.`,
+  },
+  OUTPUT_INVALID: {
+    kind: "invalid",
+    message: ({ reason }: { reason: string }): string => `The output cannot be stored: ${reason}.`,
+  },
+  OUTPUT_TOO_LARGE: {
+    kind: "tooLarge",
+    message: ({ limitBytes }: { limitBytes: number }): string => `The output is larger than ${limitBytes} bytes.`,
+  },
+} as const;
+
+/** api/ maps kinds to HTTP statuses, cli/ to exit codes. `failed` is a node's or execution's fate, not an answer. */
+export type ErrorKind = "malformed" | "invalid" | "tooLarge" | "conflict" | "notFound" | "warning" | "failed";
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** What the sentence of a code needs to know. */
+export type ErrorDetails<Code extends ErrorCode> = Parameters<(typeof ERRORS)[Code]["message"]>[0];
+
+/** The sentence of a code. */
+export function errorMessage<Code extends ErrorCode>(code: Code, details: ErrorDetails<Code>): string {
+  // The table's type ties each code to its details; TypeScript cannot see that through a union of functions.
+  const { message } = ERRORS[code] as { readonly message: (details: ErrorDetails<Code>) => string };
+  return message(details);
+}
+
+export function errorKind(code: ErrorCode): ErrorKind {
+  return ERRORS[code].kind;
+}
+
+/** A name as it stands in a message: quoted, without control characters, and never a page long. */
+export function quote(name: string): string {
+  return JSON.stringify(name.length > 80 ? `${name.slice(0, 77)}…` : name);
+}
