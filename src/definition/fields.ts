@@ -1,0 +1,293 @@
+import type { Json, JsonObject } from "../json/json.ts";
+
+/**
+ * Every field of the format, declared once: what it may hold, its default, its other names, and what it is for. The
+ * loader checks by this table and `schema/workflow.json` is written from it.
+ */
+export interface Field {
+  readonly rule: Rule;
+  readonly doc: string;
+  /** What a missing field, or null, means. Missing here: nothing, or something that depends on other fields. */
+  readonly default?: Json;
+  /** Other names under which the same field is read. */
+  readonly aliases?: readonly string[];
+}
+
+export type Rule =
+  | { readonly kind: "text"; readonly maxLength: number }
+  | {
+      readonly kind: "number";
+      readonly min: number;
+      readonly max: number;
+      readonly integer?: boolean;
+      /** The value must be more than `min`, not equal to it. */
+      readonly above?: boolean;
+      readonly code: "INVALID_TIMEOUT" | "INVALID_RETRY_POLICY" | "NUMBER_OUT_OF_RANGE";
+    }
+  | { readonly kind: "boolean" }
+  | { readonly kind: "choice"; readonly choices: readonly string[] }
+  | { readonly kind: "object" }
+  | { readonly kind: "any" }
+  /** Read by code of its own; `schema` is what an editor may know of it. */
+  | { readonly kind: "own"; readonly schema: JsonObject };
+
+export type FieldTable = Readonly<Record<string, Field>>;
+
+export const MAX_NODES = 100_000;
+export const MAX_EDGES = 1_000_000;
+export const MAX_DEFINITION_BYTES: number = 32 * 1_048_576;
+/** No timer runs longer than a year: whoever needs more wants a schedule. */
+export const MAX_SECONDS = 31_536_000;
+export const DEFAULT_TIMEOUT_SECONDS = 30;
+
+export const ID_PATTERN = "^[A-Za-z0-9_][A-Za-z0-9_.#-]{0,127}$";
+const ON_ERROR = ["fail_fast", "fail_branch", "continue"];
+const DLQ = ["all", "non_retryable", "exhausted", "none"];
+
+const object: Rule = { kind: "object" };
+
+function text(maxLength: number): Rule {
+  return { kind: "text", maxLength };
+}
+
+function choice(choices: readonly string[]): Rule {
+  return { kind: "choice", choices };
+}
+
+function timeout(min: 0 | "above 0"): Rule {
+  return { kind: "number", min: 0, max: MAX_SECONDS, above: min !== 0, code: "INVALID_TIMEOUT" };
+}
+
+function count(min: number, max: number): Rule {
+  return { kind: "number", min, max, integer: true, code: "NUMBER_OUT_OF_RANGE" };
+}
+
+function retryNumber(min: number, max: number, integer = false): Rule {
+  return { kind: "number", min, max, integer, code: "INVALID_RETRY_POLICY" };
+}
+
+export const WORKFLOW_FIELDS: FieldTable = {
+  name: {
+    rule: {
+      kind: "own",
+      schema: { type: "string", minLength: 1, maxLength: 128, pattern: "^[^/\\u0000-\\u001f\\u007f]+$" },
+    },
+    doc: "What people call it, 1 to 128 characters without / and control characters. Versions are counted per name.",
+  },
+  description: { rule: text(10_000), doc: "What it is for, in the author's words." },
+  labels: { rule: object, doc: "Free labels for finding it again." },
+  input_schema: {
+    rule: { kind: "own", schema: { type: ["object", "boolean"] } },
+    doc: "JSON Schema of the input. A start with an input that does not fit is refused.",
+  },
+  nodes: {
+    rule: { kind: "own", schema: { $ref: "#/$defs/nodes" } },
+    doc: "The nodes, as a list or as an object by id.",
+    aliases: ["steps"],
+  },
+  on_error: {
+    rule: choice(ON_ERROR),
+    default: "fail_fast",
+    doc: "What a failed node does to the rest: stop everything, skip what depends on it, or let its children run.",
+  },
+  timeout_seconds: {
+    rule: timeout(0),
+    default: 604_800,
+    doc: "How long an execution may take in all. 0 = no limit.",
+  },
+  max_parallel_nodes: {
+    rule: count(1, MAX_NODES),
+    default: null,
+    doc: "How many nodes of one execution may be queued or running at once. null = no limit.",
+  },
+  retry: {
+    rule: { kind: "own", schema: { $ref: "#/$defs/retry" } },
+    doc: "The retry policy of nodes that do not say otherwise.",
+    aliases: ["retry_config"],
+  },
+  dlq: {
+    rule: choice(DLQ),
+    default: "all",
+    doc: "Which failed nodes get an entry in the dead letter queue.",
+  },
+  limits: { rule: object, doc: "Rate limits by name, which nodes refer to as `limit`." },
+  budget: { rule: object, doc: "What one execution may spend: usd, tokens, calls, seconds." },
+  concurrency: { rule: object, doc: "How many executions of this workflow may run at once, and by which key." },
+  priority: {
+    rule: count(-1_000, 1_000),
+    default: 0,
+    doc: "Tasks of higher priority are taken first.",
+  },
+};
+
+/** Written by the tools of others. They change nothing, so that such a document loads as it is. */
+export const IGNORED_WORKFLOW_FIELDS: ReadonlySet<string> = new Set([
+  "id",
+  "workflow_id",
+  "metadata",
+  "entry_points",
+  "terminal_points",
+]);
+
+export const NODE_FIELDS: FieldTable = {
+  id: {
+    rule: { kind: "own", schema: { type: "string", pattern: ID_PATTERN } },
+    doc: "How other nodes refer to it. Letters, digits, _ . # and -, at most 128, case-sensitive.",
+    aliases: ["node_id", "step_id"],
+  },
+  name: { rule: text(256), doc: "What people call it." },
+  type: { rule: text(128), doc: "A free label for the kind of step.", aliases: ["step_type"] },
+  handler: {
+    rule: { kind: "own", schema: { type: "string", minLength: 1, maxLength: 128 } },
+    doc: "What runs it: a built-in node, or the name under which a worker registered its function.",
+  },
+  config: {
+    rule: object,
+    default: {},
+    doc: "What the handler gets. Strings may hold templates: {{ other_node.field }}.",
+  },
+  dependencies: {
+    rule: { kind: "own", schema: { type: "array", items: { $ref: "#/$defs/dependency" } } },
+    default: [],
+    doc: "The nodes that come before it.",
+  },
+  timeout_seconds: {
+    rule: timeout("above 0"),
+    doc: "How long one attempt may run: 30 by default, 120 for http, 180 for llm, no limit for nodes of the engine.",
+  },
+  queue_timeout_seconds: {
+    rule: timeout("above 0"),
+    default: 86_400,
+    doc: "How long a task may wait for a worker.",
+  },
+  retry: {
+    rule: { kind: "own", schema: { $ref: "#/$defs/retry" } },
+    doc: "When a failed attempt is repeated. What is not given comes from the workflow's `retry`.",
+    aliases: ["retry_config"],
+  },
+  condition: { rule: text(10_000), doc: "An expression. If it is false the node is skipped." },
+  condition_on_error: {
+    rule: choice(["fail", "skip"]),
+    default: "fail",
+    doc: "What happens if the condition cannot be evaluated.",
+  },
+  join: {
+    rule: {
+      kind: "own",
+      schema: {
+        anyOf: [
+          { enum: ["none_failed", "all_success", "all_done", "one_success"] },
+          { type: "string", pattern: "^quorum:[1-9][0-9]*$" },
+        ],
+      },
+    },
+    default: "none_failed",
+    doc: "When it runs, given how its parents ended.",
+  },
+  join_timeout_seconds: {
+    rule: timeout("above 0"),
+    doc: "How long it waits for the other parents once the first has finished.",
+  },
+  on_error: { rule: choice(ON_ERROR), doc: "As on the workflow, for this node." },
+  inputs: {
+    rule: { kind: "boolean" },
+    default: false,
+    doc: "Hand the outputs of the completed parents to the handler as `inputs`.",
+  },
+  repeat: {
+    rule: { kind: "own", schema: { $ref: "#/$defs/repeat" } },
+    doc: "Run it again until an expression is true.",
+  },
+  limit: {
+    rule: { kind: "own", schema: { type: ["string", "object"] } },
+    doc: "The rate limit it counts against, by name or as an object.",
+  },
+  concurrency: { rule: object, doc: "How many of its kind may run at once, and by which key." },
+  budget: { rule: object, doc: "What it may spend: usd, tokens, calls, seconds." },
+  cache: { rule: object, doc: "When an earlier output may be used again." },
+  queue: { rule: text(128), doc: "The queue its tasks go to. By default that of its handler." },
+  priority: { rule: count(-1_000, 1_000), doc: "As on the workflow, for this node." },
+  dlq: { rule: choice(DLQ), doc: "As on the workflow, for this node." },
+};
+
+export const RETRY_FIELDS: FieldTable = {
+  max_attempts: {
+    rule: retryNumber(1, 100, true),
+    default: 3,
+    doc: "How often it is tried in all. 1 = no retry.",
+  },
+  base_delay_seconds: {
+    rule: retryNumber(0, MAX_SECONDS),
+    default: 1,
+    doc: "The wait before the second attempt.",
+    aliases: ["initial_delay", "initial_delay_seconds", "delay_seconds"],
+  },
+  max_delay_seconds: {
+    rule: retryNumber(0, MAX_SECONDS),
+    default: 60,
+    doc: "The longest wait.",
+    aliases: ["max_delay"],
+  },
+  exponential_base: {
+    rule: retryNumber(1, 100),
+    default: 2,
+    doc: "Each wait is this many times the one before.",
+  },
+  jitter: {
+    rule: { kind: "own", schema: { anyOf: [{ type: "boolean" }, { type: "number", minimum: 0, maximum: 1 }] } },
+    default: 0.1,
+    doc: "By which part a wait may be longer, at random, so that failed nodes do not all come back at once. true = 0.1.",
+    aliases: ["jitter_factor"],
+  },
+};
+
+/** `max_retries` does not count the first attempt, so it is not simply another name of `max_attempts`. */
+export const MAX_RETRIES_FIELD: Field = {
+  rule: retryNumber(0, 99, true),
+  doc: "The number of attempts after the first: max_attempts - 1.",
+};
+
+export const REPEAT_FIELDS: FieldTable = {
+  until: { rule: text(10_000), doc: "An expression that may read this node's own output. Required." },
+  every_seconds: { rule: timeout(0), default: 10, doc: "The wait between two rounds." },
+  max: { rule: count(1, 10_000), default: 100, doc: "The number of rounds after which the node fails." },
+};
+
+export const DEPENDENCY_FIELDS: FieldTable = {
+  id: { rule: text(10_000), doc: "The node that comes before." },
+  on: {
+    rule: choice(["completed", "failed", "done"]),
+    default: "completed",
+    doc: "How that node must have ended for this one to run.",
+  },
+};
+
+/** What people write who come from elsewhere, for hints only. */
+export const FIELD_GUESSES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    depends_on: "dependencies",
+    dependsOn: "dependencies",
+    needs: "dependencies",
+    after: "dependencies",
+    parents: "dependencies",
+    upstream: "dependencies",
+    when: "condition",
+    if: "condition",
+    params: "config",
+    parameters: "config",
+    with: "config",
+    args: "config",
+    uses: "handler",
+    task: "handler",
+    action: "handler",
+    function: "handler",
+    timeout: "timeout_seconds",
+    retries: "retry",
+    attempts: "max_attempts",
+    on_failure: "on_error",
+    onFailure: "on_error",
+    tasks: "nodes",
+    jobs: "nodes",
+    title: "name",
+  }),
+);

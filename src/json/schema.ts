@@ -1,0 +1,394 @@
+import { RE2JS } from "re2js";
+import { isJsonObject, type Json, type JsonObject } from "./json.ts";
+import { pointerStep } from "./pointer.ts";
+import { canonicalJson } from "./canonical.ts";
+
+/**
+ * JSON Schema 2020-12, the part that describes data: type, enum, const, numbers, text, arrays, objects, allOf, anyOf,
+ * oneOf, not, if/then/else and `$ref` within the schema. `format` and unknown keywords say nothing.
+ *
+ * Why not Zod's fromJSONSchema: it ignores `required`, `properties` and `minimum` where there is no `type`, does not
+ * know `not` and `if`, compares a constant object by identity, and gives `pattern` to the backtracking RegExp, which a
+ * stranger's schema can make run for hours.
+ */
+export class Schema {
+  readonly #root: Json;
+  readonly #patterns: ReadonlyMap<string, RE2JS>;
+
+  private constructor(root: Json, patterns: ReadonlyMap<string, RE2JS>) {
+    this.#root = root;
+    this.#patterns = patterns;
+  }
+
+  /** Gives a list of faults instead if this is not a schema we can check by. */
+  static compile(root: Json): Schema | readonly SchemaFault[] {
+    const patterns = new Map<string, RE2JS>();
+    const faults = schemaFaults(root, patterns);
+    return faults.length > 0 ? faults : new Schema(root, patterns);
+  }
+
+  /**
+   * What is wrong with a value, at most 20 faults. `isAny` marks values that stand for any other (a template, before it
+   * is resolved): they fit everything.
+   */
+  check(value: Json, isAny: (value: Json) => boolean = () => false): readonly SchemaFault[] {
+    return new Check(this.#root, this.#patterns, isAny).run(value);
+  }
+}
+
+export interface SchemaFault {
+  /** Of the value in a check, of the keyword when compiling. */
+  readonly pointer: string;
+  /** Completes "… must …", for instance `"url" must be a string`. */
+  readonly reason: string;
+  readonly keyword: string;
+  /** The missing or unknown property. */
+  readonly property?: string;
+  /** The properties there could be, for a hint. */
+  readonly known?: readonly string[];
+}
+
+const MAX_FAULTS = 20;
+/**
+ * The check calls itself along the schema and the value. Values are at most 64 deep; this bounds a `$ref` that leads
+ * back to itself without taking a step into the value.
+ */
+const MAX_DEPTH = 400;
+/** Alternatives within alternatives multiply. */
+const MAX_STEPS = 200_000;
+
+class Check {
+  readonly #root: Json;
+  readonly #patterns: ReadonlyMap<string, RE2JS>;
+  readonly #isAny: (value: Json) => boolean;
+  #faults: SchemaFault[] = [];
+  #depth = 0;
+  #steps = 0;
+
+  constructor(root: Json, patterns: ReadonlyMap<string, RE2JS>, isAny: (value: Json) => boolean) {
+    this.#root = root;
+    this.#patterns = patterns;
+    this.#isAny = isAny;
+  }
+
+  run(value: Json): readonly SchemaFault[] {
+    this.#visit(this.#root, value, "");
+    return this.#faults.slice(0, MAX_FAULTS);
+  }
+
+  #visit(schema: Json, value: Json, pointer: string): void {
+    if (this.#steps++ > MAX_STEPS || this.#depth > MAX_DEPTH) {
+      if (this.#faults.length === 0) this.#add(pointer, "", "be simpler: this schema takes too long to check");
+      return;
+    }
+    if (schema === false) this.#add(pointer, "false", "not be there");
+    if (!isJsonObject(schema) || this.#isAny(value) || this.#faults.length >= MAX_FAULTS) return;
+    this.#depth++;
+    const { $ref } = schema;
+    if (typeof $ref === "string") this.#visit(resolveRef(this.#root, $ref) ?? true, value, pointer);
+    this.#visitValue(schema, value, pointer);
+    this.#visitCombinations(schema, value, pointer);
+    this.#depth--;
+  }
+
+  #visitValue(schema: JsonObject, value: Json, pointer: string): void {
+    const { type } = schema;
+    const types = typeof type === "string" ? [type] : Array.isArray(type) ? (type as string[]) : undefined;
+    if (types !== undefined && !types.some((name) => hasType(value, name))) {
+      this.#add(pointer, "type", `be ${types.map(withArticle).join(" or ")}, not ${withArticle(typeName(value))}`);
+      return;
+    }
+    if (Array.isArray(schema["enum"]) && !schema["enum"].some((option: Json) => equal(option, value))) {
+      this.#add(pointer, "enum", `be one of ${schema["enum"].map((option: Json) => brief(option)).join(", ")}`);
+    }
+    if (schema["const"] !== undefined && !equal(schema["const"], value)) {
+      this.#add(pointer, "const", `be ${brief(schema["const"])}`);
+    }
+    if (typeof value === "number") this.#visitNumber(schema, value, pointer);
+    else if (typeof value === "string") this.#visitText(schema, value, pointer);
+    else if (Array.isArray(value)) this.#visitArray(schema, value, pointer);
+    else if (isJsonObject(value)) this.#visitObject(schema, value, pointer);
+  }
+
+  #visitNumber(schema: JsonObject, value: number, pointer: string): void {
+    const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
+    if (typeof minimum === "number" && value < minimum) this.#add(pointer, "minimum", `be at least ${minimum}`);
+    if (typeof maximum === "number" && value > maximum) this.#add(pointer, "maximum", `be at most ${maximum}`);
+    if (typeof exclusiveMinimum === "number" && value <= exclusiveMinimum) {
+      this.#add(pointer, "exclusiveMinimum", `be more than ${exclusiveMinimum}`);
+    }
+    if (typeof exclusiveMaximum === "number" && value >= exclusiveMaximum) {
+      this.#add(pointer, "exclusiveMaximum", `be less than ${exclusiveMaximum}`);
+    }
+    if (typeof multipleOf === "number" && multipleOf > 0 && !Number.isInteger(value / multipleOf)) {
+      this.#add(pointer, "multipleOf", `be a multiple of ${multipleOf}`);
+    }
+  }
+
+  #visitText(schema: JsonObject, value: string, pointer: string): void {
+    const { minLength, maxLength, pattern } = schema;
+    if (typeof minLength === "number" && lengthOf(value) < minLength) {
+      this.#add(pointer, "minLength", minLength === 1 ? "not be empty" : `have at least ${minLength} characters`);
+    }
+    if (typeof maxLength === "number" && lengthOf(value) > maxLength) {
+      this.#add(pointer, "maxLength", `have at most ${maxLength} characters`);
+    }
+    if (typeof pattern === "string" && !this.#patterns.get(pattern)!.matcher(value).find()) {
+      this.#add(pointer, "pattern", `match ${pattern}`);
+    }
+  }
+
+  #visitArray(schema: JsonObject, value: readonly Json[], pointer: string): void {
+    const { minItems, maxItems, prefixItems, items } = schema;
+    if (typeof minItems === "number" && value.length < minItems) {
+      this.#add(pointer, "minItems", `have at least ${minItems} items`);
+    }
+    if (typeof maxItems === "number" && value.length > maxItems) {
+      this.#add(pointer, "maxItems", `have at most ${maxItems} items`);
+    }
+    if (schema["uniqueItems"] === true && new Set(value.map((item) => canonicalJson(item))).size < value.length) {
+      this.#add(pointer, "uniqueItems", "not repeat an item");
+    }
+    const prefix = Array.isArray(prefixItems) ? (prefixItems as readonly Json[]) : [];
+    for (let i = 0; i < value.length; i++) {
+      const itemSchema = i < prefix.length ? prefix[i] : items;
+      if (itemSchema !== undefined) this.#visit(itemSchema, value[i]!, pointer + pointerStep(i));
+    }
+  }
+
+  #visitObject(schema: JsonObject, value: JsonObject, pointer: string): void {
+    const keys = Object.keys(value);
+    const { required, minProperties, maxProperties, propertyNames } = schema;
+    if (Array.isArray(required)) {
+      for (const name of required as readonly string[]) {
+        if (!Object.hasOwn(value, name)) this.#add(pointer, "required", `have "${name}"`, { property: name });
+      }
+    }
+    if (typeof minProperties === "number" && keys.length < minProperties) {
+      this.#add(pointer, "minProperties", `have at least ${minProperties} fields`);
+    }
+    if (typeof maxProperties === "number" && keys.length > maxProperties) {
+      this.#add(pointer, "maxProperties", `have at most ${maxProperties} fields`);
+    }
+    for (const key of keys) {
+      if (propertyNames !== undefined) this.#visit(propertyNames, key, pointer);
+      this.#visitMember(schema, key, value[key]!, pointer);
+    }
+  }
+
+  #visitMember(schema: JsonObject, key: string, member: Json, pointer: string): void {
+    const { properties, patternProperties, additionalProperties } = schema;
+    const at = pointer + pointerStep(key);
+    let known = false;
+    if (isJsonObject(properties) && Object.hasOwn(properties, key)) {
+      known = true;
+      this.#visit(properties[key]!, member, at);
+    }
+    if (isJsonObject(patternProperties)) {
+      for (const [pattern, memberSchema] of Object.entries(patternProperties)) {
+        if (!this.#patterns.get(pattern)!.matcher(key).find()) continue;
+        known = true;
+        this.#visit(memberSchema, member, at);
+      }
+    }
+    if (known || additionalProperties === undefined) return;
+    if (additionalProperties !== false) this.#visit(additionalProperties, member, at);
+    else {
+      const names = isJsonObject(properties) ? Object.keys(properties) : [];
+      this.#add(pointer, "additionalProperties", `not have "${key}"`, { property: key, known: names });
+    }
+  }
+
+  #visitCombinations(schema: JsonObject, value: Json, pointer: string): void {
+    const { allOf, anyOf, oneOf, not } = schema;
+    if (Array.isArray(allOf)) for (const each of allOf as readonly Json[]) this.#visit(each, value, pointer);
+    if (Array.isArray(anyOf)) this.#visitAlternatives("anyOf", anyOf, value, pointer);
+    if (Array.isArray(oneOf)) this.#visitAlternatives("oneOf", oneOf, value, pointer);
+    if (not !== undefined && this.#trial(not, value, pointer).length === 0 && !this.#holdsAny(value)) {
+      this.#add(pointer, "not", "not have this form");
+    }
+    if (schema["if"] !== undefined && !this.#holdsAny(value)) {
+      const branch = this.#trial(schema["if"], value, pointer).length === 0 ? schema["then"] : schema["else"];
+      if (branch !== undefined) this.#visit(branch, value, pointer);
+    }
+  }
+
+  #visitAlternatives(keyword: string, schemas: readonly Json[], value: Json, pointer: string): void {
+    const results = schemas.map((schema) => this.#trial(schema, value, pointer));
+    const fitting = results.filter((faults) => faults.length === 0).length;
+    if (fitting === 0) {
+      // An alternative of the right type that fails further in is the one that was meant, if it is the only one.
+      const meant = results.filter((faults) => !faults.some((fault) => fault.pointer === pointer && isShape(fault)));
+      if (meant.length === 1) this.#faults.push(...meant[0]!);
+      else this.#add(pointer, keyword, `have one of ${schemas.length} forms, and fits none`);
+    } else if (fitting > 1 && keyword === "oneOf" && !this.#holdsAny(value)) {
+      this.#add(pointer, keyword, `fit exactly one of ${schemas.length} forms, not ${fitting}`);
+    }
+  }
+
+  /** The faults by one schema, without reporting them. */
+  #trial(schema: Json, value: Json, pointer: string): readonly SchemaFault[] {
+    const before = this.#faults;
+    this.#faults = [];
+    this.#visit(schema, value, pointer);
+    const found = this.#faults;
+    this.#faults = before;
+    return found;
+  }
+
+  /** With a template somewhere inside, "fits too much" cannot be known yet. */
+  #holdsAny(value: Json): boolean {
+    const left: Json[] = [value];
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+      if (this.#isAny(next)) return true;
+      if (typeof next === "object" && next !== null) for (const child of Object.values(next)) left.push(child as Json);
+    }
+    return false;
+  }
+
+  #add(pointer: string, keyword: string, reason: string, more?: Pick<SchemaFault, "property" | "known">): void {
+    this.#faults.push({ pointer, keyword, reason: `must ${reason}`, ...more });
+  }
+}
+
+/** Says that the value is another kind of thing altogether. */
+function isShape({ keyword }: SchemaFault): boolean {
+  return keyword === "type" || keyword === "const" || keyword === "enum" || keyword === "false";
+}
+
+const SUBSCHEMA = ["items", "additionalProperties", "propertyNames", "not", "if", "then", "else"] as const;
+const SUBSCHEMA_LISTS = ["allOf", "anyOf", "oneOf", "prefixItems"] as const;
+const SUBSCHEMA_MAPS = ["properties", "patternProperties", "$defs"] as const;
+const TYPES: ReadonlySet<string> = new Set(["null", "boolean", "number", "integer", "string", "array", "object"]);
+
+/** Looks through a schema for what cannot be checked, and compiles its patterns. Keeps its own stack. */
+function schemaFaults(root: Json, patterns: Map<string, RE2JS>): readonly SchemaFault[] {
+  const faults: SchemaFault[] = [];
+  const left: { schema: Json; pointer: string }[] = [{ schema: root, pointer: "" }];
+  for (let next = left.pop(); next !== undefined && faults.length < MAX_FAULTS; next = left.pop()) {
+    const { schema, pointer } = next;
+    const fault = (keyword: string, reason: string): number =>
+      faults.push({ pointer: keyword === "" ? pointer : pointer + pointerStep(keyword), keyword, reason });
+    if (typeof schema === "boolean") continue;
+    if (!isJsonObject(schema)) {
+      fault("", `must be a JSON Schema, not ${withArticle(typeName(schema))}`);
+      continue;
+    }
+    const { type, $ref, pattern, required } = schema;
+    const types: readonly Json[] = Array.isArray(type) ? type : type === undefined ? [] : [type];
+    if (!types.every((name) => typeof name === "string" && TYPES.has(name))) {
+      fault("type", `must be one of ${[...TYPES].join(", ")}`);
+    }
+    if ($ref !== undefined && (typeof $ref !== "string" || resolveRef(root, $ref) === undefined)) {
+      fault("$ref", 'must point into the same schema, as in "#/$defs/name"');
+    }
+    if (required !== undefined && !(Array.isArray(required) && required.every((name) => typeof name === "string"))) {
+      fault("required", "must be a list of names");
+    }
+    if (pattern !== undefined) addPattern(pattern, patterns, (reason) => fault("pattern", reason));
+    const { patternProperties } = schema;
+    if (isJsonObject(patternProperties)) {
+      for (const key of Object.keys(patternProperties)) {
+        addPattern(key, patterns, (reason) => fault("patternProperties", reason));
+      }
+    }
+    pushSubschemas(schema, pointer, left, fault);
+  }
+  return faults;
+}
+
+function pushSubschemas(
+  schema: JsonObject,
+  pointer: string,
+  left: { schema: Json; pointer: string }[],
+  fault: (keyword: string, reason: string) => void,
+): void {
+  for (const keyword of SUBSCHEMA) {
+    const inner = schema[keyword];
+    if (inner !== undefined) left.push({ schema: inner, pointer: `${pointer}/${keyword}` });
+  }
+  for (const keyword of SUBSCHEMA_LISTS) {
+    const list = schema[keyword];
+    if (list === undefined) continue;
+    if (!Array.isArray(list)) fault(keyword, "must be a list of schemas");
+    else list.forEach((inner: Json, i) => left.push({ schema: inner, pointer: `${pointer}/${keyword}/${i}` }));
+  }
+  for (const keyword of SUBSCHEMA_MAPS) {
+    const map = schema[keyword];
+    if (map === undefined) continue;
+    if (!isJsonObject(map)) {
+      fault(keyword, "must be an object of schemas");
+      continue;
+    }
+    for (const [name, inner] of Object.entries(map)) {
+      left.push({ schema: inner, pointer: `${pointer}/${keyword}${pointerStep(name)}` });
+    }
+  }
+}
+
+function addPattern(pattern: Json, patterns: Map<string, RE2JS>, fault: (reason: string) => void): void {
+  if (typeof pattern !== "string" || pattern.length > 1_000) {
+    fault("must be a regular expression of at most 1,000 characters");
+    return;
+  }
+  try {
+    if (!patterns.has(pattern)) patterns.set(pattern, RE2JS.compile(pattern));
+  } catch (error) {
+    fault(`must be a regular expression without lookahead and back references (${(error as Error).message})`);
+  }
+}
+
+/** What a local reference points to. */
+export function resolveRef(root: Json, ref: string): Json | undefined {
+  if (ref === "#") return root;
+  if (!ref.startsWith("#/")) return undefined;
+  let at: Json | undefined = root;
+  for (const step of ref.slice(2).split("/")) {
+    if (typeof at !== "object" || at === null) return undefined;
+    const key = decodeStep(step);
+    at = Object.hasOwn(at, key) ? (at as JsonObject)[key] : undefined;
+  }
+  return at;
+}
+
+function decodeStep(step: string): string {
+  const plain = step.replaceAll("~1", "/").replaceAll("~0", "~");
+  try {
+    return decodeURIComponent(plain);
+  } catch {
+    return plain;
+  }
+}
+
+function hasType(value: Json, type: string): boolean {
+  if (type === "integer") return typeof value === "number" && Number.isInteger(value);
+  return type === typeName(value);
+}
+
+export function typeName(value: Json): "null" | "boolean" | "number" | "string" | "array" | "object" {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "array";
+  return typeof value as "boolean" | "number" | "string" | "object";
+}
+
+export function withArticle(type: string): string {
+  if (type === "null") return "null";
+  return /^[aeio]/.test(type) ? `an ${type}` : `a ${type}`;
+}
+
+function lengthOf(text: string): number {
+  let length = text.length;
+  for (let i = 0; i < text.length; i++) if ((text.charCodeAt(i) & 0xfc00) === 0xdc00) length--;
+  return length;
+}
+
+function equal(a: Json, b: Json): boolean {
+  if (a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  return canonicalJson(a) === canonicalJson(b);
+}
+
+function brief(value: Json): string {
+  const text = JSON.stringify(value);
+  return text.length > 60 ? `${text.slice(0, 57)}…` : text;
+}
