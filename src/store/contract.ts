@@ -37,12 +37,13 @@ export interface Partitions {
   acquire(partition: number, owner: string, leaseMs: number): Promise<AcquireOutcome>;
   /**
    * Makes a tenure of its own owner new: epoch + 1 and a new nonce, after a commit whose outcome is unknown. Only the
-   * holder of the current nonce may, whether or not its lease has run out.
+   * holder of the current nonce may, whether or not its lease has run out; anybody else is answered `held`, even if
+   * nobody holds it (`by` is empty then). The owner is alive, so this is no strike and keeps `suspect`.
    */
   reacquire(fence: Fence, leaseMs: number): Promise<AcquireOutcome>;
   /** One call for all partitions of an engine. A partition that is no longer ours answers `lost`. */
   renew(fences: readonly Fence[], leaseMs: number): Promise<RenewOutcome>;
-  /** Gives a partition back cleanly; a stale fence changes nothing. */
+  /** Gives a partition back cleanly: the fence fits nothing any more. A stale fence changes nothing. */
   release(fence: Fence): Promise<void>;
 }
 
@@ -63,7 +64,10 @@ export interface Tenure extends Fence {
   /** Partition time of the last commit; time never goes back behind it. */
   readonly lastTimeMs: number;
   readonly storeTimeMs: number;
-  /** Tenures in a row that ended neither by a release nor after a commit: something here kills its owner. */
+  /**
+   * Tenures in a row that ended neither by a release nor after a commit: something here kills its owner. A release ends
+   * the row: 0, and no suspect.
+   */
   readonly strikes: number;
   /** What the owner before us was about to handle when it vanished (see CommitBatch.suspect). */
   readonly suspect: string | null;
@@ -108,6 +112,8 @@ export interface ReadRequest {
   readonly partition: number;
   readonly after: Position | null;
   readonly limit: number;
+  /** Stop before the message that would exceed this many characters in all; the first one is always given. */
+  readonly maxChars: number;
 }
 
 export interface ReadResult {
@@ -129,8 +135,11 @@ export interface Journal {
    */
   commit(batches: readonly CommitBatch[]): Promise<readonly CommitOutcome[]>;
   load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]>;
-  /** Entities whose wake time is at or before `beforeMs`, earliest first. */
-  due(partition: number, beforeMs: number, limit: number): Promise<readonly Wake[]>;
+  /**
+   * Entities whose wake time is at or before `beforeMs`, in order of (time, entity), beyond `after`: an owner walks
+   * forward through them and looks at none twice.
+   */
+  due(partition: number, beforeMs: number, limit: number, after?: Wake): Promise<readonly Wake[]>;
   /** The entity's version once it is above `aboveVersion`, or as it is after `waitMs`. 0 = unknown entity. */
   watch(entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number>;
 }
@@ -149,12 +158,17 @@ export interface CommitBatch {
   readonly wakes: readonly { readonly entity: EntityKey; readonly atMs: number | null }[];
   readonly snapshots: readonly Snapshot[];
   readonly tasks: readonly Task[];
-  /** Tokens of tasks to withdraw: gone if nobody has them, else their worker is told at its next heartbeat. */
+  /**
+   * Tokens of tasks to withdraw, those of this very batch included: gone if nobody has them, else their worker is told
+   * at its next heartbeat. An unknown token is nothing.
+   */
   readonly revoke: readonly string[];
-  /** Messages to other entities, appended to their inboxes by this very commit. */
+  /** Messages to other entities, appended to their inboxes by this very commit; never refused, starts included. */
   readonly mail: readonly Outgoing[];
   readonly replies: readonly Reply[];
+  /** The same id again replaces. */
   readonly deadLetters: readonly DeadLetter[];
+  /** Journal, snapshot, wake time, header and records of these go, after everything else the batch says of them. */
   readonly purge: readonly EntityKey[];
   /**
    * Set by an owner in careful mode before it touches something that may kill it. Such a commit keeps `strikes`;
@@ -172,7 +186,10 @@ export type CommitOutcome =
   /** Nothing was written, for a reason that lies in the store (full, read-only). */
   | { readonly kind: "refused"; readonly reason: string };
 
-/** The events of one entity in one commit. `version` is the number of its first event, counted from 1. */
+/**
+ * The events of one entity in one commit. `version` is the number of its first event, counted from 1, and has to be the
+ * next: a gap or an overlap is a bug of ours, and the commit is rejected.
+ */
 export interface JournalRecord {
   readonly entity: EntityKey;
   readonly version: number;
@@ -205,7 +222,10 @@ export interface Snapshot {
 
 export interface LoadRequest {
   readonly entity: EntityKey;
-  /** Only events above this version, and no snapshot; without it the newest snapshot and what came after. */
+  /**
+   * Only events above this version, and no snapshot; without it the newest snapshot and what came after. A record that
+   * holds events on both sides comes whole.
+   */
   readonly aboveVersion?: number;
 }
 
@@ -239,13 +259,19 @@ export interface DeadLetter {
 // ── tasks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface Tasks {
-  /** Up to `max` tasks in all, oldest first within a queue, queues in the order given; waits up to `waitMs` for one. */
+  /**
+   * Up to `max` tasks in all, queues in the order given, within a queue those of higher priority first, then the
+   * oldest; waits up to `waitMs` for one.
+   */
   lease(request: LeaseRequest): Promise<readonly LeasedTask[]>;
   /** Extends the leases named and no others. With `runningMs` it also posts the `taskStarted` message. */
   heartbeat(beats: readonly Heartbeat[], leaseMs: number): Promise<HeartbeatOutcome>;
   /** Removes the task and appends the result to its partition's inbox in one step. */
   settle(results: readonly Settlement[]): Promise<readonly SettleOutcome[]>;
-  /** Does the same with `deliveryLost` for tasks whose lease ran out. Never hands a task to anybody. Answers how many. */
+  /**
+   * Does the same with `deliveryLost` for tasks whose lease ran out; a revoked one is removed without a word. Never
+   * hands a task to anybody. Answers how many it removed.
+   */
   lapse(limit: number): Promise<number>;
   /** Volatile queues only: puts a task back that a restart has dropped; a task still there is left alone. */
   restore(tasks: readonly Task[]): Promise<void>;
@@ -281,6 +307,7 @@ export interface Heartbeat {
   readonly runningMs?: number;
 }
 
+/** Both name tasks by their tokens. */
 export interface HeartbeatOutcome {
   /** Not ours any more: lapsed or settled. */
   readonly lost: readonly string[];
@@ -334,6 +361,7 @@ export interface Registration {
 export interface Queries {
   /** Newest first by creation. */
   headers(query: HeaderQuery): Promise<Page<Header>>;
+  /** Newest first. */
   deadLetters(query: { readonly cursor?: string; readonly limit: number }): Promise<Page<DeadLetter>>;
   counts(): Promise<Counts>;
 }

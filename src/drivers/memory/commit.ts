@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import type { CommitBatch, CommitOutcome, DeadLetter, EntityKey, Header, Snapshot } from "../../store/contract.ts";
+import { consume, post, postReply } from "./inbox.ts";
+import type { EntityData } from "./memory-data.ts";
+import { type Memory, partitionData } from "./memory.ts";
+import { insertPlace, removePlace } from "./newest-first.ts";
+import { isHolder } from "./partitions.ts";
+import { addTask, revokeTask } from "./tasks.ts";
+import { setWake } from "./wakes.ts";
+
+/** All guards first, then all writes, none of which can fail: so a batch is there whole or not at all. */
+export function commitBatch(memory: Memory, batch: CommitBatch): CommitOutcome {
+  const partition = partitionData(memory, batch.fence.partition);
+  if (!isHolder(memory, batch.fence)) return { kind: "fenced" };
+  if (batch.fence.seq !== partition.seq) {
+    const isOurResend = partition.seq === batch.fence.seq + 1 && partition.lastBatch === batch.id;
+    return { kind: isOurResend ? "alreadyApplied" : "fenced" };
+  }
+  checkVersions(memory, batch);
+
+  partition.seq += 1;
+  partition.lastBatch = batch.id;
+  partition.lastTimeMs = Math.max(partition.lastTimeMs, batch.timeMs);
+  partition.suspect = batch.suspect;
+  if (batch.suspect === null) {
+    partition.strikes = 0;
+    partition.isClean = true;
+  }
+  consume(memory, batch.fence.partition, batch.consumed);
+  writeEntities(memory, batch);
+  for (const task of batch.tasks) addTask(memory, task);
+  // After the tasks: what one batch both sends out and withdraws has to be gone.
+  for (const token of batch.revoke) revokeTask(memory, token);
+  for (const { partition, text } of batch.mail) post(memory, partition, text);
+  for (const reply of batch.replies) postReply(memory, reply);
+  for (const letter of batch.deadLetters) putDeadLetter(memory, letter);
+  // Last: whatever else the batch says of an entity it purges, nothing of it is left.
+  for (const entity of batch.purge) purge(memory, batch.fence.partition, entity);
+  return { kind: "committed" };
+}
+
+/** A gap or an overlap in a journal is a bug of ours that a fence cannot catch; better to stop than to keep it. */
+function checkVersions(memory: Memory, batch: CommitBatch): void {
+  const versions = new Map<EntityKey, number>();
+  for (const { entity, version, count } of batch.records) {
+    const known = versions.get(entity) ?? memory.data.entities.get(entity)?.version ?? 0;
+    assert.equal(version, known + 1, `the next event of ${entity} has this number`);
+    assert(count > 0, `a record of ${entity} without events`);
+    versions.set(entity, known + count);
+  }
+}
+
+function writeEntities(memory: Memory, batch: CommitBatch): void {
+  const { partition } = batch.fence;
+  for (const record of batch.records) {
+    const entity = entityData(memory, partition, record.entity);
+    entity.records.push(record);
+    entity.version += record.count;
+    memory.waiters.wakeAll(versionKey(record.entity));
+  }
+  for (const snapshot of batch.snapshots) putSnapshot(entityData(memory, partition, snapshot.entity), snapshot);
+  for (const header of batch.headers) putHeader(memory, header);
+  const { wakes } = partitionData(memory, partition);
+  for (const { entity, atMs } of batch.wakes) {
+    if (atMs !== null) entityData(memory, partition, entity);
+    setWake(wakes, entity, atMs);
+  }
+}
+
+function entityData(memory: Memory, partition: number, entity: EntityKey): EntityData {
+  const { entities } = memory.data;
+  const known = entities.get(entity);
+  if (known !== undefined) return known;
+  const data: EntityData = { partition, version: 0, records: [], snapshot: null };
+  entities.set(entity, data);
+  return data;
+}
+
+function putSnapshot(entity: EntityData, snapshot: Snapshot): void {
+  if (entity.snapshot === null || entity.snapshot.version <= snapshot.version) entity.snapshot = snapshot;
+}
+
+function putHeader(memory: Memory, header: Header): void {
+  const { headers, headerPlaces } = memory.data;
+  const known = headers.get(header.entity);
+  headers.set(header.entity, header);
+  if (known?.createdAtMs === header.createdAtMs) return;
+  if (known !== undefined) removePlace(headerPlaces, { atMs: known.createdAtMs, key: known.entity });
+  insertPlace(headerPlaces, { atMs: header.createdAtMs, key: header.entity });
+}
+
+function putDeadLetter(memory: Memory, letter: DeadLetter): void {
+  const { deadLetters, deadLetterPlaces } = memory.data;
+  const known = deadLetters.get(letter.id);
+  deadLetters.set(letter.id, letter);
+  if (known?.atMs === letter.atMs) return;
+  if (known !== undefined) removePlace(deadLetterPlaces, { atMs: known.atMs, key: known.id });
+  insertPlace(deadLetterPlaces, { atMs: letter.atMs, key: letter.id });
+}
+
+function purge(memory: Memory, partition: number, entity: EntityKey): void {
+  const { data } = memory;
+  data.entities.delete(entity);
+  data.records.delete(entity);
+  setWake(partitionData(memory, partition).wakes, entity, null);
+  const header = data.headers.get(entity);
+  data.headers.delete(entity);
+  if (header !== undefined) removePlace(data.headerPlaces, { atMs: header.createdAtMs, key: entity });
+}
+
+export function versionKey(entity: EntityKey): string {
+  return `version/${entity}`;
+}

@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import type { AppendOutcome, Inbox, Outgoing, Position, ReadRequest, ReadResult, Reply } from "../../store/contract.ts";
+import type { StoredMessage } from "./memory-data.ts";
+import { type Memory, partitionData } from "./memory.ts";
+
+const DRIVER = "memory";
+
+export class MemoryInbox implements Inbox {
+  readonly #memory: Memory;
+
+  constructor(memory: Memory) {
+    this.#memory = memory;
+  }
+
+  async append(messages: readonly Outgoing[]): Promise<readonly AppendOutcome[]> {
+    return messages.map((message) => this.appendAt(this.reserve(message.partition), message));
+  }
+
+  /** The first half of an append, which the simulator delays: a row has its id before it can be seen. */
+  reserve(partition: number): number {
+    partitionData(this.#memory, partition);
+    return this.#memory.data.nextMessageId++;
+  }
+
+  /** The second half: the message becomes visible, possibly after messages with greater ids. */
+  appendAt(id: number, message: Outgoing): AppendOutcome {
+    const { inbox } = partitionData(this.#memory, message.partition);
+    if (message.start && inbox.length >= this.#memory.limits.maxInbox) return "overloaded";
+    insert(this.#memory, id, message);
+    return "appended";
+  }
+
+  async read(requests: readonly ReadRequest[], waitMs: number): Promise<readonly ReadResult[]> {
+    const keys = requests.map(({ partition }) => inboxKey(partition));
+    const found = await this.#memory.waiters.until(keys, waitMs, () => {
+      const results = requests.map((request) => readOne(this.#memory, request));
+      return results.some(({ messages }) => messages.length > 0) ? results : undefined;
+    });
+    return found ?? requests.map(({ partition }) => ({ partition, messages: [], position: positionOf([]) }));
+  }
+
+  async replies(process: string, waitMs: number): Promise<readonly Reply[]> {
+    const take = (): readonly Reply[] | undefined => {
+      const { replies } = this.#memory.data;
+      const waiting = replies.get(process);
+      replies.delete(process);
+      return waiting;
+    };
+    return (await this.#memory.waiters.until([replyKey(process)], waitMs, take)) ?? [];
+  }
+}
+
+function readOne(memory: Memory, request: ReadRequest): ReadResult {
+  const { partition, after, limit } = request;
+  const { inbox } = partitionData(memory, partition);
+  // Not "ids beyond the greatest": one with a smaller id may have become visible since.
+  const inFlight = new Set(after === null ? [] : idsOf(after));
+  const found: StoredMessage[] = [];
+  for (let i = 0; i < inbox.length && found.length < limit; i++) {
+    if (!inFlight.has(inbox[i]!.id)) found.push(inbox[i]!);
+  }
+  return {
+    partition,
+    messages: found.map(({ text }) => text),
+    position: positionOf(found.map(({ id }) => id)),
+  };
+}
+
+/** Appends what may not be refused: mail, results, and what the store itself has to report. */
+export function post(memory: Memory, partition: number, text: string): void {
+  insert(memory, memory.data.nextMessageId++, { partition, start: false, text });
+}
+
+function insert(memory: Memory, id: number, message: Outgoing): void {
+  const { inbox } = partitionData(memory, message.partition);
+  let index = inbox.length;
+  while (index > 0 && inbox[index - 1]!.id > id) index--;
+  inbox.splice(index, 0, { id, text: message.text });
+  memory.waiters.wakeAll(inboxKey(message.partition));
+}
+
+/** Forgets exactly the messages that these positions name. */
+export function consume(memory: Memory, partition: number, positions: readonly Position[]): void {
+  const gone = new Set(positions.flatMap(idsOf));
+  if (gone.size === 0) return;
+  const { inbox } = partitionData(memory, partition);
+  // What is consumed is nearly always at the front, and what lies behind the last of it need not be looked at.
+  let kept = 0;
+  let end = 0;
+  for (let left = gone.size; left > 0 && end < inbox.length; end++) {
+    if (gone.has(inbox[end]!.id)) left--;
+    else inbox[kept++] = inbox[end]!;
+  }
+  inbox.splice(kept, end - kept);
+}
+
+export function postReply(memory: Memory, reply: Reply): void {
+  const { replies } = memory.data;
+  const waiting = replies.get(reply.process) ?? [];
+  replies.set(reply.process, waiting);
+  waiting.push(reply);
+  if (waiting.length > memory.limits.maxReplies) waiting.shift();
+  memory.waiters.wakeOne(replyKey(reply.process));
+}
+
+function positionOf(ids: readonly number[]): Position {
+  return { driver: DRIVER, value: ids };
+}
+
+function idsOf(position: Position): readonly number[] {
+  assert.equal(position.driver, DRIVER, "a position of another driver");
+  return position.value as readonly number[];
+}
+
+function inboxKey(partition: number): string {
+  return `inbox/${partition}`;
+}
+
+function replyKey(process: string): string {
+  return `replies/${process}`;
+}

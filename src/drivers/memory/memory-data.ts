@@ -1,0 +1,141 @@
+import type {
+  DeadLetter,
+  EntityKey,
+  Header,
+  JournalRecord,
+  Registration,
+  Reply,
+  Snapshot,
+  Task,
+} from "../../store/contract.ts";
+import type { Place } from "./newest-first.ts";
+
+/** Everything the store holds: plain data only, so that `structuredClone` copies it and a simulator can put it back. */
+export interface MemoryData {
+  readonly incarnation: string;
+  nextMessageId: number;
+  nextTaskOrder: number;
+  readonly partitions: PartitionData[];
+  readonly entities: Map<EntityKey, EntityData>;
+  readonly headers: Map<EntityKey, Header>;
+  readonly headerPlaces: Place[];
+  readonly replies: Map<string, Reply[]>;
+  tasks: TaskData;
+  readonly deadLetters: Map<string, DeadLetter>;
+  readonly deadLetterPlaces: Place[];
+  /** Texts by scope, then hash. */
+  readonly records: Map<string, Map<string, string>>;
+  /** Versions by name, then hash. */
+  readonly published: Map<string, Map<string, number>>;
+  readonly registrations: Map<string, RegistrationData>;
+}
+
+export interface PartitionData {
+  epoch: number;
+  /** null while nobody has the partition. */
+  nonce: string | null;
+  owner: string;
+  leaseUntilMs: number;
+  seq: number;
+  lastBatch: string | null;
+  lastTimeMs: number;
+  strikes: number;
+  suspect: string | null;
+  /** The last tenure was released or has committed: if it ends now, that is no strike. */
+  isClean: boolean;
+  /** By id, smallest first. */
+  readonly inbox: StoredMessage[];
+  readonly wakes: WakeData;
+}
+
+export interface StoredMessage {
+  readonly id: number;
+  readonly text: string;
+}
+
+/** `heap` may hold more than is true; an entry counts while the entity's wake time is exactly the one it says. */
+export interface WakeData {
+  readonly at: Map<EntityKey, number>;
+  readonly heap: Place[];
+}
+
+export interface EntityData {
+  readonly partition: number;
+  version: number;
+  readonly records: JournalRecord[];
+  snapshot: Snapshot | null;
+}
+
+export interface TaskData {
+  readonly byToken: Map<string, StoredTask>;
+  readonly queues: Map<string, QueueData>;
+  /** One entry per lease, at the time it had when it was filed: a lease found extended is filed again. */
+  readonly lapses: Place[];
+  leased: number;
+}
+
+export interface StoredTask {
+  readonly task: Task;
+  readonly ref: string;
+  readonly order: number;
+  /** null while queued. */
+  leaseUntilMs: number | null;
+  isRevoked: boolean;
+}
+
+export interface QueueData {
+  /** How many of `heap` are still queued. */
+  size: number;
+  readonly heap: QueueEntry[];
+}
+
+export interface QueueEntry {
+  readonly priority: number;
+  readonly order: number;
+  readonly token: string;
+}
+
+export interface RegistrationData {
+  readonly registration: Registration;
+  readonly untilMs: number;
+}
+
+export function emptyData(incarnation: string, partitionCount: number): MemoryData {
+  return {
+    incarnation,
+    nextMessageId: 1,
+    nextTaskOrder: 1,
+    partitions: Array.from({ length: partitionCount }, emptyPartition),
+    entities: new Map(),
+    headers: new Map(),
+    headerPlaces: [],
+    replies: new Map(),
+    tasks: emptyTasks(),
+    deadLetters: new Map(),
+    deadLetterPlaces: [],
+    records: new Map(),
+    published: new Map(),
+    registrations: new Map(),
+  };
+}
+
+export function emptyTasks(): TaskData {
+  return { byToken: new Map(), queues: new Map(), lapses: [], leased: 0 };
+}
+
+function emptyPartition(): PartitionData {
+  return {
+    epoch: 0,
+    nonce: null,
+    owner: "",
+    leaseUntilMs: 0,
+    seq: 0,
+    lastBatch: null,
+    lastTimeMs: 0,
+    strikes: 0,
+    suspect: null,
+    isClean: true,
+    inbox: [],
+    wakes: { at: new Map(), heap: [] },
+  };
+}

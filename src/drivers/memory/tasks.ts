@@ -1,0 +1,178 @@
+import { taskMessage } from "../../core/message.ts";
+import type {
+  Heartbeat,
+  HeartbeatOutcome,
+  LeasedTask,
+  LeaseRequest,
+  Settlement,
+  SettleOutcome,
+  Task,
+  Tasks,
+} from "../../store/contract.ts";
+import { isMostlyStale, popHeap, pushHeap, rebuildHeap } from "./heap.ts";
+import { post } from "./inbox.ts";
+import type { QueueData, QueueEntry, StoredTask, TaskData } from "./memory-data.ts";
+import type { Memory } from "./memory.ts";
+import type { Place } from "./newest-first.ts";
+import { isEarlier } from "./wakes.ts";
+
+export class MemoryTasks implements Tasks {
+  readonly #memory: Memory;
+
+  constructor(memory: Memory) {
+    this.#memory = memory;
+  }
+
+  async lease(request: LeaseRequest): Promise<readonly LeasedTask[]> {
+    if (request.max <= 0) return [];
+    const found = await this.#memory.waiters.until(request.queues.map(queueKey), request.waitMs, () => {
+      const tasks = this.#take(request);
+      return tasks.length > 0 ? tasks : undefined;
+    });
+    return found ?? [];
+  }
+
+  async heartbeat(beats: readonly Heartbeat[], leaseMs: number): Promise<HeartbeatOutcome> {
+    const untilMs = this.#memory.host.wallMs() + leaseMs;
+    const lost: string[] = [];
+    const cancelled: string[] = [];
+    for (const { ref, token, runningMs } of beats) {
+      const stored = this.#leased(ref, token);
+      if (stored === undefined) {
+        lost.push(token);
+        continue;
+      }
+      stored.leaseUntilMs = untilMs;
+      if (stored.isRevoked) cancelled.push(token);
+      if (runningMs === undefined) continue;
+      const text = taskMessage(stored.task, "worker", { kind: "taskStarted", token, runningMs });
+      post(this.#memory, stored.task.partition, text);
+    }
+    return { lost, cancelled };
+  }
+
+  async settle(results: readonly Settlement[]): Promise<readonly SettleOutcome[]> {
+    return results.map(({ ref, token, partition, outcome, text }) => {
+      const stored = this.#leased(ref, token);
+      if (stored !== undefined) this.#remove(stored);
+      else if (outcome !== "completed") return "stale";
+      post(this.#memory, partition, text);
+      return stored === undefined ? "posted" : "settled";
+    });
+  }
+
+  async lapse(limit: number): Promise<number> {
+    const { byToken, lapses } = this.#memory.data.tasks;
+    const nowMs = this.#memory.host.wallMs();
+    let count = 0;
+    while (count < limit) {
+      const top = lapses[0];
+      if (top === undefined || top.atMs > nowMs) break;
+      popHeap(lapses, isEarlier);
+      const stored = byToken.get(top.key);
+      if (stored === undefined || stored.leaseUntilMs === null) continue;
+      if (stored.leaseUntilMs > nowMs) {
+        pushHeap(lapses, { atMs: stored.leaseUntilMs, key: top.key }, isEarlier);
+        continue;
+      }
+      this.#remove(stored);
+      count++;
+      // The owner has withdrawn it: there is nobody to tell.
+      if (stored.isRevoked) continue;
+      const text = taskMessage(stored.task, "store", { kind: "deliveryLost", token: top.key });
+      post(this.#memory, stored.task.partition, text);
+    }
+    return count;
+  }
+
+  async restore(tasks: readonly Task[]): Promise<void> {
+    for (const task of tasks) addTask(this.#memory, task);
+  }
+
+  #take(request: LeaseRequest): readonly LeasedTask[] {
+    const { tasks } = this.#memory.data;
+    const untilMs = this.#memory.host.wallMs() + request.leaseMs;
+    const taken: LeasedTask[] = [];
+    for (const name of request.queues) {
+      const queue = tasks.queues.get(name);
+      if (queue === undefined) continue;
+      while (queue.size > 0 && taken.length < request.max) {
+        const stored = queued(tasks, popHeap(queue.heap, comesFirst)!);
+        if (stored === undefined) continue;
+        shrink(tasks, name, queue);
+        stored.leaseUntilMs = untilMs;
+        tasks.leased += 1;
+        pushHeap(tasks.lapses, { atMs: untilMs, key: stored.task.token }, isEarlier);
+        taken.push({ ...stored.task, ref: stored.ref });
+      }
+    }
+    return taken;
+  }
+
+  /** The task, if this very delivery still has it. */
+  #leased(ref: string, token: string): StoredTask | undefined {
+    const stored = this.#memory.data.tasks.byToken.get(token);
+    return stored?.ref === ref && stored.leaseUntilMs !== null ? stored : undefined;
+  }
+
+  #remove(stored: StoredTask): void {
+    const { tasks } = this.#memory.data;
+    tasks.byToken.delete(stored.task.token);
+    tasks.leased -= 1;
+    if (!isMostlyStale(tasks.lapses.length, tasks.leased)) return;
+    const isLive = ({ key }: Place): boolean => typeof tasks.byToken.get(key)?.leaseUntilMs === "number";
+    rebuildHeap(tasks.lapses, tasks.lapses.filter(isLive), isEarlier);
+  }
+}
+
+/** A task that is there already, queued or leased, is left alone. */
+export function addTask(memory: Memory, task: Task): void {
+  const { data } = memory;
+  const { byToken, queues } = data.tasks;
+  const { token, priority } = task;
+  if (byToken.has(token)) return;
+  const order = data.nextTaskOrder++;
+  byToken.set(token, { task, ref: String(order), order, leaseUntilMs: null, isRevoked: false });
+  const queue = queues.get(task.queue) ?? { size: 0, heap: [] };
+  queues.set(task.queue, queue);
+  queue.size += 1;
+  pushHeap(queue.heap, { priority, order, token }, comesFirst);
+  memory.waiters.wakeOne(queueKey(task.queue));
+}
+
+/** Gone if nobody has it, else its worker is told at its next heartbeat. */
+export function revokeTask(memory: Memory, token: string): void {
+  const { tasks } = memory.data;
+  const stored = tasks.byToken.get(token);
+  if (stored === undefined) return;
+  if (stored.leaseUntilMs !== null) {
+    stored.isRevoked = true;
+    return;
+  }
+  tasks.byToken.delete(token);
+  shrink(tasks, stored.task.queue, tasks.queues.get(stored.task.queue)!);
+}
+
+/** One task of the queue was leased or revoked. */
+function shrink(tasks: TaskData, name: string, queue: QueueData): void {
+  queue.size -= 1;
+  if (queue.size === 0) {
+    tasks.queues.delete(name);
+  } else if (isMostlyStale(queue.heap.length, queue.size)) {
+    const isLive = (entry: QueueEntry): boolean => queued(tasks, entry) !== undefined;
+    rebuildHeap(queue.heap, queue.heap.filter(isLive), comesFirst);
+  }
+}
+
+function queued(tasks: TaskData, entry: QueueEntry): StoredTask | undefined {
+  const stored = tasks.byToken.get(entry.token);
+  return stored?.order === entry.order && stored.leaseUntilMs === null ? stored : undefined;
+}
+
+function comesFirst(a: QueueEntry, b: QueueEntry): boolean {
+  return a.priority !== b.priority ? a.priority > b.priority : a.order < b.order;
+}
+
+function queueKey(queue: string): string {
+  return `queue/${queue}`;
+}
