@@ -3,7 +3,7 @@ import type { CommitBatch, CommitOutcome, DeadLetter, EntityKey, Header, Snapsho
 import { consume, post, postReply } from "./inbox.ts";
 import type { EntityData } from "./memory-data.ts";
 import { type Memory, partitionData } from "./memory.ts";
-import { insertPlace, removePlace } from "./newest-first.ts";
+import { insertPlace, removePlace } from "./sorted-places.ts";
 import { isHolder } from "./partitions.ts";
 import { addTask, revokeTask } from "./tasks.ts";
 import { setWake } from "./wakes.ts";

@@ -51,13 +51,19 @@ export class MemoryInbox implements Inbox {
 }
 
 function readOne(memory: Memory, request: ReadRequest): ReadResult {
-  const { partition, after, limit } = request;
+  const { partition, after, limit, maxChars } = request;
   const { inbox } = partitionData(memory, partition);
   // Not "ids beyond the greatest": one with a smaller id may have become visible since.
   const inFlight = new Set(after === null ? [] : idsOf(after));
   const found: StoredMessage[] = [];
+  let chars = 0;
   for (let i = 0; i < inbox.length && found.length < limit; i++) {
-    if (!inFlight.has(inbox[i]!.id)) found.push(inbox[i]!);
+    const message = inbox[i]!;
+    if (inFlight.has(message.id)) continue;
+    chars += message.text.length;
+    // The first is always given: one too long for every reader would block its partition for ever.
+    if (chars > maxChars && found.length > 0) break;
+    found.push(message);
   }
   return {
     partition,

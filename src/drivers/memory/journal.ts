@@ -27,8 +27,8 @@ export class MemoryJournal implements Journal {
     return requests.map((request) => this.#loadOne(request));
   }
 
-  async due(partition: number, beforeMs: number, limit: number): Promise<readonly Wake[]> {
-    return dueWakes(partitionData(this.#memory, partition).wakes, beforeMs, limit);
+  async due(partition: number, beforeMs: number, limit: number, after?: Wake): Promise<readonly Wake[]> {
+    return dueWakes(partitionData(this.#memory, partition).wakes, beforeMs, limit, after);
   }
 
   async watch(entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {

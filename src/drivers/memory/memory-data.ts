@@ -8,7 +8,7 @@ import type {
   Snapshot,
   Task,
 } from "../../store/contract.ts";
-import type { Place } from "./newest-first.ts";
+import type { Place, SortedPlaces } from "./sorted-places.ts";
 
 /** Everything the store holds: plain data only, so that `structuredClone` copies it and a simulator can put it back. */
 export interface MemoryData {
@@ -18,11 +18,11 @@ export interface MemoryData {
   readonly partitions: PartitionData[];
   readonly entities: Map<EntityKey, EntityData>;
   readonly headers: Map<EntityKey, Header>;
-  readonly headerPlaces: Place[];
+  readonly headerPlaces: SortedPlaces;
   readonly replies: Map<string, Reply[]>;
   tasks: TaskData;
   readonly deadLetters: Map<string, DeadLetter>;
-  readonly deadLetterPlaces: Place[];
+  readonly deadLetterPlaces: SortedPlaces;
   /** Texts by scope, then hash. */
   readonly records: Map<string, Map<string, string>>;
   /** Versions by name, then hash. */
@@ -53,10 +53,9 @@ export interface StoredMessage {
   readonly text: string;
 }
 
-/** `heap` may hold more than is true; an entry counts while the entity's wake time is exactly the one it says. */
 export interface WakeData {
   readonly at: Map<EntityKey, number>;
-  readonly heap: Place[];
+  readonly places: SortedPlaces;
 }
 
 export interface EntityData {
@@ -136,6 +135,6 @@ function emptyPartition(): PartitionData {
     suspect: null,
     isClean: true,
     inbox: [],
-    wakes: { at: new Map(), heap: [] },
+    wakes: { at: new Map(), places: [] },
   };
 }

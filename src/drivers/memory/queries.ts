@@ -1,6 +1,6 @@
 import type { Counts, DeadLetter, Header, HeaderQuery, Page, Queries } from "../../store/contract.ts";
 import type { Memory } from "./memory.ts";
-import { pageOf } from "./newest-first.ts";
+import { pageOf } from "./sorted-places.ts";
 
 export class MemoryQueries implements Queries {
   readonly #memory: Memory;

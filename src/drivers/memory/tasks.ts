@@ -13,8 +13,7 @@ import { isMostlyStale, popHeap, pushHeap, rebuildHeap } from "./heap.ts";
 import { post } from "./inbox.ts";
 import type { QueueData, QueueEntry, StoredTask, TaskData } from "./memory-data.ts";
 import type { Memory } from "./memory.ts";
-import type { Place } from "./newest-first.ts";
-import { isEarlier } from "./wakes.ts";
+import { isBefore, type Place } from "./sorted-places.ts";
 
 export class MemoryTasks implements Tasks {
   readonly #memory: Memory;
@@ -68,11 +67,11 @@ export class MemoryTasks implements Tasks {
     while (count < limit) {
       const top = lapses[0];
       if (top === undefined || top.atMs > nowMs) break;
-      popHeap(lapses, isEarlier);
+      popHeap(lapses, isBefore);
       const stored = byToken.get(top.key);
       if (stored === undefined || stored.leaseUntilMs === null) continue;
       if (stored.leaseUntilMs > nowMs) {
-        pushHeap(lapses, { atMs: stored.leaseUntilMs, key: top.key }, isEarlier);
+        pushHeap(lapses, { atMs: stored.leaseUntilMs, key: top.key }, isBefore);
         continue;
       }
       this.#remove(stored);
@@ -102,7 +101,7 @@ export class MemoryTasks implements Tasks {
         shrink(tasks, name, queue);
         stored.leaseUntilMs = untilMs;
         tasks.leased += 1;
-        pushHeap(tasks.lapses, { atMs: untilMs, key: stored.task.token }, isEarlier);
+        pushHeap(tasks.lapses, { atMs: untilMs, key: stored.task.token }, isBefore);
         taken.push({ ...stored.task, ref: stored.ref });
       }
     }
@@ -121,7 +120,7 @@ export class MemoryTasks implements Tasks {
     tasks.leased -= 1;
     if (!isMostlyStale(tasks.lapses.length, tasks.leased)) return;
     const isLive = ({ key }: Place): boolean => typeof tasks.byToken.get(key)?.leaseUntilMs === "number";
-    rebuildHeap(tasks.lapses, tasks.lapses.filter(isLive), isEarlier);
+    rebuildHeap(tasks.lapses, tasks.lapses.filter(isLive), isBefore);
   }
 }
 
