@@ -1,0 +1,89 @@
+import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
+import { pointerStep } from "../json/pointer.ts";
+import { BUILTIN_HANDLERS, engineDefaults, HANDLER_ALIASES } from "./builtin-handlers.ts";
+import type { ProblemList } from "./problems.ts";
+
+/** A config in its canonical form, and where the parts that moved were written. */
+export interface LoadedConfig {
+  readonly config: JsonObject;
+  /** A canonical pointer below `from` was written below `to`. */
+  readonly moved?: { readonly from: string; readonly to: string };
+}
+
+/**
+ * What the source documents' handlers are given, made into what ours take. Their external service and LLM are mocks that
+ * need no address and no prompt; their data processor passes its config through.
+ */
+export function adoptSeedConfig(
+  writtenHandler: string,
+  config: JsonObject,
+  pointer: () => string,
+  problems: ProblemList,
+): LoadedConfig {
+  const handler = HANDLER_ALIASES.get(writtenHandler);
+  if (handler === undefined || config["mock"] !== undefined) return { config };
+  if (handler === "transform") {
+    const ours = ["value", "expression", "fields"].some((key) => config[key] !== undefined);
+    return ours ? { config } : { config: { value: config }, moved: { from: "/value", to: "" } };
+  }
+  const needed = handler === "http" ? ["url"] : ["prompt", "messages"];
+  if (needed.some((key) => config[key] !== undefined)) return { config };
+  const known = (BUILTIN_HANDLERS.get(handler)!.config as unknown as { shape: object }).shape;
+  const kept: Record<string, Json> = { mock: true };
+  for (const [key, value] of Object.entries(config)) {
+    if (Object.hasOwn(known, key)) kept[key] = value;
+    else problems.add("IGNORED_FIELD", pointer() + pointerStep(key), { field: key }, { atKey: true });
+  }
+  return { config: kept };
+}
+
+/** One way to write each built-in config, with the defaults of the engine's nodes written out. */
+export function canonicalConfig(handler: string, config: JsonObject): LoadedConfig {
+  switch (handler) {
+    case "transform":
+      return canonicalTransform(config);
+    case "router":
+      return { config: { ...engineDefaults(handler, config), ...config, ...canonicalRoutes(config) } };
+    default: {
+      const defaults = engineDefaults(handler, config);
+      return { config: defaults === undefined ? config : { ...defaults, ...config } };
+    }
+  }
+}
+
+/** Expressions become templates, which the engine resolves before dispatch: the worker only hands the value back. */
+function canonicalTransform(config: JsonObject): LoadedConfig {
+  const { expression, fields, ...rest } = config;
+  if (typeof expression === "string") {
+    return { config: { ...rest, value: asTemplate(expression) }, moved: { from: "/value", to: "/expression" } };
+  }
+  if (isJsonObject(fields)) {
+    const value: Record<string, Json> = {};
+    for (const [key, text] of Object.entries(fields)) value[key] = typeof text === "string" ? asTemplate(text) : text;
+    return { config: { ...rest, value }, moved: { from: "/value", to: "/fields" } };
+  }
+  return { config };
+}
+
+function canonicalRoutes({ routes }: JsonObject): JsonObject {
+  if (!Array.isArray(routes)) return {};
+  const canonical = (routes as readonly Json[]).map((route): Json => {
+    if (!isJsonObject(route)) return route;
+    const { when } = route;
+    return typeof when === "string" ? { ...route, when: withoutBraces(when) } : route;
+  });
+  return { routes: canonical };
+}
+
+/** A condition may be written with or without `{{ }}`. Text with several templates stays, and is a syntax error later. */
+export function withoutBraces(text: string): string {
+  const trimmed = text.trim();
+  if (!trimmed.startsWith("{{") || !trimmed.endsWith("}}")) return trimmed;
+  const inner = trimmed.slice(2, -2);
+  return inner.includes("{{") ? trimmed : inner.trim();
+}
+
+function asTemplate(expression: string): string {
+  const inner = withoutBraces(expression);
+  return inner.includes("{{") ? expression : `{{ ${inner} }}`;
+}

@@ -1,0 +1,319 @@
+import { quote } from "../errors/registry.ts";
+import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
+import { pointerStep } from "../json/pointer.ts";
+import { Schema, typeName, withArticle } from "../json/schema.ts";
+import { CONFIG_SCHEMAS, HANDLER_ALIASES } from "./builtin-handlers.ts";
+import { DEFAULT_TIMEOUT_SECONDS, REPEAT_FIELDS } from "./fields.ts";
+import { type KnownHandlers, isTemplate } from "./handlers.ts";
+import { adoptSeedConfig, canonicalConfig, withoutBraces } from "./load-config.ts";
+import { loadDependencies } from "./load-dependencies.ts";
+import { loadIds } from "./load-ids.ts";
+import { loadRetry } from "./load-retry.ts";
+import { NODE, NodeList } from "./node-list.ts";
+import type { ProblemList } from "./problems.ts";
+import { fieldReader, readFields, wrongType } from "./read-fields.ts";
+import type { DlqPolicy, Join, OnError, RepeatPolicy, RetryPolicy, WorkflowNode } from "./workflow.ts";
+
+/** What nodes inherit from their workflow. */
+export interface NodeDefaults {
+  readonly on_error: OnError;
+  readonly dlq: DlqPolicy;
+  readonly priority: number;
+  readonly retry: RetryPolicy;
+}
+
+export interface LoadContext {
+  readonly problems: ProblemList;
+  readonly handlers: KnownHandlers;
+  readonly defaults: NodeDefaults;
+  /** Every graph found: the workflow's first, then those inside maps. Grows while it is walked. */
+  readonly lists: NodeList[];
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+const REPEAT = fieldReader("`repeat`", REPEAT_FIELDS);
+const EMPTY: JsonObject = {};
+
+/** Fills a list with the canonical form of its nodes. Problems are reported; a broken part becomes its default. */
+export function loadNodes(list: NodeList, context: LoadContext): void {
+  const { ids, indexOf } = loadIds(list, context.problems);
+  const dependencies = loadDependencies(list, ids, indexOf, context.problems);
+  for (let index = 0; index < list.raw.length; index++) {
+    const raw = list.raw[index]!;
+    const object = isJsonObject(raw) ? raw : EMPTY;
+    const given = readFields(
+      NODE,
+      object,
+      () => list.pointer(index),
+      context.problems,
+      (name) => name === "max_retries",
+    );
+    list.nodes.push(loadNode(list, index, ids[index]!, given, dependencies[index]!, context));
+  }
+}
+
+function loadNode(
+  list: NodeList,
+  index: number,
+  id: string,
+  given: JsonObject,
+  dependencies: WorkflowNode["dependencies"],
+  context: LoadContext,
+): WorkflowNode {
+  const { defaults, problems } = context;
+  const written = loadHandler(list, index, id, given, context);
+  const handler = HANDLER_ALIASES.get(written) ?? written;
+  const known = context.handlers.get(handler);
+  const node: Mutable<WorkflowNode> = {
+    id,
+    handler,
+    config: loadConfig(list, index, id, written, handler, given, context),
+    dependencies,
+    timeout_seconds:
+      (given["timeout_seconds"] as number | undefined) ??
+      (known?.engine ? null : (known?.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS)),
+    queue_timeout_seconds: (given["queue_timeout_seconds"] as number | undefined) ?? 86_400,
+    retry: nodeRetry(list, index, given, defaults.retry, problems),
+    condition_on_error: (given["condition_on_error"] as "fail" | "skip" | undefined) ?? "fail",
+    join: loadJoin(list, index, given["join"], dependencies.length, problems),
+    on_error: (given["on_error"] as OnError | undefined) ?? defaults.on_error,
+    inputs: (given["inputs"] as boolean | undefined) ?? false,
+    queue: loadQueue(list, index, given["queue"], handler, problems),
+    priority: (given["priority"] as number | undefined) ?? defaults.priority,
+    dlq: (given["dlq"] as DlqPolicy | undefined) ?? defaults.dlq,
+  };
+  loadOptionalFields(node, list, index, given, problems);
+  return node;
+}
+
+/** Fields that have no default: they are there only if somebody wrote them. */
+function loadOptionalFields(
+  node: Mutable<WorkflowNode>,
+  list: NodeList,
+  index: number,
+  given: JsonObject,
+  problems: ProblemList,
+): void {
+  for (const name of Object.keys(given)) {
+    const value = given[name]!;
+    switch (name) {
+      case "name":
+      case "type":
+        node[name] = value as string;
+        break;
+      case "condition":
+        node.condition = withoutBraces(value as string);
+        break;
+      case "join_timeout_seconds":
+        node.join_timeout_seconds = value as number;
+        break;
+      case "repeat": {
+        const repeat = loadRepeat(value, list.field(index, "repeat"), problems);
+        if (repeat !== undefined) node.repeat = repeat;
+        break;
+      }
+      case "limit":
+        if (typeof value === "string" || isJsonObject(value)) node.limit = value;
+        else wrongType("limit", "the name of a limit or an object", value, list.field(index, "limit"), problems);
+        break;
+      case "concurrency":
+      case "budget":
+      case "cache":
+        node[name] = value as JsonObject;
+        break;
+      default:
+        if (name.startsWith("x-")) node[name as `x-${string}`] = value;
+    }
+  }
+}
+
+function loadHandler(list: NodeList, index: number, id: string, given: JsonObject, context: LoadContext): string {
+  const { problems, handlers } = context;
+  const handler = given["handler"];
+  if (typeof handler === "string" && handler !== "" && handler.length <= 128 && handler.isWellFormed()) {
+    const ours = HANDLER_ALIASES.get(handler) ?? handler;
+    if (handlers.get(ours) === undefined && !handlers.catalogue.allowMissing) {
+      reportUnknownHandler(id, handler, list.field(index, "handler"), context);
+    }
+    return handler;
+  }
+  if (!isJsonObject(list.raw[index])) return "";
+  if (handler !== undefined && typeof handler !== "string") {
+    wrongType("handler", "the name of a handler", handler, list.field(index, "handler"), problems);
+  } else {
+    const type = typeof given["type"] === "string" ? given["type"].toLowerCase() : undefined;
+    const fits = type !== undefined && handlers.get(type) !== undefined ? type : "http";
+    const hint = `Add "handler", for instance "handler": ${quote(fits)}. A "type" is only a label.`;
+    problems.add("UNKNOWN_HANDLER", list.pointer(index), { id, handler: undefined }, { hint });
+  }
+  return "";
+}
+
+function reportUnknownHandler(id: string, handler: string, at: string, { handlers, problems }: LoadContext): void {
+  const nearest = problems.wantsErrors ? handlers.nearest(handler) : undefined;
+  const accept = "To accept it before a worker connects, allow missing handlers.";
+  const hint = nearest === undefined ? accept : `Did you mean ${quote(nearest)}? ${accept}`;
+  problems.add("UNKNOWN_HANDLER", at, { id, handler }, { hint });
+}
+
+function loadConfig(
+  list: NodeList,
+  index: number,
+  id: string,
+  written: string,
+  handler: string,
+  given: JsonObject,
+  context: LoadContext,
+): JsonObject {
+  const raw = (given["config"] as JsonObject | undefined) ?? EMPTY;
+  const { problems, handlers } = context;
+  const adopted = adoptSeedConfig(written, raw, () => list.field(index, "config"), problems);
+  list.setMoved(index, adopted.moved);
+  checkConfig(id, handler, adopted.config, (below) => list.config(index, below), context);
+  if (handler === "map") return loadMap(list, index, id, adopted.config, context);
+  if (handlers.get(handler) === undefined) return adopted.config;
+  const { config, moved } = canonicalConfig(handler, adopted.config);
+  list.setMoved(index, moved);
+  return config;
+}
+
+function checkConfig(
+  id: string,
+  handler: string,
+  config: JsonObject,
+  pointer: (below: string) => string,
+  { handlers, problems }: LoadContext,
+): void {
+  for (const fault of handlers.get(handler)?.check(config) ?? []) {
+    const { reason, hint } = fault;
+    problems.add("CONFIG_INVALID", pointer(fault.pointer), { id, reason }, { hint });
+  }
+  const key = CONFIG_SCHEMAS.get(handler);
+  const schema = key === undefined ? undefined : config[key];
+  if (key === undefined || schema === undefined || isTemplate(schema)) return;
+  const compiled = Schema.compile(schema);
+  if (compiled instanceof Schema) return;
+  for (const { pointer: below, reason } of compiled) {
+    const name = (below || `/${key}`).slice((below || `/${key}`).lastIndexOf("/") + 1);
+    problems.add("CONFIG_INVALID", pointer(`/${key}${below}`), { id, reason: `${quote(name)} ${reason}` });
+  }
+}
+
+/** What a map runs for each item is a node or a graph of its own, and is read like one. */
+function loadMap(list: NodeList, index: number, id: string, config: JsonObject, context: LoadContext): JsonObject {
+  const { problems } = context;
+  const loaded: Record<string, Json> = { ...canonicalConfig("map", config).config };
+  const { nodes, handler: written } = config;
+  if (config["retry"] !== undefined) {
+    loaded["retry"] = { ...loadRetry(config["retry"], list.config(index, "/retry"), context.defaults.retry, problems) };
+  }
+  if (isJsonObject(nodes) || Array.isArray(nodes)) {
+    const inner = new NodeList(nodes, list.config(index, "/nodes"), { list, index });
+    if (inner.raw.length === 0) problems.add("EMPTY_WORKFLOW", list.config(index, "/nodes"), {});
+    context.lists.push(inner);
+    // Filled when its turn comes.
+    loaded["nodes"] = inner.nodes as unknown as Json;
+  } else if (typeof written === "string") {
+    const handler = HANDLER_ALIASES.get(written) ?? written;
+    loaded["handler"] = handler;
+    loaded["config"] = loadItemConfig(list, index, id, written, handler, config, context);
+  }
+  return loaded;
+}
+
+function loadItemConfig(
+  list: NodeList,
+  index: number,
+  id: string,
+  written: string,
+  handler: string,
+  map: JsonObject,
+  context: LoadContext,
+): JsonObject {
+  const { handlers, problems } = context;
+  const raw = isJsonObject(map["config"]) ? map["config"] : EMPTY;
+  const pointer = (below: string): string => list.config(index, `/config${below}`);
+  if (handler === "map" || handler === "router") {
+    const reason = `"handler" must not be ${quote(handler)}; write it as one of "nodes"`;
+    problems.add("CONFIG_INVALID", list.config(index, "/handler"), { id, reason });
+    return raw;
+  }
+  if (handlers.get(handler) === undefined) {
+    if (!handlers.catalogue.allowMissing) reportUnknownHandler(id, written, list.config(index, "/handler"), context);
+    return raw;
+  }
+  const { config } = adoptSeedConfig(written, raw, () => pointer(""), problems);
+  checkConfig(id, handler, config, pointer, context);
+  return canonicalConfig(handler, config).config;
+}
+
+function nodeRetry(
+  list: NodeList,
+  index: number,
+  given: JsonObject,
+  inherited: RetryPolicy,
+  problems: ProblemList,
+): RetryPolicy {
+  const raw = list.raw[index] as JsonObject;
+  const short = isJsonObject(raw) ? raw["max_retries"] : undefined;
+  const policy =
+    given["retry"] === undefined
+      ? inherited
+      : loadRetry(given["retry"], list.field(index, "retry"), inherited, problems);
+  if (short === undefined) return policy;
+  // Beside the policy instead of in it; the pointer is then that of the node.
+  return loadRetry({ max_retries: short }, list.pointer(index), policy, problems);
+}
+
+function loadJoin(list: NodeList, index: number, raw: Json | undefined, parents: number, problems: ProblemList): Join {
+  if (raw === undefined) return "none_failed";
+  const quorum = typeof raw === "string" ? /^quorum:([1-9][0-9]{0,6})$/.exec(raw) : null;
+  if (quorum !== null && Number(quorum[1]) <= parents) return raw as Join;
+  if (raw === "none_failed" || raw === "all_success" || raw === "all_done" || raw === "one_success") return raw;
+  const got = typeof raw === "string" ? quote(raw) : withArticle(typeName(raw));
+  const reason =
+    quorum === null
+      ? `must be "none_failed", "all_success", "all_done", "one_success" or "quorum:n", not ${got}`
+      : `asks for ${quorum[1]} of ${parents} dependencies`;
+  problems.add("INVALID_JOIN", list.field(index, "join"), { reason });
+  return "none_failed";
+}
+
+function loadQueue(
+  list: NodeList,
+  index: number,
+  raw: Json | undefined,
+  handler: string,
+  problems: ProblemList,
+): string {
+  if (raw === undefined) return handler;
+  // It becomes part of keys and addresses in every store.
+  if (/^[\w][\w.:#@-]*$/.test(raw as string)) return raw as string;
+  const reason = "must consist of letters, digits and _ . : # @ -";
+  problems.add("INVALID_NAME", list.field(index, "queue"), { field: "queue", reason });
+  return handler;
+}
+
+function loadRepeat(raw: Json, pointer: string, problems: ProblemList): RepeatPolicy | undefined {
+  if (!isJsonObject(raw)) {
+    wrongType("repeat", "an object", raw, pointer, problems);
+    return undefined;
+  }
+  const given = readFields(REPEAT, raw, () => pointer, problems) as Partial<RepeatPolicy>;
+  if (given.until === undefined) {
+    const absent = raw["until"] === undefined || raw["until"] === null;
+    if (absent)
+      problems.add("INVALID_TYPE", pointer + pointerStep("until"), {
+        field: "until",
+        expected: "an expression",
+        got: "missing",
+      });
+    return undefined;
+  }
+  return {
+    until: withoutBraces(given.until),
+    every_seconds: given.every_seconds ?? 10,
+    max: given.max ?? 100,
+  };
+}
