@@ -49,7 +49,10 @@ export type Resolution<Value> =
 
 /** What an expression refers to, known when it is compiled. */
 export type Reference =
-  /** `path` is the path below the output as far as it is static; `optional` if a default or has() guards it. */
+  /**
+   * `path` is the path below the output as far as it is static; `optional` if a default or has() guards it. The first
+   * step `output` is not part of it; the first step `error` is, because it may also be a key of the output.
+   */
   | {
       readonly kind: "node";
       readonly id: string;
@@ -57,7 +60,7 @@ export type Reference =
       readonly optional: boolean;
       /** The whole output by itself: can be passed on by reference when it is a blob. */
       readonly whole: boolean;
-      /** Reads `node.error`. */
+      /** Reads `node.error`: the error if the node failed, else the key `error` of its output. */
       readonly error: boolean;
     }
   | { readonly kind: "input"; readonly path: readonly (string | number)[]; readonly optional: boolean }
@@ -66,7 +69,7 @@ export type Reference =
   | { readonly kind: "index" }
   | { readonly kind: "execution" };
 
-/** A problem found when an expression is compiled, with its place in the text it was found in. */
+/** A problem found when an expression is compiled, with the place of the text it was found in. */
 export interface ExpressionProblem {
   readonly code:
     | "TEMPLATE_SYNTAX"
@@ -84,7 +87,7 @@ export interface ExpressionProblem {
 export interface CompiledValue {
   readonly references: readonly Reference[];
   readonly problems: readonly ExpressionProblem[];
-  /** True if nothing in it is a template: `resolve` then gives back the same value. */
+  /** True if nothing in it is a template: `resolve` then gives back the same value (unless it is over 4 MiB). */
   readonly constant: boolean;
   resolve(scope: Scope): Resolution<Json>;
 }
