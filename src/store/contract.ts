@@ -188,7 +188,7 @@ export type CommitOutcome =
 
 /**
  * The events of one entity in one commit. `version` is the number of its first event, counted from 1, and has to be the
- * next: a gap or an overlap is a bug of ours, and the commit is rejected.
+ * next: a gap or an overlap is a bug of ours, and a driver that notices rejects the commit.
  */
 export interface JournalRecord {
   readonly entity: EntityKey;

@@ -1,6 +1,7 @@
 import { EDGE_ON } from "../../definition/graph.ts";
 import { EDGE_TABLE, failedEnd, type ParentEnd, skippedEnd } from "./edges.ts";
 import type { Accepted, ExecutionEnded, ExecutionEvent, Started, TaskDispatched } from "./events.ts";
+import type { EdgeCounts, JoinVerdict } from "./joins.ts";
 import { assertMove, type NodeStatus } from "./moves.ts";
 import { type CommandAnswer, EDGE, type ExecutionState, REMEMBERED_REQUESTS, WORKFLOW_TIMER } from "./state.ts";
 
@@ -142,7 +143,7 @@ function started(state: ExecutionState, event: Started): void {
   state.deadlineAtMs = event.deadlineAtMs;
   if (event.deadlineAtMs !== null) state.timers.push(event.deadlineAtMs, WORKFLOW_TIMER);
   for (let node = 0; node < state.plan.graph.nodeCount; node++) {
-    if (state.undecided[node] === 0) join(state, node);
+    if (state.undecided[node] === 0) join(state, node, placeJoined);
   }
 }
 
@@ -193,7 +194,7 @@ function endNode(state: ExecutionState, node: number, atMs: number, end: ParentE
   state.openCount--;
   if (end === "completed") state.completedCount++;
   if (state.statusOf(node) === "failed") state.failed.push(node);
-  spread(state, node, end);
+  spread(state, node, end, placeJoined);
   for (const read of state.plan.nodes[node]!.reads) {
     state.readersLeft[read]!--;
     dropIfUnread(state, read);
@@ -201,8 +202,15 @@ function endNode(state: ExecutionState, node: number, atMs: number, end: ParentE
   dropIfUnread(state, node);
 }
 
+/** What a node whose join has spoken comes to: a place in the line, or in that of the skipped. */
+function placeJoined(state: ExecutionState, node: number, verdict: Exclude<JoinVerdict, "wait">): void {
+  if (verdict === "run") return enqueue(state, node);
+  state.skips.push(node);
+  state.skipReasons.set(node, verdict);
+}
+
 /** Decides the edges out of an ended node. Over a generation every edge is looked at once. */
-function spread(state: ExecutionState, node: number, end: ParentEnd): void {
+export function spread(state: ExecutionState, node: number, end: ParentEnd, joined: typeof placeJoined): void {
   const { graph } = state.plan;
   const verdicts = EDGE_TABLE[end];
   for (let k = graph.childStart[node]!; k < graph.childStart[node + 1]!; k++) {
@@ -214,27 +222,26 @@ function spread(state: ExecutionState, node: number, end: ParentEnd): void {
     state.undecided[child]!--;
     if (verdict === "ok") state.okEdges[child]!++;
     if (verdict === "bad") state.badEdges[child]!++;
-    join(state, child);
+    join(state, child, joined);
   }
 }
 
 /** Asks the join rule of a node, once more of its edges are decided; what it says is said once. */
-function join(state: ExecutionState, node: number): void {
+export function join(state: ExecutionState, node: number, joined: typeof placeJoined): void {
   if (state.joined[node] === 1 || state.statusOf(node) !== "pending") return;
+  const verdict = state.plan.nodes[node]!.join(edgeCounts(state, node));
+  if (verdict === "wait") return;
+  state.joined[node] = 1;
+  joined(state, node, verdict);
+}
+
+export function edgeCounts(state: ExecutionState, node: number): EdgeCounts {
   const { parentStart } = state.plan.graph;
   const undecided = state.undecided[node]!;
   const ok = state.okEdges[node]!;
   const bad = state.badEdges[node]!;
   const total = parentStart[node + 1]! - parentStart[node]!;
-  const verdict = state.plan.nodes[node]!.join({ undecided, ok, bad, void: total - undecided - ok - bad });
-  if (verdict === "wait") return;
-  state.joined[node] = 1;
-  if (verdict === "run") {
-    enqueue(state, node);
-  } else {
-    state.skips.push(node);
-    state.skipReasons.set(node, verdict);
-  }
+  return { undecided, ok, bad, void: total - undecided - ok - bad };
 }
 
 function enqueue(state: ExecutionState, node: number): void {

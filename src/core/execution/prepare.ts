@@ -9,6 +9,9 @@ import type { TaskDispatched } from "./events.ts";
 import { pastNeeds, scopeOf } from "./scope.ts";
 import type { ExecutionState } from "./state.ts";
 
+/** How much a resolved config may be. */
+export const MAX_RESOLVED_BYTES = 4 * 1024 * 1024;
+
 /** Everything a handler gets from the workflow, resolved: templates filled in, secrets and large outputs left as holes. */
 export interface Prepared {
   readonly config: Json;
@@ -42,6 +45,8 @@ export function prepare(state: ExecutionState, index: number, context: Context, 
     const wanted = resolution.kind === "needs" ? resolution.blobs : inline ? blobHoles(resolution.holes) : [];
     if (wanted.length > 0) {
       const missing = wanted.filter((blob) => asked.has(blob.hash) || context.fetched(blob.hash) === undefined);
+      const tooLarge = oversized(wanted);
+      if (tooLarge !== undefined) return { kind: "failed", error: tooLarge };
       if (missing.length > 0) return { kind: "needs", needs: missing.map((blob) => ({ blob })) };
       for (const blob of wanted) asked.add(blob.hash);
       continue;
@@ -58,6 +63,14 @@ function isAsked(asked: ReadonlySet<string>, key: string): boolean {
 
 function blobHoles(holes: readonly Hole[]): BlobRef[] {
   return holes.flatMap((hole) => (hole.kind === "blob" ? [hole.ref] : []));
+}
+
+/** What a node reads must fit into memory beside everything else; said before it is fetched. */
+function oversized(blobs: readonly BlobRef[]): ErrorValue | undefined {
+  const bytes = blobs.reduce((sum, blob) => sum + blob.bytes, 0);
+  if (bytes <= MAX_RESOLVED_BYTES) return undefined;
+  const message = `The values this node reads are ${bytes} bytes together; ${MAX_RESOLVED_BYTES} are allowed`;
+  return { code: "RESOLVED_INPUT_TOO_LARGE", message, retryable: false };
 }
 
 function withInputs(

@@ -1,0 +1,86 @@
+import type { Workflow } from "../../definition/workflow.ts";
+import type { Context, EntityHeader, Machine, Need, OpenTasks, TaskDraft } from "../machine.ts";
+import { advance } from "./advance.ts";
+import { decide } from "./decide.ts";
+import { newestToken } from "./decision.ts";
+import { EVENT_FORMAT, type ExecutionEvent } from "./events.ts";
+import { evolve } from "./evolve.ts";
+import { checkTouched, checkWhole } from "./invariants.ts";
+import { buildPlan, type Plan } from "./plan.ts";
+import { isLarge, prepare, taskText } from "./prepare.ts";
+import { definitionOfSnapshot, restore, snapshot, SNAPSHOT_FORMAT } from "./snapshot.ts";
+import { ExecutionState } from "./state.ts";
+
+/** The execution as a kind of entity. */
+export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
+  kind: "execution",
+  eventFormat: EVENT_FORMAT,
+  snapshotFormat: SNAPSHOT_FORMAT,
+  definitionOf: (first) => (first.kind === "start" || first.kind === "accepted" ? first.definition : undefined),
+  prepareDefinition: (hash, text) => buildPlan(hash, JSON.parse(text) as Workflow),
+  create: (id, definition) => new ExecutionState(id, definition as Plan),
+  decide,
+  advance,
+  evolve,
+  check: (state, whole) => (whole ? checkWhole(state) : checkTouched(state)),
+  hasWork,
+  nextWakeMs: (state) => (state.isEnded ? null : state.timers.peekMs()),
+  liveTasks: (state) => (state.isEnded ? NO_TASKS : state.liveByQueue),
+  openTasks,
+  withdrawn: (state) => (state.isEnded ? [...state.live].map((node) => tokenOf(state, node)) : []),
+  isEnded: (state) => state.isEnded,
+  versionOf: (state) => state.version,
+  header,
+  snapshot,
+  restore: (id, definition, text) => restore(id, definition as Plan, text),
+  definitionOfSnapshot,
+};
+
+const NO_TASKS: ReadonlyMap<string, number> = new Map();
+
+function hasWork(state: ExecutionState): boolean {
+  if (state.isEnded || state.status !== "running") return false;
+  if (state.skips.length > 0 || state.openCount === 0) return true;
+  const limit = state.plan.workflow.max_parallel_nodes;
+  return state.readyCount > 0 && (limit === null || state.live.size < limit);
+}
+
+function openTasks(state: ExecutionState, context: Context): OpenTasks {
+  const tasks: TaskDraft[] = [];
+  const needs: Need[] = [];
+  if (state.isEnded) return { tasks, needs };
+  for (const node of state.live) {
+    const preparation = prepare(state, node, context);
+    if (preparation.kind === "needs") needs.push(...preparation.needs);
+    if (preparation.kind !== "prepared") continue;
+    const run = state.runs[node]!;
+    const { prepared } = preparation;
+    const dispatch = {
+      attempt: run.attempt,
+      delivery: run.delivery,
+      nonce: run.nonces.at(-1)!,
+      atMs: run.queuedAtMs ?? context.nowMs,
+      ...(isLarge(prepared.text) && {
+        config: { hash: prepared.inputHash, bytes: Buffer.byteLength(prepared.text) },
+      }),
+    };
+    tasks.push(taskText(state, node, dispatch, prepared));
+  }
+  return { tasks, needs };
+}
+
+function tokenOf(state: ExecutionState, node: number): string {
+  return newestToken(state, state.plan.graph.ids[node]!);
+}
+
+function header(state: ExecutionState): EntityHeader {
+  const ended = state.end?.status;
+  return {
+    class: ended === undefined ? "open" : ended === "completed" ? "endedWell" : "endedBadly",
+    status: state.status.toUpperCase(),
+    workflow: state.plan.workflow.name,
+    tenant: state.tenant,
+    createdAtMs: state.createdAtMs,
+    endedAtMs: state.endedAtMs,
+  };
+}

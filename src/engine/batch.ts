@@ -1,0 +1,145 @@
+import type { Answer, Decision, MachineEvent } from "../core/machine.ts";
+import type { Message, ReplyAddress } from "../core/message.ts";
+import { messageText } from "../core/message.ts";
+import { partitionOf } from "../core/entity.ts";
+import type {
+  CommitBatch,
+  DeadLetter,
+  Fence,
+  Header,
+  JournalRecord,
+  Outgoing,
+  Position,
+  Reply,
+  Snapshot,
+  StoredRecord,
+  Task,
+} from "../store/contract.ts";
+
+/** A batch while it is being formed: what one commit of one partition will hold. */
+export class BatchBuilder {
+  readonly number: number;
+  readonly partition: number;
+  readonly consumed: Position[] = [];
+  readonly touched: Set<string> = new Set();
+  readonly tasks: Task[] = [];
+  readonly revoke: string[] = [];
+  readonly replies: Reply[] = [];
+  readonly blobs: StoredRecord[] = [];
+  suspect: string | null = null;
+
+  private readonly partitionCount: number;
+  private readonly records = new Map<string, { version: number; format: number; events: MachineEvent[] }>();
+  private readonly headers = new Map<string, Header>();
+  private readonly wakes = new Map<string, number | null>();
+  private readonly snapshots: Snapshot[] = [];
+  private readonly mail: Outgoing[] = [];
+  private readonly deadLetters: DeadLetter[] = [];
+  private eventCount = 0;
+  private chars = 0;
+
+  constructor(number: number, partition: number, partitionCount: number) {
+    this.number = number;
+    this.partition = partition;
+    this.partitionCount = partitionCount;
+  }
+
+  /** Entries so far; the store bounds them, and a batch that reaches the bound leaves the rest to the next. */
+  get entries(): number {
+    return this.eventCount + this.tasks.length + this.revoke.length + this.mail.length + this.snapshots.length;
+  }
+
+  get size(): number {
+    return this.chars;
+  }
+
+  get isEmpty(): boolean {
+    return (
+      this.consumed.length === 0 &&
+      this.suspect === null &&
+      this.records.size === 0 &&
+      this.wakes.size === 0 &&
+      this.snapshots.length === 0 &&
+      this.revoke.length === 0 &&
+      this.replies.length === 0
+    );
+  }
+
+  /** Adds a decision's events and effects. `firstVersion` is the version of its first event. */
+  add(key: string, decision: Decision<MachineEvent>, firstVersion: number, format: number, nowMs: number): void {
+    this.events(key, decision.events, firstVersion, format);
+    for (const task of decision.tasks ?? []) {
+      this.tasks.push({ ...task, entity: key, partition: this.partition });
+      this.chars += task.text.length;
+    }
+    this.revoke.push(...(decision.revoke ?? []));
+    for (const message of decision.mail ?? []) this.send(message);
+    for (const blob of decision.blobs ?? []) this.blobs.push({ scope: key, ...blob });
+    for (const letter of decision.deadLetters ?? []) this.deadLetter(key, letter, nowMs);
+  }
+
+  events(key: string, events: readonly MachineEvent[], firstVersion: number, format: number): void {
+    if (events.length === 0) return;
+    this.touched.add(key);
+    const record = this.records.get(key);
+    if (record === undefined) this.records.set(key, { version: firstVersion, format, events: [...events] });
+    else record.events.push(...events);
+    this.eventCount += events.length;
+  }
+
+  deadLetter(key: string, letter: Omit<DeadLetter, "entity" | "atMs">, atMs: number): void {
+    this.deadLetters.push({ ...letter, entity: key, atMs });
+  }
+
+  reply(address: ReplyAddress | undefined, answer: Answer | undefined): void {
+    if (address === undefined || answer === undefined) return;
+    this.replies.push({ process: address.process, request: address.request, text: JSON.stringify(answer) });
+  }
+
+  send(message: Message): void {
+    const text = messageText(message);
+    this.chars += text.length;
+    this.mail.push({ partition: partitionOf(message.to, this.partitionCount), start: false, text });
+  }
+
+  header(header: Header): void {
+    this.touched.add(header.entity);
+    this.headers.set(header.entity, header);
+  }
+
+  wake(key: string, atMs: number | null): void {
+    this.touched.add(key);
+    this.wakes.set(key, atMs);
+  }
+
+  snapshot(snapshot: Snapshot): void {
+    this.touched.add(snapshot.entity);
+    this.snapshots.push(snapshot);
+    this.chars += snapshot.text.length;
+  }
+
+  /** The batch as it goes to the store. Built once: a resend carries the same bytes. */
+  seal(fence: Fence, id: string, timeMs: number): CommitBatch {
+    const records: JournalRecord[] = [];
+    for (const [entity, { version, format, events }] of this.records) {
+      records.push({ entity, version, count: events.length, format, text: JSON.stringify(events) });
+    }
+    return {
+      fence,
+      id,
+      timeMs,
+      consumed: this.consumed,
+      records,
+      headers: [...this.headers.values()],
+      wakes: [...this.wakes].map(([entity, atMs]) => ({ entity, atMs })),
+      snapshots: this.snapshots,
+      tasks: this.tasks,
+      revoke: this.revoke,
+      mail: this.mail,
+      replies: this.replies,
+      deadLetters: this.deadLetters,
+      purge: [],
+      suspect: this.suspect,
+    };
+  }
+}

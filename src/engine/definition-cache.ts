@@ -1,0 +1,41 @@
+import type { Machine } from "../core/machine.ts";
+import type { Store } from "../store/contract.ts";
+
+/** How many characters of definitions stay compiled; the ones used longest ago leave. */
+const MAX_CHARS = 64 * 1024 * 1024;
+
+export const DEFINITION_SCOPE = "definition";
+
+/** Definitions made ready to run, by content hash: immutable, so never out of date. */
+export class DefinitionCache {
+  private readonly store: Store;
+  private readonly entries = new Map<string, { prepared: unknown; chars: number }>();
+  private chars = 0;
+
+  constructor(store: Store) {
+    this.store = store;
+  }
+
+  /** null if the store has no such definition; undefined if none is needed. */
+  async get(machine: Machine, hash: string | undefined): Promise<unknown> {
+    if (hash === undefined) return undefined;
+    const key = `${machine.kind}:${hash}`;
+    const cached = this.entries.get(key);
+    if (cached !== undefined) {
+      this.entries.delete(key);
+      this.entries.set(key, cached);
+      return cached.prepared;
+    }
+    const [text] = await this.store.records.get([{ scope: DEFINITION_SCOPE, hash }]);
+    if (text === null || text === undefined) return null;
+    const prepared = machine.prepareDefinition(hash, text);
+    this.entries.set(key, { prepared, chars: text.length });
+    this.chars += text.length;
+    for (const [oldest, entry] of this.entries) {
+      if (this.chars <= MAX_CHARS || oldest === key) break;
+      this.entries.delete(oldest);
+      this.chars -= entry.chars;
+    }
+    return prepared;
+  }
+}

@@ -1,0 +1,358 @@
+import type { Machine } from "../core/machine.ts";
+import { type Need, needKey } from "../core/machine.ts";
+import type { Message } from "../core/message.ts";
+import type { Host } from "../host/host.ts";
+import type { Json } from "../json/json.ts";
+import type { CommitOutcome, ReadResult, Store, StoredRecord } from "../store/contract.ts";
+import type { BatchBuilder } from "./batch.ts";
+import { Loader } from "./loader.ts";
+import type { EngineObserver } from "./observer.ts";
+import { DecisionFailed, Owner } from "./owner.ts";
+import { DEFAULT_SETTINGS, type EngineSettings } from "./settings.ts";
+import { Tenures } from "./tenures.ts";
+
+export interface EngineOptions {
+  readonly store: Store;
+  readonly host: Host;
+  readonly machines: readonly Machine[];
+  readonly settings?: Partial<EngineSettings>;
+  readonly observer?: EngineObserver;
+}
+
+interface Formed {
+  readonly owner: Owner;
+  readonly builder: BatchBuilder;
+}
+
+/** How long to leave a store alone after it has failed. */
+const STORE_TROUBLE_MS = 200;
+/** Careful mode ends after this many items that did not kill us. */
+const CAREFUL_ITEMS = 20;
+
+/**
+ * The shell round the core: reads what came, decides it, commits all of it at once, and only that makes it true.
+ *
+ * One commit per partition is under way at any time; the next batch forms meanwhile, on memory that is ahead of the
+ * store. If the commit fails, that memory is thrown away.
+ */
+export class Engine {
+  readonly name: string;
+  private readonly store: Store;
+  private readonly host: Host;
+  private readonly settings: EngineSettings;
+  private readonly observer: EngineObserver;
+  private readonly loader: Loader;
+  private readonly tenures: Tenures;
+  private readonly stopping = new AbortController();
+  /** How often the decision of an entity has thrown. */
+  private readonly tries = new Map<string, number>();
+  private inFlight: Promise<void> = Promise.resolve();
+  private loops: Promise<unknown> | undefined;
+
+  constructor(options: EngineOptions) {
+    this.store = options.store;
+    this.host = options.host;
+    this.settings = { ...DEFAULT_SETTINGS, ...options.settings };
+    this.observer = options.observer ?? {};
+    this.name = `engine-${options.host.id()}`;
+    const machines = new Map(options.machines.map((machine) => [machine.kind, machine]));
+    this.loader = new Loader(options.store, machines);
+    this.tenures = new Tenures(options.store, options.host, this.settings, this.name, this.observer);
+  }
+
+  start(): void {
+    this.loops = Promise.all([this.work(), this.tenures.run(this.stopping.signal), this.lapse()]);
+  }
+
+  /** Finishes the commit under way, gives the partitions back, and ends. */
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    await this.loops;
+    await this.inFlight;
+    await this.tenures.releaseAll();
+  }
+
+  private async work(): Promise<void> {
+    while (!this.stopping.signal.aborted) {
+      try {
+        const formed = await this.form();
+        await this.inFlight;
+        const current = formed.filter(({ owner }) => owner.valid);
+        if (current.length > 0) this.inFlight = this.commit(current);
+      } catch (error) {
+        if (error instanceof DecisionFailed) continue;
+        // The store did not answer a read. Nothing was decided on it, so there is nothing to undo.
+        await this.host.sleep(STORE_TROUBLE_MS, this.stopping.signal);
+      }
+    }
+  }
+
+  // ── forming a batch ───────────────────────────────────────────────────────────────────────────────────────────
+
+  private async form(): Promise<readonly Formed[]> {
+    const careful = this.tenures.owners().some((owner) => owner.careful);
+    if (careful) await this.inFlight;
+    const owners = this.tenures.owners();
+    if (owners.length === 0) {
+      await this.host.sleep(Math.min(this.settings.renewMs, this.settings.idleMs) / 4, this.stopping.signal);
+      return [];
+    }
+    for (const owner of owners) await this.fillWakes(owner);
+    const { maxBatchEntries, maxBatchBytes } = this.store.capabilities;
+    const reads = await this.store.inbox.read(
+      owners.map((owner) => ({
+        partition: owner.partition,
+        after: owner.inFlight?.position ?? null,
+        limit: owner.careful ? 1 : Math.floor(maxBatchEntries / 4),
+        maxChars: Math.floor(maxBatchBytes / 2),
+      })),
+      this.idleTime(owners),
+    );
+    const byPartition = new Map(reads.map((read) => [read.partition, read]));
+    const formed: Formed[] = [];
+    for (const owner of owners) {
+      if (!owner.valid) continue;
+      const builder = await this.formOne(owner, byPartition.get(owner.partition));
+      if (builder !== undefined && !builder.isEmpty) formed.push({ owner, builder });
+    }
+    return formed;
+  }
+
+  /** How long there is nothing to do, as far as we know. */
+  private idleTime(owners: readonly Owner[]): number {
+    let idleMs = this.settings.idleMs;
+    for (const owner of owners) {
+      if (owner.busy.size > 0) return 0;
+      const next = owner.wakes.nextMs();
+      if (next !== null) idleMs = Math.min(idleMs, Math.max(0, next - owner.time.nowMs()));
+    }
+    return Math.ceil(idleMs);
+  }
+
+  private async formOne(owner: Owner, read: ReadResult | undefined): Promise<BatchBuilder | undefined> {
+    const messages = (read?.messages ?? []).map((text) => JSON.parse(text) as Message);
+    const due = owner.wakes.takeDue(owner.time.nowMs(), owner.careful ? 1 : this.settings.maxWakes);
+    try {
+      if (owner.careful) return await this.formCarefully(owner, read, messages, due);
+      return await this.decide(owner, read, messages, [...due, ...owner.busy]);
+    } catch (error) {
+      for (const key of due) owner.wakes.file(key, owner.time.nowMs());
+      if (!(error instanceof DecisionFailed)) throw error;
+      await this.giveUp(owner, error);
+      return undefined;
+    }
+  }
+
+  private async decide(
+    owner: Owner,
+    read: ReadResult | undefined,
+    messages: readonly Message[],
+    due: readonly string[],
+    only?: string,
+  ): Promise<BatchBuilder | undefined> {
+    await this.bringIn(owner, messages, due);
+    if (!owner.valid) return undefined;
+    const builder = owner.newBatch();
+    try {
+      owner.take(builder, read, messages, due);
+      for (;;) {
+        const needs = owner.advance(builder, only);
+        if (needs.size === 0) break;
+        await this.fetch(owner, needs);
+        if (!owner.valid) return undefined;
+      }
+      owner.finish(builder);
+    } catch (error) {
+      // Memory is ahead of what will be stored: whatever this batch has touched must be read again.
+      await this.inFlight;
+      owner.abandon(builder);
+      throw error;
+    }
+    if (messages.length > 0) owner.inFlight = { batch: builder.number, position: read!.position };
+    return builder;
+  }
+
+  /** Loads what messages and wakes will touch, in one round trip, before anything is decided. */
+  private async bringIn(owner: Owner, messages: readonly Message[], due: readonly string[]): Promise<void> {
+    const missing = new Set<string>();
+    const starts = new Map<string, Message>();
+    for (const message of messages) {
+      owner.touch(message.to);
+      if (!owner.entities.has(message.to)) missing.add(message.to);
+      if (message.body.kind === "start" && !starts.has(message.to)) starts.set(message.to, message);
+    }
+    for (const key of due) if (!owner.entities.has(key)) missing.add(key);
+    if (missing.size === 0) return;
+    const loaded = await this.loader.load([...missing], starts, owner.suspects);
+    for (const entity of loaded.values()) {
+      if (entity.kind === "unknown") continue;
+      owner.admit(entity);
+      if (entity.kind === "resident" && this.store.capabilities.volatileTasks)
+        await this.restoreTasks(owner, entity.key);
+    }
+  }
+
+  /** On a store whose queues died with the process, the state says which tasks should be there. */
+  private async restoreTasks(owner: Owner, key: string): Promise<void> {
+    for (;;) {
+      const entity = owner.entities.get(key);
+      if (entity?.kind !== "resident") return;
+      const { tasks, needs } = entity.machine.openTasks(entity.state, owner.context(entity));
+      if (needs.length > 0) {
+        await this.fetch(owner, new Map([[key, needs]]));
+        continue;
+      }
+      entity.fetched.clear();
+      await this.store.tasks.restore(tasks.map((task) => ({ ...task, entity: key, partition: owner.partition })));
+      return;
+    }
+  }
+
+  private async fetch(owner: Owner, needs: ReadonlyMap<string, readonly Need[]>): Promise<void> {
+    for (const [key, wanted] of needs) {
+      const values = new Map<string, Json>();
+      const blobs = wanted.flatMap((need) => ("blob" in need ? [need.blob.hash] : []));
+      const texts = await this.loader.fetchBlobs(key, blobs);
+      for (const [i, hash] of blobs.entries()) values.set(hash, JSON.parse(texts[i]!) as Json);
+      for (const need of wanted) {
+        if ("blob" in need) continue;
+        const event = await this.loader.fetchEvent(key, need.past.version);
+        values.set(needKey(need), (event as unknown as { output: { json: Json } }).output.json);
+      }
+      owner.give(key, values);
+    }
+  }
+
+  private async fillWakes(owner: Owner): Promise<void> {
+    const nowMs = owner.time.nowMs();
+    const { horizonMs } = this.settings;
+    while (owner.valid && (owner.horizon?.atMs ?? -Infinity) < nowMs + horizonMs / 2) {
+      const limit = 1000;
+      const untilMs = nowMs + horizonMs;
+      const due = await this.store.journal.due(owner.partition, untilMs, limit, owner.horizon ?? undefined);
+      for (const wake of due) if (!owner.entities.has(wake.entity)) owner.wakes.file(wake.entity, wake.atMs);
+      owner.horizon = due.length === limit ? { ...due.at(-1)! } : { atMs: untilMs, entity: "\uffff" };
+    }
+  }
+
+  // ── what kills, what throws ───────────────────────────────────────────────────────────────────────────────────
+
+  /**
+   * Something in this partition kills its owner. One item at a time: first a commit that names what comes next, then
+   * that alone. Whoever finds the name of its predecessor's last item there knows what to leave alone.
+   */
+  private async formCarefully(
+    owner: Owner,
+    read: ReadResult | undefined,
+    messages: readonly Message[],
+    due: readonly string[],
+  ): Promise<BatchBuilder | undefined> {
+    const item = messages[0]?.to ?? due[0] ?? owner.busy.values().next().value;
+    if (item === undefined) {
+      if (++owner.carefulItems >= CAREFUL_ITEMS) owner.careful = false;
+      return undefined;
+    }
+    const isKnown = owner.suspects.has(item);
+    if (owner.announced !== item && !isKnown) {
+      for (const key of due) owner.wakes.file(key, owner.time.nowMs());
+      owner.announced = item;
+      const builder = owner.newBatch();
+      builder.suspect = item;
+      return builder;
+    }
+    owner.announced = null;
+    if (++owner.carefulItems >= CAREFUL_ITEMS) owner.careful = false;
+    const forOthers = due.filter((key) => key !== item);
+    for (const key of forOthers) owner.wakes.file(key, owner.time.nowMs());
+    const isMessage = messages[0]?.to === item;
+    return this.decide(owner, isMessage ? read : undefined, isMessage ? messages : [], isMessage ? [] : [item], item);
+  }
+
+  /** A decision threw: after a few tries its entity is left alone, and the partition goes on. */
+  private async giveUp(owner: Owner, failure: DecisionFailed): Promise<void> {
+    const tries = (this.tries.get(failure.key) ?? 0) + 1;
+    this.tries.set(failure.key, tries);
+    if (tries < this.settings.maxTries) return;
+    this.tries.delete(failure.key);
+    this.observer.quarantined?.(failure.key, failure);
+    owner.suspects.set(failure.key, { code: "DECISION_FAILED", message: failure.message, retryable: false });
+    owner.wakes.file(failure.key, owner.time.nowMs());
+  }
+
+  // ── committing ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Commits all partitions in one call. Never throws: whatever happens is settled here. */
+  private async commit(formed: readonly Formed[]): Promise<void> {
+    const blobs = formed.flatMap(({ builder }) => builder.blobs);
+    const ready = await this.readyToCommit(formed, blobs);
+    if (ready.length === 0) return;
+    const batches = ready.map(({ owner, builder }) => owner.seal(builder));
+    const outcomes = await this.send(batches);
+    for (const [i, { owner, builder }] of ready.entries()) {
+      await this.settle(owner, builder, outcomes?.[i]);
+    }
+  }
+
+  /** Blobs are there before the commit that names them; an owner whose lease may be over asks before it writes. */
+  private async readyToCommit(formed: readonly Formed[], blobs: readonly StoredRecord[]): Promise<readonly Formed[]> {
+    const nowMs = this.host.monotonicMs();
+    if (formed.some(({ owner }) => nowMs >= owner.leaseUntilMs)) await this.tenures.renewNow();
+    const ready = formed.filter(({ owner }) => owner.valid);
+    if (blobs.length === 0) return ready;
+    try {
+      await this.store.records.put(blobs);
+      return ready.filter(({ owner }) => owner.valid);
+    } catch {
+      for (const { owner } of ready) this.refuse(owner);
+      return [];
+    }
+  }
+
+  /** undefined = unknown: two tries with the same bytes have brought no answer. */
+  private async send(
+    batches: Parameters<Store["journal"]["commit"]>[0],
+  ): Promise<readonly CommitOutcome[] | undefined> {
+    for (let attempt = 1; attempt <= 2; attempt++) {
+      try {
+        return await this.store.journal.commit(batches);
+      } catch {
+        await this.host.sleep(STORE_TROUBLE_MS, this.stopping.signal);
+      }
+    }
+    return undefined;
+  }
+
+  private async settle(owner: Owner, builder: BatchBuilder, outcome: CommitOutcome | undefined): Promise<void> {
+    if (!owner.valid) return;
+    switch (outcome?.kind) {
+      case "committed":
+      case "alreadyApplied":
+        owner.committed(builder);
+        this.tenures.acknowledge(owner);
+        return;
+      case "fenced":
+        return this.tenures.stepDown(owner, "fenced");
+      case "refused":
+        return this.refuse(owner);
+      case undefined:
+        // Our own commit may still arrive. A new epoch and nonce shut it out; then the store says what is true.
+        return this.tenures.reacquire(owner);
+    }
+  }
+
+  /** Definitely not stored: memory is ahead of the truth, and starts anew under the same tenure. */
+  private refuse(owner: Owner): void {
+    this.tenures.renewMemory(owner);
+  }
+
+  private async lapse(): Promise<void> {
+    while (!this.stopping.signal.aborted) {
+      try {
+        await this.store.tasks.lapse(1000);
+      } catch {
+        // The next engine, or the next second, will do it.
+      }
+      await this.host.sleep(this.settings.renewMs, this.stopping.signal);
+    }
+  }
+}

@@ -1,0 +1,206 @@
+import { entityId, entityKind } from "../core/entity.ts";
+import type { Machine, MachineEvent } from "../core/machine.ts";
+import type { Message } from "../core/message.ts";
+import type { Loaded, Store } from "../store/contract.ts";
+import { DefinitionCache } from "./definition-cache.ts";
+import { newResident, type Quarantine, type Resident } from "./resident.ts";
+
+/** What came of loading an entity. */
+export type LoadResult =
+  | Resident
+  | Quarantine
+  /** Nothing is stored, and the message that names it does not start it. */
+  | { readonly kind: "unknown" };
+
+/** Brings entities into memory: snapshot and tail, folded by the machine of their kind. */
+export class Loader {
+  private readonly store: Store;
+  private readonly machines: ReadonlyMap<string, Machine>;
+  private readonly definitions: DefinitionCache;
+
+  constructor(store: Store, machines: ReadonlyMap<string, Machine>) {
+    this.store = store;
+    this.machines = machines;
+    this.definitions = new DefinitionCache(store);
+  }
+
+  /**
+   * Loads entities in one round trip.
+   *
+   * @param starts the first message for each entity that may not exist yet
+   * @param raw entities that must not be folded, because that may be what kills us
+   */
+  async load(
+    keys: readonly string[],
+    starts: ReadonlyMap<string, Message>,
+    raw: ReadonlyMap<string, Quarantine["error"]>,
+  ): Promise<ReadonlyMap<string, LoadResult>> {
+    const results = new Map<string, LoadResult>();
+    if (keys.length === 0) return results;
+    const loaded = await this.store.journal.load(keys.map((entity) => ({ entity })));
+    for (const entry of loaded) {
+      results.set(entry.entity, await this.resident(entry, starts.get(entry.entity), raw.get(entry.entity)));
+    }
+    return results;
+  }
+
+  /** Values that a decision asked for, parsed. A blob that is gone is a hole in the store, and not to be guessed. */
+  async fetchBlobs(key: string, hashes: readonly string[]): Promise<readonly string[]> {
+    const texts = await this.store.records.get(hashes.map((hash) => ({ scope: key, hash })));
+    return texts.map((text, i) => {
+      if (text === null) throw new Error(`${key}: the value ${hashes[i]} is not in the store`);
+      return text;
+    });
+  }
+
+  /** One event of the past, by its version. */
+  async fetchEvent(key: string, version: number): Promise<MachineEvent> {
+    const [loaded] = await this.store.journal.load([{ entity: key, aboveVersion: version - 1 }]);
+    for (const record of loaded!.records) {
+      if (record.version <= version && version < record.version + record.count) {
+        return (JSON.parse(record.text) as MachineEvent[])[version - record.version]!;
+      }
+    }
+    throw new Error(`${key}: the event ${version} is not in the journal`);
+  }
+
+  private async resident(
+    loaded: Loaded,
+    start: Message | undefined,
+    raw: Quarantine["error"] | undefined,
+  ): Promise<LoadResult> {
+    const key = loaded.entity;
+    const machine = this.machines.get(entityKind(key));
+    const version = versionOf(loaded);
+    if (machine === undefined) return { kind: "unknown" };
+    const standing = standingQuarantine(loaded);
+    const tooNew = loaded.records.some((record) => record.format > machine.eventFormat);
+    if (standing !== undefined) {
+      const releasable = standing.error.code === "FORMAT_TOO_NEW" && !tooNew;
+      return quarantine(key, version, standing.error, { parked: standing.parked, releasable, fresh: false });
+    }
+    if (raw !== undefined) return quarantine(key, version, raw);
+    if (tooNew) {
+      const message = "Its events were written by a newer release; it is left alone until such a release owns it";
+      return quarantine(key, version, { code: "FORMAT_TOO_NEW", message, retryable: false });
+    }
+    try {
+      return await this.fold(loaded, machine, start);
+    } catch (error) {
+      if (!(error instanceof FoldError)) throw error;
+      return quarantine(key, version, { code: "FOLD_FAILED", message: error.message, retryable: false });
+    }
+  }
+
+  private async fold(loaded: Loaded, machine: Machine, start: Message | undefined): Promise<LoadResult> {
+    const { entity: key, records, wakeAtMs } = loaded;
+    const id = entityId(key);
+    const snapshot = loaded.snapshot?.format === machine.snapshotFormat ? loaded.snapshot : null;
+    let state: unknown;
+    if (snapshot !== null) {
+      const text = await this.snapshotText(key, snapshot.text);
+      const definition = await this.definitions.get(machine, machine.definitionOfSnapshot(text));
+      state = inFold(() => machine.restore(id, definition, text));
+    } else {
+      const all = loaded.snapshot === null ? records : await this.wholeJournal(key);
+      const first = all[0] === undefined ? undefined : (JSON.parse(all[0].text) as MachineEvent[])[0];
+      if (first === undefined && start?.body.kind !== "start") return { kind: "unknown" };
+      const definition = await this.definitions.get(machine, machine.definitionOf(first ?? start!.body));
+      if (definition === null) return { kind: "unknown" };
+      state = machine.create(id, definition);
+      if (loaded.snapshot !== null) {
+        return this.finish(
+          key,
+          id,
+          machine,
+          inFold(() => replay(machine, state, all)),
+          wakeAtMs,
+          null,
+        );
+      }
+    }
+    const folded = inFold(() => replay(machine, state, records));
+    return this.finish(key, id, machine, folded, wakeAtMs, snapshot);
+  }
+
+  private finish(
+    key: string,
+    id: string,
+    machine: Machine,
+    state: unknown,
+    wakeAtMs: number | null,
+    snapshot: { version: number; text: string } | null,
+  ): Resident {
+    const resident = newResident(key, id, machine, state);
+    resident.storedWakeMs = wakeAtMs;
+    resident.snapshotVersion = snapshot?.version ?? 0;
+    resident.snapshotChars = snapshot?.text.length ?? 0;
+    if (machine.versionOf(state) > 0) resident.headerClass = machine.header(state).class;
+    // An ended entity with a wake time still has tasks to withdraw: its owner died between the two.
+    if (machine.isEnded(state) && wakeAtMs !== null) resident.withdrawing = [...machine.withdrawn(state)];
+    return resident;
+  }
+
+  /** A large snapshot is a record of its own; the commit holds only its name. */
+  private async snapshotText(key: string, text: string): Promise<string> {
+    if (!text.startsWith("@")) return text;
+    const [stored] = await this.fetchBlobs(key, [text.slice(1)]);
+    return stored!;
+  }
+
+  private async wholeJournal(key: string): Promise<Loaded["records"]> {
+    const [loaded] = await this.store.journal.load([{ entity: key, aboveVersion: 0 }]);
+    return loaded!.records;
+  }
+}
+
+/** The journal cannot be folded: our bug, or a store that was tampered with. That entity stops, nothing else does. */
+class FoldError extends Error {
+  override readonly name = "FoldError";
+}
+
+function inFold<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw new FoldError(error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}
+
+function replay(machine: Machine, state: unknown, records: Loaded["records"]): unknown {
+  for (const record of records) {
+    for (const event of JSON.parse(record.text) as MachineEvent[]) machine.evolve(state, event);
+  }
+  return state;
+}
+
+function quarantine(
+  key: string,
+  version: number,
+  error: Quarantine["error"],
+  more: Partial<Pick<Quarantine, "parked" | "releasable" | "fresh">> = {},
+): Quarantine {
+  return { kind: "quarantine", key, version, error, fresh: true, parked: [], releasable: false, touchedBy: 0, ...more };
+}
+
+function versionOf(loaded: Loaded): number {
+  const last = loaded.records.at(-1);
+  if (last !== undefined) return last.version + last.count - 1;
+  return loaded.snapshot?.version ?? 0;
+}
+
+type ShellEvent = MachineEvent & { readonly error: Quarantine["error"]; readonly message: Message };
+
+/** The quarantine an entity is under, told from its raw events: folding them may be just what must not happen. */
+function standingQuarantine(loaded: Loaded): { error: Quarantine["error"]; parked: Message[] } | undefined {
+  let standing: { error: Quarantine["error"]; parked: Message[] } | undefined;
+  for (const record of loaded.records) {
+    if (standing === undefined && !record.text.includes('"quarantined"')) continue;
+    for (const event of JSON.parse(record.text) as ShellEvent[]) {
+      if (event.kind === "quarantined") standing = { error: event.error, parked: [] };
+      if (event.kind === "parked") standing?.parked.push(event.message);
+      if (event.kind === "released") standing = undefined;
+    }
+  }
+  return standing;
+}

@@ -1,0 +1,418 @@
+import type { Context, Decision, MachineEvent, Need } from "../core/machine.ts";
+import { needKey } from "../core/machine.ts";
+import type { Message } from "../core/message.ts";
+import { contentHash } from "../json/hash.ts";
+import type { Json } from "../json/json.ts";
+import type { Host } from "../host/host.ts";
+import type { Capabilities, CommitBatch, Fence, Position, ReadResult, Tenure } from "../store/contract.ts";
+import { BatchBuilder } from "./batch.ts";
+import { PartitionTime } from "./partition-time.ts";
+import { parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.ts";
+import type { Quarantine, Resident } from "./resident.ts";
+import type { EngineSettings } from "./settings.ts";
+import { WakeHeap } from "./wake-heap.ts";
+
+/** A snapshot longer than this is a record of its own. */
+const INLINE_SNAPSHOT_CHARS = 256 * 1024;
+
+/** Of a large state, one event is allowed in the tail per this many characters of snapshot. */
+const SNAPSHOT_CHARS_PER_EVENT = 64;
+
+/** Thrown when an entity's decision threw; the batch being formed is given up, and the entity counted. */
+export class DecisionFailed extends Error {
+  override readonly name = "DecisionFailed";
+  readonly key: string;
+
+  constructor(key: string, cause: unknown) {
+    super(cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause), { cause });
+    this.key = key;
+  }
+}
+
+export type Entity = Resident | Quarantine;
+
+/**
+ * The memory of one partition during one tenure: the entities, their wakes, the tasks out. Everything here can be
+ * thrown away and had again from the store; nothing here is told to anybody before it is committed.
+ */
+export class Owner {
+  readonly partition: number;
+  readonly tenure: Tenure;
+  readonly time: PartitionTime;
+  readonly entities: Map<string, Entity> = new Map();
+  readonly wakes: WakeHeap = new WakeHeap();
+  /** Entities with something to do that no message or time must bring. */
+  readonly busy: Set<string> = new Set();
+  /** Entities to be loaded without being folded, and why. */
+  readonly suspects: Map<string, Quarantine["error"]> = new Map();
+  /** Sequence number of the next batch. */
+  seq: number;
+  /** Until when, by our monotonic clock, nobody else can have taken the partition. */
+  leaseUntilMs: number;
+  /** The batch whose commit is under way, and what it consumes: the next read begins behind that. */
+  inFlight: { readonly batch: number; readonly position: Position } | null = null;
+  /** Up to where in partition time the wakes of the store are filed here. */
+  horizon: { atMs: number; entity: string } | null = null;
+  /** Set while each item is announced in the store before it is touched: something here kills its owner. */
+  careful: boolean;
+  announced: string | null = null;
+  carefulItems = 0;
+  /** False once this memory must not be used any more. */
+  valid = true;
+
+  private readonly host: Host;
+  private readonly settings: EngineSettings;
+  private readonly capabilities: Capabilities;
+  /** Entities that wait for room in a queue, in the order in which they came. */
+  private readonly blocked: Map<string, Set<string>> = new Map();
+  private readonly liveByQueue: Map<string, number> = new Map();
+  private batchNumber = 0;
+  private committedBatch = 0;
+
+  constructor(host: Host, settings: EngineSettings, capabilities: Capabilities, tenure: Tenure) {
+    this.host = host;
+    this.settings = settings;
+    this.capabilities = capabilities;
+    this.partition = tenure.partition;
+    this.tenure = tenure;
+    this.seq = tenure.seq;
+    this.time = new PartitionTime(host, tenure.lastTimeMs, tenure.storeTimeMs);
+    this.leaseUntilMs = host.monotonicMs() + settings.leaseMs;
+    this.careful = tenure.strikes >= 3;
+    if (tenure.suspect !== null) {
+      const message = "Its owner died while handling it";
+      this.suspects.set(tenure.suspect, { code: "KILLED_ITS_OWNER", message, retryable: false });
+      this.busy.add(tenure.suspect);
+    }
+  }
+
+  get fence(): Fence {
+    const { partition, incarnation, epoch, nonce } = this.tenure;
+    return { partition, incarnation, epoch, nonce, seq: this.seq };
+  }
+
+  newBatch(): BatchBuilder {
+    return new BatchBuilder(++this.batchNumber, this.partition, this.capabilities.partitionCount);
+  }
+
+  seal(builder: BatchBuilder): CommitBatch {
+    return builder.seal(this.fence, this.host.id(), this.time.nowMs());
+  }
+
+  context(resident: Resident): Context {
+    const { settings } = this;
+    return {
+      nowMs: this.time.nowMs(),
+      calendarMs: this.time.calendarMs(),
+      nonce: this.tenure.nonce,
+      maxEvents: settings.maxEvents,
+      random: () => this.host.random(),
+      room: (queue) => Math.max(0, settings.window - (this.liveByQueue.get(queue) ?? 0)),
+      fetched: (key) => resident.fetched.get(key),
+    };
+  }
+
+  /** Takes what was read and is due: whom it concerns must be in memory by now. */
+  take(
+    builder: BatchBuilder,
+    read: ReadResult | undefined,
+    messages: readonly Message[],
+    due: readonly string[],
+  ): void {
+    if (read !== undefined && messages.length > 0) builder.consumed.push(read.position);
+    for (const message of messages) this.takeMessage(builder, message);
+    for (const key of due) this.takeWake(builder, key);
+  }
+
+  private takeMessage(builder: BatchBuilder, message: Message): void {
+    const entity = this.entities.get(message.to);
+    if (entity === undefined) {
+      // Nobody knows it: a start without its definition, or a message for something purged.
+      builder.reply(message.reply, { refused: "NOT_FOUND" });
+      return;
+    }
+    entity.touchedBy = builder.number;
+    builder.touched.add(entity.key);
+    if (entity.kind === "quarantine") {
+      if (message.body.kind === "release") this.release(builder, entity, message);
+      else parkMessage(builder, entity, message, this.time.nowMs());
+      return;
+    }
+    const decision = this.guarded(entity, () => entity.machine.decide(entity.state, message, this.context(entity)));
+    this.apply(builder, entity, decision);
+    builder.reply(message.reply, decision.reply);
+    this.busy.add(entity.key);
+  }
+
+  private takeWake(builder: BatchBuilder, key: string): void {
+    const entity = this.entities.get(key);
+    if (entity === undefined) return;
+    entity.touchedBy = builder.number;
+    builder.touched.add(key);
+    if (entity.kind === "quarantine") {
+      if (entity.releasable) this.release(builder, entity, undefined);
+      else quarantineEvents(builder, entity, this.time.nowMs());
+      this.busy.delete(key);
+      return;
+    }
+    this.busy.add(key);
+  }
+
+  /** The next batch loads it anew; until then its wake stands in for it. */
+  private release(builder: BatchBuilder, entity: Quarantine, message: Message | undefined): void {
+    releaseQuarantine(builder, entity, message, this.time.nowMs());
+    this.forget(entity.key);
+    this.suspects.delete(entity.key);
+    this.wakes.file(entity.key, this.time.nowMs());
+    builder.wake(entity.key, this.time.nowMs());
+  }
+
+  /** Lets every busy entity go on for as long as the batch has room. Answers what has to be fetched first. */
+  advance(builder: BatchBuilder, only?: string): Map<string, readonly Need[]> {
+    const needs = new Map<string, readonly Need[]>();
+    for (const key of [...this.busy]) {
+      if (this.isFull(builder)) break;
+      if (only !== undefined && key !== only) continue;
+      const entity = this.entities.get(key);
+      this.busy.delete(key);
+      if (entity === undefined || entity.kind === "quarantine") continue;
+      entity.touchedBy = builder.number;
+      builder.touched.add(key);
+      const wanted = this.advanceOne(builder, entity);
+      if (wanted.length > 0) needs.set(key, wanted);
+      this.withdraw(builder, entity);
+    }
+    return needs;
+  }
+
+  /**
+   * The last step of forming a batch: header, snapshot and wake time of everything it touched. An entity whose turn to
+   * advance did not come is woken for it, also by an owner that never heard of it.
+   */
+  finish(builder: BatchBuilder): void {
+    for (const key of builder.touched) {
+      const entity = this.entities.get(key);
+      if (entity?.kind === "resident") this.keep(builder, entity);
+    }
+  }
+
+  private advanceOne(builder: BatchBuilder, entity: Resident): readonly Need[] {
+    const { machine, state } = entity;
+    for (;;) {
+      if (this.isFull(builder)) {
+        this.busy.add(entity.key);
+        return [];
+      }
+      const decision = this.guarded(entity, () => machine.advance(state, this.context(entity)));
+      this.apply(builder, entity, decision);
+      for (const queue of decision.blocked ?? []) this.block(queue, entity.key);
+      if (decision.events.length > 0) continue;
+      const missing = (decision.needs ?? []).filter((need) => !entity.fetched.has(needKey(need)));
+      if (missing.length === 0) entity.fetched.clear();
+      return missing;
+    }
+  }
+
+  private isFull(builder: BatchBuilder): boolean {
+    const { maxBatchEntries, maxBatchBytes } = this.capabilities;
+    return builder.entries + this.settings.maxEvents > maxBatchEntries || builder.size * 2 > maxBatchBytes;
+  }
+
+  /** Evolves the state, then lets the batch know. Nothing of it is visible to anybody until the commit. */
+  private apply(builder: BatchBuilder, entity: Resident, decision: Decision<MachineEvent>): void {
+    const { machine, state } = entity;
+    if (decision.events.length > 0) {
+      const firstVersion = machine.versionOf(state) + 1;
+      this.guarded(entity, () => {
+        for (const event of decision.events) machine.evolve(state, event);
+        machine.check(state, this.settings.checkWhole);
+      });
+      builder.add(entity.key, decision, firstVersion, machine.eventFormat, this.time.nowMs());
+      this.countTasks(entity);
+    }
+    if (machine.isEnded(state) && decision.events.some((event) => event.kind === "executionEnded")) {
+      entity.withdrawing = [...machine.withdrawn(state)];
+    }
+  }
+
+  private guarded<T>(entity: Resident, work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      throw new DecisionFailed(entity.key, error);
+    }
+  }
+
+  /** Keeps the window's count, and lets those go on who waited for the room. */
+  private countTasks(entity: Resident): void {
+    const now = entity.machine.liveTasks(entity.state);
+    const before = entity.countedTasks;
+    for (const queue of new Set([...before.keys(), ...now.keys()])) {
+      const change = (now.get(queue) ?? 0) - (before.get(queue) ?? 0);
+      if (change === 0) continue;
+      this.liveByQueue.set(queue, (this.liveByQueue.get(queue) ?? 0) + change);
+      if (change < 0) this.unblock(queue, -change);
+    }
+    entity.countedTasks = new Map(now);
+  }
+
+  private block(queue: string, key: string): void {
+    let waiting = this.blocked.get(queue);
+    if (waiting === undefined) this.blocked.set(queue, (waiting = new Set()));
+    waiting.add(key);
+  }
+
+  private unblock(queue: string, count: number): void {
+    const waiting = this.blocked.get(queue);
+    if (waiting === undefined) return;
+    let left = count;
+    for (const key of waiting) {
+      if (left-- === 0) return;
+      waiting.delete(key);
+      this.busy.add(key);
+    }
+  }
+
+  /** After the end: what is still queued or running is called back, a slice at a time. */
+  private withdraw(builder: BatchBuilder, entity: Resident): void {
+    if (entity.withdrawing.length === 0) return;
+    const room = Math.max(1, this.capabilities.maxBatchEntries - builder.entries);
+    builder.revoke.push(...entity.withdrawing.splice(0, room));
+    if (entity.withdrawing.length > 0) this.busy.add(entity.key);
+  }
+
+  /** Header, snapshot and wake time of an entity that this batch has touched. */
+  private keep(builder: BatchBuilder, entity: Resident): void {
+    const { machine, state, key } = entity;
+    const version = machine.versionOf(state);
+    if (version === 0) return;
+    const header = machine.header(state);
+    if (header.class !== entity.headerClass) {
+      entity.headerClass = header.class;
+      builder.header({ entity: key, version, ...header });
+    }
+    const tail = version - entity.snapshotVersion;
+    const due = Math.max(this.settings.snapshotEvents, entity.snapshotChars / SNAPSHOT_CHARS_PER_EVENT);
+    if (tail >= due) this.snapshot(builder, entity);
+    this.fileWake(builder, entity);
+  }
+
+  private snapshot(builder: BatchBuilder, entity: Resident): void {
+    const { machine, state, key } = entity;
+    const text = machine.snapshot(state);
+    entity.snapshotVersion = machine.versionOf(state);
+    entity.snapshotChars = text.length;
+    const snapshot = { entity: key, version: entity.snapshotVersion, format: machine.snapshotFormat };
+    if (text.length <= INLINE_SNAPSHOT_CHARS) return builder.snapshot({ ...snapshot, text });
+    const hash = contentHash(text);
+    builder.blobs.push({ scope: key, hash, text });
+    builder.snapshot({ ...snapshot, text: `@${hash}` });
+  }
+
+  /**
+   * The store's wake time is a lower bound: written when the next wake becomes earlier, not when it becomes later.
+   * Whoever takes over then looks too early at worst, finds nothing, and files it anew.
+   */
+  private fileWake(builder: BatchBuilder, entity: Resident): void {
+    const wakeMs = this.wakeBound(entity);
+    if (wakeMs !== null) this.wakes.file(entity.key, Math.max(wakeMs, this.time.nowMs()));
+    if (!this.mustStoreWake(entity, wakeMs)) return;
+    entity.storedWakeMs = wakeMs;
+    builder.wake(entity.key, wakeMs);
+  }
+
+  private mustStoreWake(entity: Resident, wakeMs: number | null): boolean {
+    const stored = entity.storedWakeMs;
+    if (wakeMs === null || stored === null) return wakeMs !== stored;
+    if (wakeMs < stored) return true;
+    // What now waits for long is moved back, or a take-over would load everything that ever ran.
+    const idle = entity.machine.liveTasks(entity.state).size === 0 && !entity.machine.hasWork(entity.state);
+    return idle && wakeMs > stored + this.settings.horizonMs;
+  }
+
+  private wakeBound(entity: Resident): number | null {
+    const { machine, state } = entity;
+    const nowMs = this.time.nowMs();
+    if (machine.isEnded(state)) return entity.withdrawing.length > 0 ? nowMs : null;
+    if (machine.hasWork(state)) return nowMs;
+    if (this.capabilities.volatileTasks && machine.liveTasks(state).size > 0) return nowMs;
+    return machine.nextWakeMs(state);
+  }
+
+  /** The commit is durable: memory and store agree up to here. */
+  committed(builder: BatchBuilder): void {
+    this.seq++;
+    this.committedBatch = builder.number;
+    if (this.inFlight?.batch === builder.number) this.inFlight = null;
+    for (const key of builder.touched) {
+      const entity = this.entities.get(key);
+      if (entity?.kind !== "resident" || entity.touchedBy > builder.number) continue;
+      if (entity.machine.isEnded(entity.state) && entity.withdrawing.length === 0) this.forget(key);
+    }
+    this.shrink();
+  }
+
+  /** Lets the entities leave that have been idle longest. Their wake times are in the store. */
+  private shrink(): void {
+    let excess = this.entities.size - this.settings.maxResidents;
+    if (excess <= 0) return;
+    for (const [key, entity] of this.entities) {
+      if (excess <= 0) return;
+      if (entity.touchedBy > this.committedBatch || this.busy.has(key)) continue;
+      if (entity.kind === "resident" && !this.mayLeave(entity)) continue;
+      this.forget(key);
+      excess--;
+    }
+  }
+
+  private mayLeave(entity: Resident): boolean {
+    const { machine, state } = entity;
+    if (machine.hasWork(state) || entity.withdrawing.length > 0) return false;
+    return !(this.capabilities.volatileTasks && machine.liveTasks(state).size > 0);
+  }
+
+  /** The batch will not be stored: what it touched is not the truth, and is read again when it is next needed. */
+  abandon(builder: BatchBuilder): void {
+    for (const key of builder.touched) {
+      this.forget(key);
+      this.wakes.file(key, this.time.nowMs());
+    }
+  }
+
+  forget(key: string): void {
+    const entity = this.entities.get(key);
+    this.entities.delete(key);
+    this.busy.delete(key);
+    for (const waiting of this.blocked.values()) waiting.delete(key);
+    if (entity?.kind !== "resident") return;
+    for (const [queue, count] of entity.countedTasks) {
+      this.liveByQueue.set(queue, (this.liveByQueue.get(queue) ?? 0) - count);
+    }
+  }
+
+  /** A loaded entity takes its place; what it still has to do is done first. */
+  admit(entity: Entity): void {
+    this.entities.set(entity.key, entity);
+    if (entity.kind === "quarantine") {
+      if (entity.fresh || entity.releasable) this.busy.add(entity.key);
+      return;
+    }
+    this.busy.add(entity.key);
+    this.countTasks(entity);
+  }
+
+  /** Moves an entity to the young end of the order in which entities leave memory. */
+  touch(key: string): void {
+    const entity = this.entities.get(key);
+    if (entity === undefined) return;
+    this.entities.delete(key);
+    this.entities.set(key, entity);
+  }
+
+  give(key: string, values: ReadonlyMap<string, Json>): void {
+    const entity = this.entities.get(key);
+    if (entity?.kind !== "resident") return;
+    for (const [name, value] of values) entity.fetched.set(name, value);
+    this.busy.add(key);
+  }
+}

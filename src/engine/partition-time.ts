@@ -1,0 +1,38 @@
+import type { Host } from "../host/host.ts";
+
+/**
+ * The time of one partition: where its last commit or the store's clock stood when we took it, plus what has passed
+ * since by our monotonic clock. It never goes back, whatever wall clocks do, and every event carries it.
+ */
+export class PartitionTime {
+  private readonly host: Host;
+  private readonly baseMs: number;
+  private readonly baseMonotonicMs: number;
+  private calendarOffsetMs: number;
+
+  constructor(host: Host, lastTimeMs: number, storeTimeMs: number) {
+    this.host = host;
+    this.baseMs = Math.max(lastTimeMs, storeTimeMs);
+    this.baseMonotonicMs = host.monotonicMs();
+    this.calendarOffsetMs = storeTimeMs - this.baseMs;
+  }
+
+  nowMs(): number {
+    return Math.floor(this.baseMs + (this.host.monotonicMs() - this.baseMonotonicMs));
+  }
+
+  /** The store's clock as of now: what calendar moments are judged by. */
+  calendarMs(): number {
+    return this.nowMs() + this.calendarOffsetMs;
+  }
+
+  /** Every renewal brings the store's clock. */
+  sync(storeTimeMs: number): void {
+    this.calendarOffsetMs = storeTimeMs - this.nowMs();
+  }
+
+  /** How far the two have drifted apart; above a few seconds somebody should know. */
+  get driftMs(): number {
+    return this.calendarOffsetMs;
+  }
+}

@@ -1,0 +1,52 @@
+import type { Message } from "../core/message.ts";
+import type { BatchBuilder } from "./batch.ts";
+import type { Quarantine } from "./resident.ts";
+
+const SHELL_FORMAT = 1;
+
+/**
+ * Writes down that an entity cannot be decided, without deciding anything. Its partition goes on; the entity waits for
+ * a release, and everything sent to it meanwhile is kept in its journal.
+ */
+export function quarantineEvents(builder: BatchBuilder, entity: Quarantine, atMs: number): void {
+  if (!entity.fresh) return;
+  entity.fresh = false;
+  if (entity.version === 0) return;
+  const event = { kind: "quarantined", atMs, error: entity.error };
+  builder.events(entity.key, [event], entity.version + 1, SHELL_FORMAT);
+  entity.version++;
+  const letter = { id: `quarantine:${entity.key}:${entity.version}`, class: "poison" as const, queue: "quarantine" };
+  builder.deadLetter(
+    entity.key,
+    { ...letter, text: JSON.stringify({ entity: entity.key, error: entity.error }) },
+    atMs,
+  );
+}
+
+export function parkMessage(builder: BatchBuilder, entity: Quarantine, message: Message, atMs: number): void {
+  quarantineEvents(builder, entity, atMs);
+  if (entity.version === 0) {
+    // It never came to life: the message that would have started it is all there is, and goes to the dead letters.
+    const letter = { id: `poison:${message.id}`, class: "poison" as const, queue: "quarantine" };
+    builder.deadLetter(entity.key, { ...letter, text: JSON.stringify({ message, error: entity.error }) }, atMs);
+    builder.reply(message.reply, { refused: "QUARANTINED" });
+    return;
+  }
+  builder.events(entity.key, [{ kind: "parked", atMs, message } as never], entity.version + 1, SHELL_FORMAT);
+  entity.version++;
+  entity.parked.push(message);
+  builder.reply(message.reply, { refused: "QUARANTINED" });
+}
+
+/** Ends a quarantine. What was parked comes back as mail, in this very commit, so that it is decided once and in order. */
+export function releaseQuarantine(
+  builder: BatchBuilder,
+  entity: Quarantine,
+  message: Message | undefined,
+  atMs: number,
+): void {
+  const request = message?.body.kind === "release" ? message.body.request : "automatic";
+  builder.events(entity.key, [{ kind: "released", atMs, request } as never], entity.version + 1, SHELL_FORMAT);
+  for (const parked of entity.parked) builder.send(parked);
+  if (message !== undefined) builder.reply(message.reply, { ok: { released: true, parked: entity.parked.length } });
+}

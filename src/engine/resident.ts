@@ -1,0 +1,61 @@
+import type { Machine, MachineEvent } from "../core/machine.ts";
+import type { Message } from "../core/message.ts";
+import type { Json } from "../json/json.ts";
+
+/** An entity in the owner's memory: its state, and what the store and the workers know of it. */
+export interface Resident {
+  readonly kind: "resident";
+  readonly key: string;
+  readonly id: string;
+  readonly machine: Machine;
+  readonly state: unknown;
+  /** The wake time the store holds: a lower bound, so that take-over never misses a timer. */
+  storedWakeMs: number | null;
+  headerClass: string | null;
+  /** Version and size of the last snapshot; 0 if there is none. */
+  snapshotVersion: number;
+  snapshotChars: number;
+  /** Tasks out, by queue, as counted against the window. */
+  countedTasks: ReadonlyMap<string, number>;
+  /** Tokens still to be withdrawn after the end. */
+  withdrawing: string[];
+  /** Values fetched for its next decision. */
+  readonly fetched: Map<string, Json>;
+  /** The batch that touched it last; it may leave memory only when that is committed. */
+  touchedBy: number;
+}
+
+/** An entity that cannot be decided: its messages are kept until somebody releases it. */
+export interface Quarantine {
+  readonly kind: "quarantine";
+  readonly key: string;
+  version: number;
+  /** True until its `quarantined` event is in a batch. */
+  fresh: boolean;
+  readonly error: { readonly code: string; readonly message: string; readonly retryable: boolean };
+  readonly parked: Message[];
+  /** Its events can be read again by this release: let it go on. */
+  readonly releasable: boolean;
+  touchedBy: number;
+}
+
+export function newResident(key: string, id: string, machine: Machine, state: unknown): Resident {
+  return {
+    kind: "resident",
+    key,
+    id,
+    machine,
+    state,
+    storedWakeMs: null,
+    headerClass: null,
+    snapshotVersion: 0,
+    snapshotChars: 0,
+    countedTasks: new Map(),
+    withdrawing: [],
+    fetched: new Map(),
+    touchedBy: 0,
+  };
+}
+
+/** Events that the shell writes itself, for any kind of entity. */
+export type ShellEvent = MachineEvent & { readonly kind: "quarantined" | "parked" | "released" };

@@ -1,0 +1,38 @@
+/** How an engine behaves. Every bound is here; the store's own bounds are in its capabilities. */
+export interface EngineSettings {
+  /** How long a partition stays ours without a renewal. Short moves work quickly, and moves it without need. */
+  readonly leaseMs: number;
+  readonly renewMs: number;
+  /** The longest an engine sleeps without looking: wake-ups are hints. */
+  readonly idleMs: number;
+  /** Events one decision may give; the rest follows by `advance`. */
+  readonly maxEvents: number;
+  /** Unsettled tasks per partition and queue; ready nodes beyond it wait in the owner. */
+  readonly window: number;
+  /** Entities in memory per partition; above it the ones idle longest leave. */
+  readonly maxResidents: number;
+  /** Snapshot after this many events, or more for a large state, so that loading costs what the state weighs. */
+  readonly snapshotEvents: number;
+  /** How far ahead the owner knows the wake times of entities that are not in memory. */
+  readonly horizonMs: number;
+  /** Entities that are woken in one batch. */
+  readonly maxWakes: number;
+  /** How often a decision may throw before its entity is quarantined. */
+  readonly maxTries: number;
+  /** Check the whole state after every decision, not only what it touched. */
+  readonly checkWhole: boolean;
+}
+
+export const DEFAULT_SETTINGS: EngineSettings = {
+  leaseMs: 4_000,
+  renewMs: 1_000,
+  idleMs: 1_000,
+  maxEvents: 256,
+  window: 1_000,
+  maxResidents: 10_000,
+  snapshotEvents: 1_000,
+  horizonMs: 60_000,
+  maxWakes: 200,
+  maxTries: 3,
+  checkWhole: false,
+};

@@ -1,0 +1,45 @@
+import type { ErrorValue } from "../core/message.ts";
+import { HandlerError } from "./handler.ts";
+
+/** Longer messages are cut: an error must fit into a journal. */
+export const MAX_ERROR_CHARS = 16_000;
+
+/** Errors that say the work itself is wrong: the same attempt again would fail the same way. */
+const NOT_RETRYABLE: ReadonlySet<string> = new Set([
+  "TypeError",
+  "SyntaxError",
+  "RangeError",
+  "ReferenceError",
+  "URIError",
+]);
+
+/** Whatever a handler threw, as data. Never throws itself. */
+export function errorValue(thrown: unknown): ErrorValue {
+  try {
+    if (thrown instanceof HandlerError) {
+      const { code, retryable, details } = thrown;
+      return { code, message: cut(thrown.message), retryable, ...(details !== undefined && { details }) };
+    }
+    if (thrown instanceof Error) {
+      const message = cut(thrown.message === "" ? thrown.name : thrown.message);
+      return { code: "HANDLER_ERROR", message, retryable: !NOT_RETRYABLE.has(thrown.name) };
+    }
+    return { code: "HANDLER_ERROR", message: cut(`The handler threw ${describe(thrown)}`), retryable: true };
+  } catch {
+    return { code: "HANDLER_ERROR", message: "The handler threw something that cannot be read", retryable: true };
+  }
+}
+
+function cut(message: unknown): string {
+  const text = String(message).toWellFormed().replaceAll("\0", "\u2400");
+  return text.length <= MAX_ERROR_CHARS ? text : `${text.slice(0, MAX_ERROR_CHARS).toWellFormed()}…`;
+}
+
+function describe(thrown: unknown): string {
+  if (typeof thrown === "string") return thrown;
+  try {
+    return JSON.stringify(thrown) ?? String(thrown);
+  } catch {
+    return Object.prototype.toString.call(thrown);
+  }
+}
