@@ -204,7 +204,8 @@ function lacks(value: Json, step: Step): string {
     return `is a list: only an index can be read from it, not \`${step}\`.`;
   }
   const nearest = nearestName(String(step), Object.keys(value));
-  return `has no key "${step}"${nearest === undefined ? "" : `; the nearest is "${nearest}"`}.`;
+  const subtract = String(step).includes("-") ? " To subtract, put spaces around the minus." : "";
+  return `has no key "${step}"${nearest === undefined ? "" : `; the nearest is "${nearest}"`}.${subtract}`;
 }
 
 /** What a binding refers to, for the checks and the prefetching of the definition. */

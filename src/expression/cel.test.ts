@@ -187,6 +187,17 @@ describe("the guard refuses", () => {
     expect(problemsOf(text)).toMatchObject([{ code }]);
   });
 
+  test("matches(), and says what to use instead", () => {
+    expect(problemsOf("d.s.matches('a')")).toMatchObject([{ hint: "Use like(text, pattern)." }]);
+  });
+
+  test("more than 8 patterns in one expression", () => {
+    const many = (count: number): string =>
+      Array.from({ length: count }, (_, at) => `like(d.s, 'a${at}')`).join(" || ");
+    expect(problemsOf(many(8))).toEqual([]);
+    expect(problemsOf(many(9))).toMatchObject([{ code: "EXPRESSION_TOO_COMPLEX" }]);
+  });
+
   test("more than 4 KB, 256 parts or 32 levels", () => {
     const tooComplex = [
       `'${"a".repeat(4_100)}'`,
@@ -245,6 +256,13 @@ describe("the budget", () => {
     ["size(d)", text(2_000_000)],
   ])("%s is within it", (expression, data) => {
     expect(run(expression, data)).toMatchObject({ kind: "resolved" });
+  });
+
+  test("a pattern gives the same answer after it was pushed out by others", () => {
+    for (let round = 0; round < 2; round += 1) {
+      for (let at = 0; at < 40; at += 1)
+        expect(run(`like(d, '^a{${at + 1}}$')`, text(at + 1))).toMatchObject({ value: true });
+    }
   });
 
   test("patterns that freeze a backtracking engine are linear here", () => {

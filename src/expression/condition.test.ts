@@ -119,6 +119,15 @@ describe("an expression gives any JSON", () => {
     else expect(resolution).toEqual({ kind: "resolved", value: expected, holes: [] });
   });
 
+  test("a result over 4 MiB is refused", () => {
+    const world: World = { nodes: { n: output({ q: '"'.repeat(3_000_000) }) } };
+    const resolve = (text: string): object => compileExpression(text, optionsOf(world)).resolve(scopeOf(world));
+    expect(resolve("n.q")).toMatchObject({ kind: "resolved" });
+    for (const text of ["n.q | json", "[n, n]", "n.q | json | json | json | json"]) {
+      expect(resolve(text)).toMatchObject({ kind: "failed", failure: { code: "RESOLVED_INPUT_TOO_LARGE" } });
+    }
+  });
+
   test("a blob in an expression is read, never passed by reference", () => {
     expect(compileExpression("big", optionsOf(WORLD)).resolve(scopeOf(WORLD))).toMatchObject({ kind: "needs" });
   });

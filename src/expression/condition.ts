@@ -1,6 +1,7 @@
 import { addBlobsNeeded, compileTerm, describeFailure, evaluateTerm, referencesOf } from "./term.ts";
 import { cutTemplates } from "./scan.ts";
-import { ExpressionFailure } from "./failure.ts";
+import { ExpressionFailure, tooLarge } from "./failure.ts";
+import { jsonBytes, MAX_RESOLVED_BYTES } from "./json-size.ts";
 import { typeName } from "./value.ts";
 import type {
   BlobRef,
@@ -33,7 +34,7 @@ export function compileExpression(text: string, options: CompileOptions): Compil
     references: bare.references,
     problems: bare.problems,
     constant: false,
-    resolve: (scope) => bare.evaluate(scope, "TEMPLATE_UNRESOLVED", (value) => value),
+    resolve: (scope) => bare.evaluate(scope, "TEMPLATE_UNRESOLVED", notTooLarge),
   };
 }
 
@@ -43,6 +44,11 @@ function onlyBoolean(value: Json): boolean {
     "TEMPLATE_UNRESOLVED",
     `A condition must give true or false, and this gave ${typeName(value)}.`,
   );
+}
+
+function notTooLarge(value: Json): Json {
+  if (jsonBytes(value, MAX_RESOLVED_BYTES) > MAX_RESOLVED_BYTES) throw tooLarge();
+  return value;
 }
 
 interface Bare {

@@ -194,6 +194,7 @@ describe("what is missing", () => {
     ["{{ fetch_data.result.rows.01 }}", /is a list/],
     ["{{ fetch_data.result.rows['-1'] }}", /is a list/],
     ["{{ fetch_data.result[0] }}", /has no key "0"/],
+    ["{{ fetch_data.total-fetch_data.tax }}", /spaces around the minus/],
     ["{{ fetch_data.result.note.deeper }}", /is null/],
     ["{{ words.length }}", /is a string/],
     ["{{ words[0] }}", /is a string/],
