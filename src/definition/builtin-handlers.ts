@@ -15,6 +15,8 @@ export interface BuiltinHandler {
   readonly also?: (config: JsonObject) => string | undefined;
   /** JSON Schema of the output, if it is known from the config. */
   readonly output?: (config: JsonObject) => Json | undefined;
+  /** An object with the fields of the output, where the config itself shows them. */
+  readonly outputFields?: (config: JsonObject) => JsonObject | undefined;
 }
 
 const seconds = z.number().min(0).max(MAX_SECONDS);
@@ -33,6 +35,11 @@ function closed(...names: readonly string[]): JsonObject {
   };
 }
 
+const HTTP_OUTPUT = closed("status", "headers", "body");
+const LLM_OUTPUT = closed("text", "model", "finish_reason", "usage");
+const ROUTER_OUTPUT = closed("chosen");
+const REVIEW_OUTPUT = closed("decision", "data", "by", "at", "comment");
+
 function exactlyOne(config: JsonObject, ...names: readonly string[]): string | undefined {
   const given = names.filter((name) => config[name] !== undefined);
   if (given.length === 1) return undefined;
@@ -46,7 +53,7 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
     engine: true,
     mockable: false,
     config: z.record(z.string(), z.unknown()),
-    output: (config) => (Object.keys(config).length > 0 ? closed(...Object.keys(config)) : undefined),
+    outputFields: (config) => (Object.keys(config).length > 0 ? config : undefined),
   },
   http: {
     engine: false,
@@ -63,7 +70,7 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
     }),
     also: ({ json, body }) =>
       json !== undefined && body !== undefined ? 'must have only one of "json" or "body"' : undefined,
-    output: () => closed("status", "headers", "body"),
+    output: () => HTTP_OUTPUT,
   },
   llm: {
     engine: false,
@@ -81,7 +88,7 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
       output_schema: jsonSchema.optional(),
     }),
     also: (config) => exactlyOne(config, "prompt", "messages"),
-    output: ({ output_schema }) => output_schema ?? closed("text", "model", "finish_reason", "usage"),
+    output: ({ output_schema }) => output_schema ?? LLM_OUTPUT,
   },
   transform: {
     engine: false,
@@ -92,10 +99,8 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
       fields: z.record(z.string(), z.string()).optional(),
     }),
     also: (config) => exactlyOne(config, "value", "expression", "fields"),
-    output: ({ value, fields }) => {
-      const known = fields ?? value;
-      return isJsonObject(known) ? closed(...Object.keys(known)) : undefined;
-    },
+    // In the canonical form, where expression and fields have become a value.
+    outputFields: ({ value }) => (isJsonObject(value) ? value : undefined),
   },
   router: {
     engine: true,
@@ -106,7 +111,7 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
       else: ids.optional(),
       on_error: z.enum(["fail", "skip"]).default("fail"),
     }),
-    output: () => closed("chosen"),
+    output: () => ROUTER_OUTPUT,
   },
   map: {
     engine: true,
@@ -165,7 +170,7 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
         ])
         .default("fail"),
     }),
-    output: () => closed("decision", "data", "by", "at", "comment"),
+    output: () => REVIEW_OUTPUT,
   },
   end: {
     engine: true,

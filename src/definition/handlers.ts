@@ -4,6 +4,7 @@ import { quote } from "../errors/registry.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import { pointerStep, pointerSteps } from "../json/pointer.ts";
 import { Schema, type SchemaFault } from "../json/schema.ts";
+import { type UnknownField, unknownInSchema, unknownKey } from "./output-fields.ts";
 import { BUILTIN_HANDLERS } from "./builtin-handlers.ts";
 
 /** What is known of a handler that is not built in. */
@@ -42,7 +43,8 @@ export interface KnownHandler {
   readonly engine: boolean;
   readonly timeoutSeconds: number | undefined;
   check(config: JsonObject): readonly ConfigFault[];
-  outputSchema(config: JsonObject): Json | undefined;
+  /** The first part of a path below the output that the output cannot have. */
+  unknownField(config: JsonObject, path: readonly (string | number)[]): UnknownField | undefined;
 }
 
 const NO_FAULTS: readonly ConfigFault[] = [];
@@ -86,7 +88,13 @@ function builtinHandler(name: string): KnownHandler | undefined {
       engine: builtin.engine,
       timeoutSeconds: builtin.defaultTimeoutSeconds,
       check: (config) => checkConfig(config, schema, builtin.mockable, builtin.also),
-      outputSchema: (config) => (isMocked(config) ? undefined : builtin.output?.(config)),
+      unknownField: (config, path) => {
+        if (path.length === 0 || isMocked(config)) return undefined;
+        const fields = builtin.outputFields?.(config);
+        if (fields !== undefined) return unknownKey(fields, path[0]!);
+        const output = builtin.output?.(config);
+        return output === undefined ? undefined : unknownInSchema(output, path);
+      },
     };
     builtins.set(name, known);
   }
@@ -101,7 +109,8 @@ function registeredHandler(entry: HandlerEntry | undefined): KnownHandler | unde
     engine: entry.engine,
     timeoutSeconds: entry.defaultTimeoutSeconds,
     check: (config) => (schema === undefined ? NO_FAULTS : checkConfig(config, schema, !entry.engine)),
-    outputSchema: (config) => (isMocked(config) ? undefined : entry.outputSchema),
+    unknownField: (config, path) =>
+      entry.outputSchema === undefined || isMocked(config) ? undefined : unknownInSchema(entry.outputSchema, path),
   };
 }
 

@@ -68,7 +68,8 @@ export function loadDefinition(
     return undefined;
   }
   workflow.nodes = context.lists[0].nodes;
-  if (workflow.name === "") nameByContent(workflow, problems);
+  // With errors nothing is stored, and there is no content to name it by.
+  if (workflow.name === "" && problems.errorCount === 0) nameByContent(workflow, problems);
   return { workflow, lists: context.lists };
 }
 

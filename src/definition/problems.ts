@@ -42,11 +42,17 @@ export const MAX_PROBLEMS = 1_000;
 export class ProblemList {
   readonly #errors: Draft[] = [];
   readonly #warnings: Draft[] = [];
+  /** Both the text and the field may find fault with one number. */
+  readonly #oddNumbers = new Set<string>();
   #errorCount = 0;
   #warningCount = 0;
 
   /** A code of kind `warning` becomes a warning, any other an error. */
   add<Code extends ErrorCode>(code: Code, path: string, details: ErrorDetails<Code>, place: ProblemPlace = {}): void {
+    if (code === "NUMBER_OUT_OF_RANGE") {
+      if (this.#oddNumbers.has(path)) return;
+      this.#oddNumbers.add(path);
+    }
     const isWarning = errorKind(code) === "warning";
     if (isWarning) this.#warningCount++;
     else this.#errorCount++;

@@ -175,6 +175,10 @@ export function checkNumber(
     problems.add("INVALID_TYPE", at, { field, expected: rule.integer ? "a whole number" : "a number", got }, { hint });
     return false;
   }
+  if (Number.isNaN(value)) {
+    problems.add(rule.code, at, { field, reason: "is not a number" });
+    return false;
+  }
   const odd = oddNumber(value);
   if (odd !== undefined) {
     problems.add("NUMBER_OUT_OF_RANGE", at, { field, reason: odd });

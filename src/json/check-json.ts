@@ -55,13 +55,21 @@ export function checkJson(value: unknown, maxDepth: number = MAX_JSON_DEPTH): Js
 
 function enter(container: object, stack: Frame[], maxDepth: number): string | undefined {
   const isArray = Array.isArray(container);
-  if (!isArray && !isPlain(container)) return `is an instance of ${className(container)}, not plain data`;
+  const reason = notPlainData(container);
+  if (reason !== undefined) return reason;
   if (stack.length >= maxDepth) {
     const circular = stack.some((frame) => frame.container === container);
     return circular ? "contains itself" : `is nested deeper than ${maxDepth} levels`;
   }
   stack.push({ container, keys: isArray ? null : Object.keys(container), next: 0 });
   return undefined;
+}
+
+/** Why something that is no string, number, boolean or null is no object or array of plain data either. */
+export function notPlainData(value: unknown): string | undefined {
+  if (typeof value !== "object" || value === null) return leafFault(value);
+  if (Array.isArray(value) || isPlain(value)) return undefined;
+  return `is an instance of ${className(value)}, not plain data`;
 }
 
 function isPlain(value: object): boolean {
