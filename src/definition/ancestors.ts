@@ -66,8 +66,8 @@ function spanningForest(graph: Graph, order: Int32Array): { enter: Int32Array; l
       enter[node] = nextFree[parent]!;
       nextFree[parent]! += size[node]!;
     }
-    leave[node] = enter[node]! + size[node]!;
-    nextFree[node] = enter[node]! + 1;
+    leave[node] = enter[node] + size[node]!;
+    nextFree[node] = enter[node] + 1;
   }
   return { enter, leave };
 }

@@ -81,7 +81,7 @@ export function definitionHash(workflow: Workflow): string {
 interface Envelope {
   readonly given: JsonObject;
   /** Where a field was written. */
-  pointer(proper: string): string;
+  readonly pointer: (proper: string) => string;
 }
 
 /** The fields of the workflow, which may stand beside `dag`, inside it, or some here and some there. */

@@ -148,10 +148,9 @@ class GuardTree {
     if (guard === START) return;
     this.#depth[node] = this.#depth[guard]! + 1;
     const jump = this.#jump[guard]!;
-    const even =
-      jump !== START &&
-      this.#depth[guard]! - this.#depth[jump]! === this.#depth[jump]! - this.#depthOf(this.#jump[jump]!);
-    this.#jump[node] = even ? this.#jump[jump]! : guard;
+    const step = this.#depth[guard]! - this.#depthOf(jump);
+    const isEven = jump !== START && this.#depth[jump]! - this.#depthOf(this.#jump[jump]!) === step;
+    this.#jump[node] = isEven ? this.#jump[jump]! : guard;
   }
 
   #depthOf(node: number): number {

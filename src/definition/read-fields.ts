@@ -130,7 +130,8 @@ export function checkField(
       return wrongType(name, "true or false", value, at, problems);
     case "object":
       return wrongType(name, "an object", value, at, problems);
-    default:
+    case "any":
+    case "own":
       return true;
   }
 }
@@ -147,7 +148,8 @@ function fitsQuickly(rule: Rule, value: Json): boolean {
       return typeof value === "object" && value !== null && !Array.isArray(value);
     case "number":
       return false;
-    default:
+    case "any":
+    case "own":
       return true;
   }
 }

@@ -69,7 +69,7 @@ export function checkDefinition(value: Json, options: ReadOptions = {}): Definit
 function checkDocument(document: Document, text: string, options: ReadOptions): DefinitionReport {
   const problems = new ProblemList();
   for (const { code, pointer, details, offset, hint } of document.faults) {
-    problems.add(code, pointer, details as never, { hint, offset });
+    problems.add(code, pointer, details, { hint, offset });
   }
   if (document.value === undefined) {
     const first = document.faults[0]!;

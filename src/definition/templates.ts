@@ -279,7 +279,7 @@ function whereIs(piece: Piece, reference: Reference, graph: Graph): string {
     const { value, below } = next;
     if (typeof value === "object" && value !== null) {
       const steps = Object.entries(value).map(([key, member]) => ({
-        value: member as Json,
+        value: member,
         below: below + pointerStep(key),
       }));
       // In document order: the stack takes them from its end.

@@ -39,7 +39,7 @@ export const ERRORS = {
     message: ({ count }: { count: number }): string =>
       `The definition has ${count === 1 ? "one problem" : `${count} problems`}; nothing was stored.`,
   },
-  EMPTY_WORKFLOW: { kind: "invalid", message: (_: object): string => "The workflow has no nodes." },
+  EMPTY_WORKFLOW: { kind: "invalid", message: (): string => "The workflow has no nodes." },
   DUPLICATE_NODE_ID: {
     kind: "invalid",
     message: ({ id, first }: { id: string; first: string }): string => `${quote(id)} is already the id of ${first}.`,
@@ -231,7 +231,7 @@ export const ERRORS = {
     message: ({ executionId, status }: { executionId: string; status: string }): string =>
       `The child execution ${executionId} ended ${status}.`,
   },
-  REVIEW_EXPIRED: { kind: "failed", message: (_: object): string => "Nobody decided before the review was due." },
+  REVIEW_EXPIRED: { kind: "failed", message: (): string => "Nobody decided before the review was due." },
   SIGNAL_TIMEOUT: {
     kind: "failed",
     message: ({ signal }: { signal: string }): string => `The signal ${quote(signal)} did not come in time.`,
@@ -271,7 +271,11 @@ export type ErrorKind = "malformed" | "invalid" | "tooLarge" | "conflict" | "not
 export type ErrorCode = keyof typeof ERRORS;
 
 /** What the sentence of a code needs to know. */
-export type ErrorDetails<Code extends ErrorCode> = Parameters<(typeof ERRORS)[Code]["message"]>[0];
+export type ErrorDetails<Code extends ErrorCode> =
+  Parameters<(typeof ERRORS)[Code]["message"]> extends [infer Details] ? Details : EmptyDetails;
+
+/** Of a code whose sentence is always the same. */
+export type EmptyDetails = Readonly<Record<string, never>>;
 
 /** The sentence of a code. */
 export function errorMessage<Code extends ErrorCode>(code: Code, details: ErrorDetails<Code>): string {

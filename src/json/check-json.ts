@@ -84,18 +84,10 @@ function className(value: object): string {
 }
 
 function leafFault(value: unknown): string | undefined {
-  switch (typeof value) {
-    case "string":
-      return textFault(value);
-    case "number":
-      return Number.isFinite(value) ? undefined : `is ${value}, which JSON cannot write`;
-    case "boolean":
-      return undefined;
-    case "object":
-      return undefined;
-    default:
-      return `is ${value === undefined ? "undefined" : `a ${typeof value}`}, which JSON cannot write`;
-  }
+  if (typeof value === "string") return textFault(value);
+  if (typeof value === "number") return Number.isFinite(value) ? undefined : `is ${value}, which JSON cannot write`;
+  if (typeof value === "boolean" || value === null) return undefined;
+  return `is ${value === undefined ? "undefined" : `a ${typeof value}`}, which JSON cannot write`;
 }
 
 function keyFault(key: string): string | undefined {

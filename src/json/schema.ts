@@ -241,7 +241,7 @@ class Check {
     const left: Json[] = [value];
     for (let next = left.pop(); next !== undefined; next = left.pop()) {
       if (this.#isAny(next)) return true;
-      if (typeof next === "object" && next !== null) for (const child of Object.values(next)) left.push(child as Json);
+      if (typeof next === "object" && next !== null) for (const child of Object.values(next)) left.push(child);
     }
     return false;
   }

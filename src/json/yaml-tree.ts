@@ -120,7 +120,7 @@ export class YamlTree {
       return undefined;
     }
     this.#checkTag(node.tag, offset);
-    const key = typeof node.value === "string" ? node.value : (node.source ?? String(node.value));
+    const key = typeof node.value === "string" ? node.value : (node.source ?? "");
     open.step = key;
     if (key === "<<") this.#unsafe(offset, 'merge keys ("<<") are not supported; write the fields out');
     else if (FORBIDDEN_KEYS.has(key)) {
@@ -244,7 +244,7 @@ export class YamlTree {
       for (const pair of map.items) {
         if (isScalar(pair.key)) {
           const { value, source } = pair.key;
-          members.set(typeof value === "string" ? value : (source ?? String(value)), pair);
+          members.set(typeof value === "string" ? value : (source ?? ""), pair);
         }
       }
       this.#members.set(map, members);
@@ -268,7 +268,7 @@ function depthOf(value: Json): number {
     for (const item of level) {
       if (typeof item !== "object" || item === null) continue;
       containers++;
-      for (const child of Object.values(item)) inner.push(child as Json);
+      for (const child of Object.values(item)) inner.push(child);
     }
     if (containers > 0) depth++;
     level = inner;
