@@ -1,0 +1,60 @@
+import { execFile } from "node:child_process";
+import { chown, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { findProgram } from "./install.ts";
+import { freePort, givenService, ServerProcess, type Service } from "./service.ts";
+
+const VARIABLE = "MILLRACE_TEST_POSTGRES_URL";
+const run = promisify(execFile);
+
+interface User {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** A real Postgres with its own data, as it comes: fsync is on. */
+export async function startPostgres(): Promise<Service> {
+  const given = process.env[VARIABLE];
+  if (given !== undefined) return givenService(given);
+  const program = await findProgram({
+    program: "postgres",
+    folders: ["/usr/lib/postgresql/*/bin"],
+    debianPackage: "postgresql",
+    variable: VARIABLE,
+  });
+  const bin = dirname(program);
+  const user = await postgresUser();
+  const folder = await mkdtemp(join(tmpdir(), "millrace-postgres-"));
+  if (user !== undefined) await chown(folder, user.uid, user.gid);
+  const data = join(folder, "data");
+  const how = ["--auth-host=trust", "--auth-local=trust", "--username=postgres", "--encoding=UTF8", "--locale=C"];
+  await run(join(bin, "initdb"), ["--pgdata", data, ...how], { cwd: folder, ...user });
+  const port = await freePort();
+  const server = new ServerProcess(program, ["-D", data, "-h", "127.0.0.1", "-p", String(port), "-k", folder], user);
+  await server.waitUntil(() => acceptsConnections(bin, port));
+  return {
+    url: `postgres://postgres@127.0.0.1:${port}/postgres`,
+    stop: async () => {
+      // SIGINT ends sessions that are still open; SIGTERM would wait for them.
+      await server.stop("SIGINT");
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Postgres refuses to run as root; the Debian package has made a user for it. */
+async function postgresUser(): Promise<User | undefined> {
+  if (process.getuid?.() !== 0) return undefined;
+  const [uid, gid] = await Promise.all([run("id", ["-u", "postgres"]), run("id", ["-g", "postgres"])]);
+  return { uid: Number(uid.stdout), gid: Number(gid.stdout) };
+}
+
+async function acceptsConnections(bin: string, port: number): Promise<boolean> {
+  const args = ["--quiet", "--host=127.0.0.1", `--port=${port}`];
+  return run(join(bin, "pg_isready"), args).then(
+    () => true,
+    () => false,
+  );
+}

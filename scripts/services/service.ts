@@ -1,0 +1,81 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** A server that the tests may use, started here or somebody else's. */
+export interface Service {
+  readonly url: string;
+  /** Stops what was started here and removes its data; does nothing to a server that was given. */
+  stop(): Promise<void>;
+}
+
+const READY_WITHIN_MS = 30_000;
+const STOPPED_WITHIN_MS = 10_000;
+const SETPRIV = "/usr/bin/setpriv";
+
+export function givenService(url: string): Service {
+  return { url, stop: async () => {} };
+}
+
+/** The server is listening on it a moment later, so somebody could come between; on loopback nobody does. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no port was given");
+  return address.port;
+}
+
+/** A server process, and what it has said: the only explanation there is when it does not come up. */
+export class ServerProcess {
+  readonly #process: ChildProcess;
+  #output = "";
+
+  constructor(command: string, args: readonly string[], user?: { readonly uid: number; readonly gid: number }) {
+    const [program, programArgs] = diesWithUs(command, args);
+    this.#process = spawn(program, programArgs, { stdio: ["ignore", "pipe", "pipe"], ...user });
+    for (const stream of [this.#process.stdout, this.#process.stderr]) {
+      stream?.on("data", (chunk: Buffer) => {
+        this.#output = (this.#output + chunk.toString()).slice(-10_000);
+      });
+    }
+    this.#process.on("error", (error) => {
+      this.#output += error.message;
+    });
+  }
+
+  async waitUntil(isReady: () => Promise<boolean>): Promise<void> {
+    const deadlineMs = performance.now() + READY_WITHIN_MS;
+    while (performance.now() < deadlineMs) {
+      if (this.#hasEnded) break;
+      if (await isReady()) return;
+      await sleep(50);
+    }
+    await this.stop("SIGKILL");
+    throw new Error(`${this.#process.spawnfile} did not come up:\n${this.#output}`);
+  }
+
+  async stop(signal: NodeJS.Signals): Promise<void> {
+    if (this.#hasEnded) return;
+    const ended = once(this.#process, "exit");
+    this.#process.kill(signal);
+    const gaveUp = sleep(STOPPED_WITHIN_MS, true, { ref: false });
+    if ((await Promise.race([ended, gaveUp])) === true) this.#process.kill("SIGKILL");
+    await ended;
+  }
+
+  get #hasEnded(): boolean {
+    const { pid, exitCode, signalCode } = this.#process;
+    return pid === undefined || exitCode !== null || signalCode !== null;
+  }
+}
+
+/** A test run that is killed leaves no server behind, where the system can see to that. */
+function diesWithUs(command: string, args: readonly string[]): [string, readonly string[]] {
+  return existsSync(SETPRIV) ? [SETPRIV, ["--pdeathsig", "INT", "--", command, ...args]] : [command, args];
+}
