@@ -14,6 +14,8 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   readonly snapshotFormat: number;
   /** Which definition the state needs, from the message that starts it or from its first event; undefined if none. */
   definitionOf(first: Message["body"] | Event): string | undefined;
+  /** Whether this message may bring an entity to life; any other for an unknown one is dropped. */
+  isStart(body: Message["body"]): boolean;
   /** The state before the first event. `definition` is the stored text that `definitionOf` asked for, made ready. */
   create(id: string, definition: unknown): State;
   prepareDefinition(hash: string, text: string): unknown;
@@ -38,7 +40,6 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   /** Tokens of tasks that nobody should work on any more; a cause for revoking, harmless twice. */
   withdrawn(state: State): readonly string[];
   isEnded(state: State): boolean;
-  /** Whether the next message must find the state in memory, whatever the budget says. */
   header(state: State): EntityHeader;
   versionOf(state: State): number;
 

@@ -179,7 +179,7 @@ export class Engine {
     for (const message of messages) {
       owner.touch(message.to);
       if (!owner.entities.has(message.to)) missing.add(message.to);
-      if (message.body.kind === "start" && !starts.has(message.to)) starts.set(message.to, message);
+      if (!starts.has(message.to) && this.loader.isStart(message)) starts.set(message.to, message);
     }
     for (const key of due) if (!owner.entities.has(key)) missing.add(key);
     if (missing.size === 0) return;

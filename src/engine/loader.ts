@@ -44,6 +44,11 @@ export class Loader {
     return results;
   }
 
+  /** Whether this message may bring its entity to life. */
+  isStart(message: Message): boolean {
+    return this.machines.get(entityKind(message.to))?.isStart(message.body) ?? false;
+  }
+
   /** Values that a decision asked for, parsed. A blob that is gone is a hole in the store, and not to be guessed. */
   async fetchBlobs(key: string, hashes: readonly string[]): Promise<readonly string[]> {
     const texts = await this.store.records.get(hashes.map((hash) => ({ scope: key, hash })));
@@ -104,7 +109,7 @@ export class Loader {
     } else {
       const all = loaded.snapshot === null ? records : await this.wholeJournal(key);
       const first = all[0] === undefined ? undefined : (JSON.parse(all[0].text) as MachineEvent[])[0];
-      if (first === undefined && start?.body.kind !== "start") return { kind: "unknown" };
+      if (first === undefined && start === undefined) return { kind: "unknown" };
       const definition = await this.definitions.get(machine, machine.definitionOf(first ?? start!.body));
       if (definition === null) return { kind: "unknown" };
       state = machine.create(id, definition);

@@ -170,7 +170,7 @@ export class Owner {
   /** Lets every busy entity go on for as long as the batch has room. Answers what has to be fetched first. */
   advance(builder: BatchBuilder, only?: string): Map<string, readonly Need[]> {
     const needs = new Map<string, readonly Need[]>();
-    for (const key of [...this.busy]) {
+    for (const key of Array.from(this.busy)) {
       if (this.isFull(builder)) break;
       if (only !== undefined && key !== only) continue;
       const entity = this.entities.get(key);

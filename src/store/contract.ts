@@ -32,6 +32,10 @@ export type EntityKey = string;
 
 // ── partitions ────────────────────────────────────────────────────────────────────────────────────────────────────
 
+/**
+ * Leases, here and of tasks, and registrations are judged by a clock of the store that does not go back: a wall clock
+ * that is set back an hour would keep a dead owner's lease alive for that hour.
+ */
 export interface Partitions {
   /** Takes a free or lapsed partition: epoch + 1, a new nonce, so that every commit of an earlier owner is fenced. */
   acquire(partition: number, owner: string, leaseMs: number): Promise<AcquireOutcome>;
@@ -65,8 +69,8 @@ export interface Tenure extends Fence {
   readonly lastTimeMs: number;
   readonly storeTimeMs: number;
   /**
-   * Tenures in a row that ended neither by a release nor after a commit: something here kills its owner. A release ends
-   * the row: 0, and no suspect.
+   * Tenures in a row that ended neither by a release nor after a commit without a suspect: something here kills its
+   * owner. A release ends the row: 0, and no suspect.
    */
   readonly strikes: number;
   /** What the owner before us was about to handle when it vanished (see CommitBatch.suspect). */

@@ -8,7 +8,7 @@ import { contentHash } from "../json/hash.ts";
 import type { Json } from "../json/json.ts";
 import type { LeasedTask, Settlement, Store } from "../store/contract.ts";
 import { errorValue } from "./error-value.ts";
-import { fillHoles, HoleUnfilled } from "./fill-holes.ts";
+import { fillHoles, HoleUnfilled } from "../expression/fill-holes.ts";
 import { type Handler, HandlerError } from "./handler.ts";
 
 export interface WorkerOptions {

@@ -17,6 +17,7 @@ export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
   eventFormat: EVENT_FORMAT,
   snapshotFormat: SNAPSHOT_FORMAT,
   definitionOf: (first) => (first.kind === "start" || first.kind === "accepted" ? first.definition : undefined),
+  isStart: (body) => body.kind === "start",
   prepareDefinition: (hash, text) => buildPlan(hash, JSON.parse(text) as Workflow),
   create: (id, definition) => new ExecutionState(id, definition as Plan),
   decide,

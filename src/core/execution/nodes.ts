@@ -6,7 +6,7 @@ import { isJsonObject } from "../../json/json.ts";
 import type { ErrorValue } from "../message.ts";
 import type { Value } from "../value.ts";
 import { collectsParents } from "./plan.ts";
-import { isLarge, parentOutputs, prepare } from "./prepare.ts";
+import { isLarge, parentOutputs, prepareInline } from "./prepare.ts";
 import { valueView } from "./scope.ts";
 import type { ExecutionState } from "./state.ts";
 
@@ -51,14 +51,9 @@ function outputNode(state: ExecutionState, index: number, context: Context): Eng
   return collected.kind === "needs" ? collected : { kind: "completed", output: collected.value };
 }
 
-/** A config the engine itself will use: every large value in it must be here, and a secret has no business in it. */
 function engineConfig(state: ExecutionState, index: number, context: Context): EngineResult {
-  const preparation = prepare(state, index, context, true);
+  const preparation = prepareInline(state, index, context);
   if (preparation.kind !== "prepared") return preparation;
-  if (preparation.prepared.holes.length > 0) {
-    const message = "A node that runs in the engine cannot use a secret: its output would show it";
-    return { kind: "failed", error: { code: "CONFIG_INVALID", message, retryable: false } };
-  }
   return { kind: "completed", output: preparation.prepared.config };
 }
 

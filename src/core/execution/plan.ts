@@ -13,6 +13,8 @@ export interface Plan {
   readonly nodes: readonly PlanNode[];
   /** The nodes whose outputs make the execution's output. */
   readonly outputs: readonly number[];
+  /** Every queue its tasks go to, in document order; the empty name stands for the engine's own nodes. */
+  readonly queues: readonly string[];
   /** True if the execution's output is that of its only `output` node, not an object by node id. */
   readonly soleOutput: boolean;
 }
@@ -58,7 +60,8 @@ export function buildPlan(hash: string, workflow: Workflow): Plan {
     final: final.has(draft.index),
   }));
   const soleOutput = outputs.length === 1 && workflow.nodes[outputs[0]!]!.handler === "output";
-  return { hash, workflow, graph, nodes, outputs, soleOutput };
+  const queues = [...new Set(nodes.map((node) => (node.engine ? "" : node.spec.queue)))];
+  return { hash, workflow, graph, nodes, outputs, queues, soleOutput };
 }
 
 /** The `output` nodes if there are any, else the sinks. */

@@ -1,3 +1,4 @@
+import { fillHoles } from "../../expression/fill-holes.ts";
 import type { BlobRef, Hole } from "../../expression/scope.ts";
 import { contentHash } from "../../json/hash.ts";
 import type { Json } from "../../json/json.ts";
@@ -28,41 +29,37 @@ export type Preparation =
   | { readonly kind: "failed"; readonly error: ErrorValue };
 
 /**
- * Resolves what a node is given. The same state gives the same bytes, so a task can be made again at any time: of the
- * values that were fetched, a node sees exactly those that it asked for, whatever else happens to be in memory.
- *
- * @param inline true if large values must be there themselves, not as holes for a worker to fill
+ * Resolves what a node is given. The same state gives the same bytes, so a task can be made again at any time: a large
+ * output that is passed on whole stays a hole, whether or not it happens to be in memory.
  */
-export function prepare(state: ExecutionState, index: number, context: Context, inline = false): Preparation {
+export function prepare(state: ExecutionState, index: number, context: Context): Preparation {
   const past = pastNeeds(state, index, context);
   if (past.length > 0) return { kind: "needs", needs: past };
-  const node = state.plan.nodes[index]!;
-  const asked = new Set<string>();
-  for (;;) {
-    const scope = scopeOf(state, { fetched: (key) => (isAsked(asked, key) ? context.fetched(key) : undefined) });
-    const resolution = node.config.resolve(scope);
-    if (resolution.kind === "failed") return { kind: "failed", error: templateError(resolution.failure) };
-    const wanted = resolution.kind === "needs" ? resolution.blobs : inline ? blobHoles(resolution.holes) : [];
-    if (wanted.length > 0) {
-      const missing = wanted.filter((blob) => asked.has(blob.hash) || context.fetched(blob.hash) === undefined);
-      const tooLarge = oversized(wanted);
-      if (tooLarge !== undefined) return { kind: "failed", error: tooLarge };
-      if (missing.length > 0) return { kind: "needs", needs: missing.map((blob) => ({ blob })) };
-      for (const blob of wanted) asked.add(blob.hash);
-      continue;
-    }
-    if (resolution.kind === "needs") throw new Error(`${node.id} asks for values and names none`);
-    return withInputs(state, index, context, resolution.value, resolution.holes);
+  const resolution = state.plan.nodes[index]!.config.resolve(scopeOf(state, context));
+  if (resolution.kind === "failed") return { kind: "failed", error: templateError(resolution.failure) };
+  if (resolution.kind === "needs") return needed(resolution.blobs);
+  return withInputs(state, index, context, resolution.value, resolution.holes);
+}
+
+/** As `prepare`, for a node that the engine runs itself: large values must be there, and a secret has no business. */
+export function prepareInline(state: ExecutionState, index: number, context: Context): Preparation {
+  const preparation = prepare(state, index, context);
+  if (preparation.kind !== "prepared" || preparation.prepared.holes.length === 0) return preparation;
+  const { config, holes } = preparation.prepared;
+  const blobs = holes.flatMap((hole) => (hole.kind === "blob" ? [hole.ref] : []));
+  if (blobs.length < holes.length) {
+    const message = "A node that runs in the engine cannot use a secret: its output would show it";
+    return { kind: "failed", error: { code: "CONFIG_INVALID", message, retryable: false } };
   }
+  if (blobs.some((blob) => context.fetched(blob.hash) === undefined)) return needed(blobs);
+  const filled = fillHoles(config, holes, { secret: () => undefined, blob: (hash) => context.fetched(hash) });
+  return { kind: "prepared", prepared: { ...preparation.prepared, config: filled, holes: [] } };
 }
 
-/** What left memory is no choice of the template: it is always seen as if it had stayed. */
-function isAsked(asked: ReadonlySet<string>, key: string): boolean {
-  return key.startsWith("past:") || asked.has(key);
-}
-
-function blobHoles(holes: readonly Hole[]): BlobRef[] {
-  return holes.flatMap((hole) => (hole.kind === "blob" ? [hole.ref] : []));
+function needed(blobs: readonly BlobRef[]): Preparation {
+  const tooLarge = oversized(blobs);
+  if (tooLarge !== undefined) return { kind: "failed", error: tooLarge };
+  return { kind: "needs", needs: blobs.map((blob) => ({ blob })) };
 }
 
 /** What a node reads must fit into memory beside everything else; said before it is fetched. */

@@ -90,7 +90,7 @@ export class ExecutionState {
   readonly joined: Uint8Array;
 
   /** Nodes that may run now, by queue; in the order in which they became ready. */
-  readonly ready: Map<string, Line> = new Map();
+  readonly ready: ReadonlyMap<string, Line>;
   /** 1 while the node stands in one of those lines. */
   readonly inLine: Uint8Array;
   /** Nodes to be skipped, for the reason in `skipReasons`. */
@@ -117,6 +117,7 @@ export class ExecutionState {
     this.badEdges = new Int32Array(nodeCount);
     this.joined = new Uint8Array(nodeCount);
     this.inLine = new Uint8Array(nodeCount);
+    this.ready = new Map(plan.queues.map((queue) => [queue, new Line()]));
     this.statuses = new Uint8Array(nodeCount);
     this.readersLeft = new Int32Array(nodeCount);
     for (let i = 0; i < nodeCount; i++) {
@@ -150,10 +151,7 @@ export class ExecutionState {
   /** The line in which this node waits once it is ready. */
   lineOf(node: number): Line {
     const plan = this.plan.nodes[node]!;
-    const name = plan.engine ? ENGINE_LINE : plan.spec.queue;
-    let line = this.ready.get(name);
-    if (line === undefined) this.ready.set(name, (line = new Line()));
-    return line;
+    return this.ready.get(plan.engine ? ENGINE_LINE : plan.spec.queue)!;
   }
 
   get readyCount(): number {

@@ -22,10 +22,9 @@ export function commitBatch(memory: Memory, batch: CommitBatch): CommitOutcome {
   partition.lastBatch = batch.id;
   partition.lastTimeMs = Math.max(partition.lastTimeMs, batch.timeMs);
   partition.suspect = batch.suspect;
-  if (batch.suspect === null) {
-    partition.strikes = 0;
-    partition.isClean = true;
-  }
+  // With a suspect the owner has yet to show that it survives: vanishing now is a strike, whatever it committed before.
+  partition.isClean = batch.suspect === null;
+  if (partition.isClean) partition.strikes = 0;
   consume(memory, batch.fence.partition, batch.consumed);
   writeEntities(memory, batch);
   for (const task of batch.tasks) addTask(memory, task);

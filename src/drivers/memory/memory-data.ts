@@ -41,7 +41,7 @@ export interface PartitionData {
   lastTimeMs: number;
   strikes: number;
   suspect: string | null;
-  /** The last tenure was released or has committed: if it ends now, that is no strike. */
+  /** The last tenure was released, or its last commit had no suspect: if it ends now, that is no strike. */
   isClean: boolean;
   /** By id, smallest first. */
   readonly inbox: StoredMessage[];

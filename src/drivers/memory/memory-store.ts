@@ -1,6 +1,7 @@
 import type { Host } from "../../host/host.ts";
 import type { Capabilities, Store } from "../../store/contract.ts";
 import { MemoryInbox } from "./inbox.ts";
+import { LeaseClock } from "./lease-clock.ts";
 import { MemoryJournal } from "./journal.ts";
 import { emptyData, emptyTasks, type MemoryData } from "./memory-data.ts";
 import type { Memory } from "./memory.ts";
@@ -50,6 +51,7 @@ export class MemoryStore implements Store {
     };
     const memory: Memory = {
       host,
+      leaseClock: new LeaseClock(host),
       waiters: new Waiters(host),
       limits: { maxInbox, maxReplies },
       data: emptyData(host.id(), partitions),

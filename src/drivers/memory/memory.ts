@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import type { Host } from "../../host/host.ts";
+import type { LeaseClock } from "./lease-clock.ts";
 import type { MemoryData, PartitionData } from "./memory-data.ts";
 import type { Waiters } from "./waiters.ts";
 
 /** What the roles of one store share. `data` is replaced whole when the simulator rolls the store back. */
 export interface Memory {
   readonly host: Host;
+  readonly leaseClock: LeaseClock;
   readonly waiters: Waiters;
   readonly limits: Limits;
   data: MemoryData;

@@ -11,7 +11,7 @@ export class MemoryPartitions implements Partitions {
 
   async acquire(partition: number, owner: string, leaseMs: number): Promise<AcquireOutcome> {
     const data = partitionData(this.#memory, partition);
-    if (data.nonce !== null && data.leaseUntilMs > this.#memory.host.wallMs()) return heldBy(data);
+    if (data.nonce !== null && data.leaseUntilMs > this.#memory.leaseClock.nowMs()) return heldBy(data);
     data.strikes = data.isClean ? 0 : data.strikes + 1;
     if (data.isClean) data.suspect = null;
     return this.#begin(partition, data, owner, leaseMs);
@@ -30,7 +30,7 @@ export class MemoryPartitions implements Partitions {
       const { partition } = fence;
       if (!isHolder(this.#memory, fence)) return { kind: "lost", partition };
       const data = partitionData(this.#memory, partition);
-      data.leaseUntilMs = storeTimeMs + leaseMs;
+      data.leaseUntilMs = this.#memory.leaseClock.nowMs() + leaseMs;
       return { kind: "held", partition, seq: data.seq };
     });
     return { storeTimeMs, partitions };
@@ -53,7 +53,7 @@ export class MemoryPartitions implements Partitions {
     data.epoch += 1;
     data.nonce = nonce;
     data.owner = owner;
-    data.leaseUntilMs = storeTimeMs + leaseMs;
+    data.leaseUntilMs = this.#memory.leaseClock.nowMs() + leaseMs;
     data.isClean = false;
     const { epoch, seq, lastTimeMs, strikes, suspect } = data;
     const { incarnation } = this.#memory.data;

@@ -26,9 +26,9 @@ export class MemoryQueries implements Queries {
   }
 
   async counts(): Promise<Counts> {
-    const { host, data } = this.#memory;
+    const { host, leaseClock, data } = this.#memory;
     const storeTimeMs = host.wallMs();
-    const alive = [...data.registrations.values()].filter(({ untilMs }) => untilMs > storeTimeMs);
+    const alive = [...data.registrations.values()].filter(({ untilMs }) => untilMs > leaseClock.nowMs());
     return {
       storeTimeMs,
       inbox: data.partitions.reduce((sum, { inbox }) => sum + inbox.length, 0),

@@ -31,8 +31,8 @@ export class MemoryRecords implements Records {
   }
 
   async register(registration: Registration, ttlMs: number): Promise<void> {
-    const { host, data } = this.#memory;
-    const nowMs = host.wallMs();
+    const { leaseClock, data } = this.#memory;
+    const nowMs = leaseClock.nowMs();
     for (const [process, { untilMs }] of data.registrations) {
       if (untilMs <= nowMs) data.registrations.delete(process);
     }

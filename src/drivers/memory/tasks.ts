@@ -32,7 +32,7 @@ export class MemoryTasks implements Tasks {
   }
 
   async heartbeat(beats: readonly Heartbeat[], leaseMs: number): Promise<HeartbeatOutcome> {
-    const untilMs = this.#memory.host.wallMs() + leaseMs;
+    const untilMs = this.#memory.leaseClock.nowMs() + leaseMs;
     const lost: string[] = [];
     const cancelled: string[] = [];
     for (const { ref, token, runningMs } of beats) {
@@ -62,7 +62,7 @@ export class MemoryTasks implements Tasks {
 
   async lapse(limit: number): Promise<number> {
     const { byToken, lapses } = this.#memory.data.tasks;
-    const nowMs = this.#memory.host.wallMs();
+    const nowMs = this.#memory.leaseClock.nowMs();
     let count = 0;
     while (count < limit) {
       const top = lapses[0];
@@ -90,7 +90,7 @@ export class MemoryTasks implements Tasks {
 
   #take(request: LeaseRequest): readonly LeasedTask[] {
     const { tasks } = this.#memory.data;
-    const untilMs = this.#memory.host.wallMs() + request.leaseMs;
+    const untilMs = this.#memory.leaseClock.nowMs() + request.leaseMs;
     const taken: LeasedTask[] = [];
     for (const name of request.queues) {
       const queue = tasks.queues.get(name);

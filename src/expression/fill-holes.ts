@@ -1,4 +1,4 @@
-import type { Hole } from "../expression/scope.ts";
+import type { Hole } from "./scope.ts";
 import type { Json } from "../json/json.ts";
 
 export interface HoleSources {

@@ -1,0 +1,171 @@
+import type { ExecutionEvent } from "../core/execution/events.ts";
+import type { Workflow } from "../definition/workflow.ts";
+import type { Json } from "../json/json.ts";
+
+/**
+ * Everything that happened in a simulated world, in the order in which it happened. Journal entries are written by the
+ * store when a commit takes effect, the rest by independent witnesses; the checker compares them and knows nothing of
+ * the engine.
+ */
+export type HistoryEntry = JournalEntry | ClientEntry | WorkerEntry | NemesisEntry;
+
+/** `at` is simulated time in ms; entries are in order even where it is equal. */
+interface Entry {
+  readonly at: number;
+}
+
+export type JournalEntry = Entry & { readonly log: "journal" } & (
+    | {
+        readonly kind: "acquired";
+        readonly partition: number;
+        readonly epoch: number;
+        readonly nonce: string;
+        readonly owner: string;
+      }
+    | {
+        /** A commit took effect in the store. */
+        readonly kind: "commit";
+        readonly partition: number;
+        readonly epoch: number;
+        readonly nonce: string;
+        readonly seq: number;
+        readonly batch: string;
+        /** Which engine process had built it. */
+        readonly owner: string;
+        readonly timeMs: number;
+        readonly records: readonly {
+          readonly entity: string;
+          readonly version: number;
+          readonly events: readonly ExecutionEvent[];
+        }[];
+        readonly tasks: readonly { readonly token: string; readonly queue: string; readonly entity: string }[];
+        readonly revoke: readonly string[];
+        /** Texts of the mail it sent, parsed. */
+        readonly mail: readonly { readonly to: string; readonly id: string; readonly body: Json }[];
+        readonly wakes: readonly { readonly entity: string; readonly atMs: number | null }[];
+        readonly deadLetters: readonly { readonly id: string; readonly class: string; readonly entity: string }[];
+        readonly replies: readonly { readonly process: string; readonly request: string; readonly answer: Json }[];
+        readonly snapshots: readonly { readonly entity: string; readonly version: number }[];
+        readonly suspect: string | null;
+      }
+    /** The store answered `committed` or `alreadyApplied` to this owner, and the owner got the answer. */
+    | {
+        readonly kind: "acknowledged";
+        readonly partition: number;
+        readonly nonce: string;
+        readonly seq: number;
+        readonly owner: string;
+      }
+    /** A test machine (a tally) took a piece of mail. */
+    | {
+        readonly kind: "fenced";
+        readonly partition: number;
+        readonly nonce: string;
+        readonly seq: number;
+        readonly owner: string;
+      }
+  );
+
+export type ClientEntry = Entry & { readonly log: "client" } & (
+    | {
+        readonly kind: "submit";
+        readonly execution: string;
+        readonly definition: string;
+        readonly bodyHash: string;
+        readonly input: Json;
+        readonly parent?: string;
+      }
+    | {
+        readonly kind: "submitted";
+        readonly execution: string;
+        readonly bodyHash: string;
+        readonly outcome: "ok" | "refused" | "overloaded" | "unknown";
+        readonly code?: string;
+      }
+    | { readonly kind: "cancel"; readonly execution: string; readonly request: string }
+    | {
+        readonly kind: "cancelled";
+        readonly execution: string;
+        readonly request: string;
+        readonly outcome: "ok" | "refused" | "overloaded" | "unknown";
+        readonly code?: string;
+      }
+    | {
+        /** A read through a process that owns nothing. */
+        readonly kind: "read";
+        readonly reader: string;
+        readonly execution: string;
+        readonly found: boolean;
+        readonly version: number;
+        readonly status: string;
+        /** Order of the history when the read was sent: what was committed and answered before must be in it. */
+        readonly sentAfter: number;
+      }
+  );
+
+export type WorkerEntry = Entry & { readonly log: "worker"; readonly worker: string; readonly token: string } & (
+    | {
+        readonly kind: "delivered";
+        readonly execution: string;
+        readonly node: string;
+        readonly attempt: number;
+        readonly delivery: number;
+        readonly idempotencyKey: string;
+      }
+    /** `config` is what the handler really got, after holes were filled. */
+    | { readonly kind: "handlerStart"; readonly config: Json; readonly inputs: Json | undefined }
+    | { readonly kind: "handlerEnd"; readonly output: Json | undefined; readonly failed: boolean }
+    | { readonly kind: "settled"; readonly outcome: string }
+  );
+
+export type NemesisEntry = Entry & { readonly log: "nemesis" } & (
+    | { readonly kind: "fault"; readonly fault: string; readonly target: string }
+    /** The store went back to what it was after `toOrder` entries of this history; later commits are forgotten. */
+    | { readonly kind: "rolledBack"; readonly toOrder: number }
+    /** No fault happens after this. */
+    | { readonly kind: "healed" }
+    /** The world stood still: everything that was to happen has happened, or the time for it is over. */
+    | { readonly kind: "quiet" }
+  );
+
+/** What is left in the store when the world has come to rest. */
+export interface Remains {
+  /** Tasks still queued or leased, by token. */
+  readonly tasks: readonly string[];
+  readonly inbox: number;
+  readonly wakes: readonly string[];
+  readonly deadLetters: readonly { readonly id: string; readonly entity: string; readonly class: string }[];
+  readonly headers: readonly {
+    readonly entity: string;
+    readonly class: string;
+    readonly status: string;
+    readonly version: number;
+  }[];
+  /** Per execution: hash of the fold of the whole journal, of the newest snapshot and its tail, and of the same twice. */
+  readonly folds: readonly {
+    readonly entity: string;
+    readonly whole: string;
+    readonly fromSnapshot: string;
+    readonly again: string;
+  }[];
+}
+
+export interface World {
+  readonly seed: number;
+  readonly definitions: Readonly<Record<string, Workflow>>;
+  readonly history: readonly HistoryEntry[];
+  readonly remains: Remains;
+  /** Liveness mode: faults were healed and enough time was given, so everything must have ended. */
+  readonly liveness: boolean;
+  /** The store may have lost acknowledged commits (it was rolled back). */
+  readonly lossy: boolean;
+  /** Executions whose messages were built to kill or to throw: they end in quarantine, not in a state. */
+  readonly poisoned: readonly string[];
+}
+
+export interface Violation {
+  /** I1 … I45 of the reliability page. */
+  readonly invariant: string;
+  readonly message: string;
+  readonly execution?: string;
+}

@@ -1,0 +1,243 @@
+import type { CommitBatch, CommitOutcome, Outgoing, Store } from "../store/contract.ts";
+import type { MemoryStore } from "../drivers/memory/memory-store.ts";
+import type { ExecutionEvent } from "../core/execution/events.ts";
+import type { Message } from "../core/message.ts";
+import type { Json } from "../json/json.ts";
+import type { HistoryEntry } from "./history.ts";
+import type { SimProcess } from "./process.ts";
+import type { Random } from "./random.ts";
+import type { Timeline } from "./timeline.ts";
+
+/** How badly the way between processes and the store behaves just now. */
+export interface Weather {
+  /** Chance that a request, or its answer, never arrives. */
+  loss: number;
+  /** Chance that a request arrives twice. */
+  duplication: number;
+  /** Chance that a request takes longer than its sender waits. */
+  delay: number;
+  /** Chance that appended messages become visible out of order. */
+  disorder: number;
+  /** Until when the store does not answer at all. */
+  downUntil: number;
+  /** Until when the store refuses to grow. */
+  fullUntil: number;
+  /** Processes that are cut off, and until when. */
+  readonly cutUntil: Map<string, number>;
+}
+
+export function fairWeather(): Weather {
+  return { loss: 0, duplication: 0, delay: 0, disorder: 0, downUntil: 0, fullUntil: 0, cutUntil: new Map() };
+}
+
+/** How long a process waits for an answer before it counts as unknown. */
+const CALL_TIMEOUT_MS = 2_000;
+
+class NoAnswer extends Error {
+  override readonly name = "NoAnswer";
+}
+
+/** What the network needs of the world. */
+export interface Ground {
+  readonly timeline: Timeline;
+  readonly memory: MemoryStore;
+  readonly weather: Weather;
+  readonly random: Random;
+  record(entry: HistoryEntry): void;
+}
+
+/**
+ * The store as one process sees it: across a network that loses, repeats, delays and reorders. What happens at the
+ * store happens even if its caller is dead by then; an answer reaches only the living.
+ */
+export function connect(ground: Ground, process: SimProcess, capabilities: Partial<Store["capabilities"]> = {}): Store {
+  const { memory } = ground;
+  const call = <T>(apply: () => Promise<T>, waitMs = 0, repeatable = true): Promise<T> =>
+    carry(ground, process, apply, waitMs, repeatable);
+  return {
+    capabilities: { ...memory.capabilities, ...capabilities },
+    partitions: {
+      acquire: (partition, owner, leaseMs) =>
+        call(async () => acquired(ground, process, await memory.partitions.acquire(partition, owner, leaseMs))),
+      reacquire: (fence, leaseMs) =>
+        call(async () => acquired(ground, process, await memory.partitions.reacquire(fence, leaseMs))),
+      renew: (fences, leaseMs) => call(() => memory.partitions.renew(fences, leaseMs)),
+      release: (fence) => call(() => memory.partitions.release(fence)),
+    },
+    inbox: {
+      append: (messages) => call(() => append(ground, messages)),
+      read: (requests, waitMs) => call(() => memory.inbox.read(requests, waitMs), waitMs),
+      replies: (name, waitMs) => call(() => memory.inbox.replies(name, waitMs), waitMs, false),
+    },
+    journal: {
+      commit: async (batches) => {
+        const outcomes = await call(() => commit(ground, process, batches));
+        acknowledge(ground, process, batches, outcomes);
+        return outcomes;
+      },
+      load: (requests) => call(() => memory.journal.load(requests)),
+      due: (partition, beforeMs, limit, after) => call(() => memory.journal.due(partition, beforeMs, limit, after)),
+      watch: (entity, version, waitMs) => call(() => memory.journal.watch(entity, version, waitMs), waitMs),
+    },
+    tasks: {
+      lease: (request) => call(() => memory.tasks.lease(request), request.waitMs, false),
+      heartbeat: (beats, leaseMs) => call(() => memory.tasks.heartbeat(beats, leaseMs)),
+      settle: (results) => call(() => memory.tasks.settle(results)),
+      lapse: (limit) => call(() => memory.tasks.lapse(limit)),
+      restore: (tasks) => call(() => memory.tasks.restore(tasks)),
+    },
+    records: {
+      put: (records) => call(() => memory.records.put(records)),
+      get: (keys) => call(() => memory.records.get(keys)),
+      publish: (name, hash) => call(() => memory.records.publish(name, hash)),
+      register: (registration, ttlMs) => call(() => memory.records.register(registration, ttlMs)),
+    },
+    queries: {
+      headers: (query) => call(() => memory.queries.headers(query)),
+      deadLetters: (query) => call(() => memory.queries.deadLetters(query)),
+      counts: () => call(() => memory.queries.counts()),
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+/** Takes one call to the store and its answer back. */
+function carry<T>(
+  ground: Ground,
+  process: SimProcess,
+  apply: () => Promise<T>,
+  waitMs: number,
+  repeatable: boolean,
+): Promise<T> {
+  const { timeline, random, weather } = ground;
+  return new Promise((resolve, reject) => {
+    if (!process.alive) return;
+    timeline.after(waitMs + CALL_TIMEOUT_MS, () => reject(new NoAnswer("the store did not answer in time")), process);
+    const arrive = (): void => {
+      if (timeline.now < weather.downUntil) {
+        timeline.after(latency(random), () => reject(new NoAnswer("the store is down")), process);
+        return;
+      }
+      apply().then(
+        (answer) => {
+          if (isCut(ground, process) || random.chance(weather.loss)) return;
+          timeline.after(latency(random), () => resolve(answer), process);
+        },
+        (error: unknown) => timeline.after(latency(random), () => reject(error as Error), process),
+      );
+    };
+    if (isCut(ground, process) || random.chance(weather.loss)) return;
+    const late = random.chance(weather.delay);
+    timeline.after(late ? random.integer(CALL_TIMEOUT_MS, 4 * CALL_TIMEOUT_MS) : latency(random), arrive);
+    if (repeatable && random.chance(weather.duplication)) timeline.after(random.integer(1, 5_000), arrive);
+  });
+}
+
+function latency(random: Random): number {
+  return random.chance(0.05) ? random.integer(5, 60) : random.next() * 2;
+}
+
+function isCut(ground: Ground, process: SimProcess): boolean {
+  return (ground.weather.cutUntil.get(process.name) ?? 0) > ground.timeline.now;
+}
+
+/** Appends, sometimes so that a later message is seen before an earlier one. */
+async function append(ground: Ground, messages: readonly Outgoing[]): ReturnType<Store["inbox"]["append"]> {
+  const { memory, random, weather, timeline } = ground;
+  if (timeline.now < weather.fullUntil && messages.some((message) => message.start)) {
+    return messages.map((message) => (message.start ? "overloaded" : "appended"));
+  }
+  if (!random.chance(weather.disorder)) return memory.inbox.append(messages);
+  for (const message of messages) {
+    const id = memory.inbox.reserve(message.partition);
+    timeline.after(random.integer(1, 3_000), () => memory.inbox.appendAt(id, message));
+  }
+  return messages.map(() => "appended");
+}
+
+function acquired<T extends Awaited<ReturnType<Store["partitions"]["acquire"]>>>(
+  ground: Ground,
+  process: SimProcess,
+  outcome: T,
+): T {
+  if (outcome.kind === "acquired") {
+    const { partition, epoch, nonce } = outcome.tenure;
+    ground.record({
+      log: "journal",
+      kind: "acquired",
+      at: ground.timeline.now,
+      partition,
+      epoch,
+      nonce,
+      owner: process.name,
+    });
+  }
+  return outcome;
+}
+
+async function commit(
+  ground: Ground,
+  process: SimProcess,
+  batches: readonly CommitBatch[],
+): Promise<readonly CommitOutcome[]> {
+  if (ground.timeline.now < ground.weather.fullUntil) {
+    return batches.map(() => ({ kind: "refused", reason: "full" }));
+  }
+  const outcomes = await ground.memory.journal.commit(batches);
+  for (const [i, outcome] of outcomes.entries()) {
+    if (outcome.kind === "committed") ground.record(committed(ground, process, batches[i]!));
+  }
+  return outcomes;
+}
+
+function committed(ground: Ground, process: SimProcess, batch: CommitBatch): HistoryEntry {
+  const { partition, epoch, nonce, seq } = batch.fence;
+  return {
+    log: "journal",
+    kind: "commit",
+    at: ground.timeline.now,
+    partition,
+    epoch,
+    nonce,
+    seq,
+    batch: batch.id,
+    owner: process.name,
+    timeMs: batch.timeMs,
+    records: batch.records.map(({ entity, version, text }) => ({
+      entity,
+      version,
+      events: JSON.parse(text) as ExecutionEvent[],
+    })),
+    tasks: batch.tasks.map(({ token, queue, entity }) => ({ token, queue, entity })),
+    revoke: batch.revoke,
+    mail: batch.mail.map(({ text }) => {
+      const { to, id, body } = JSON.parse(text) as Message;
+      return { to, id, body: body as unknown as Json };
+    }),
+    wakes: batch.wakes,
+    deadLetters: batch.deadLetters.map(({ id, class: kind, entity }) => ({ id, class: kind, entity })),
+    replies: batch.replies.map(({ process: to, request, text }) => ({
+      process: to,
+      request,
+      answer: JSON.parse(text) as Json,
+    })),
+    snapshots: batch.snapshots.map(({ entity, version }) => ({ entity, version })),
+    suspect: batch.suspect,
+  };
+}
+
+function acknowledge(
+  ground: Ground,
+  process: SimProcess,
+  batches: readonly CommitBatch[],
+  outcomes: readonly CommitOutcome[],
+): void {
+  for (const [i, outcome] of outcomes.entries()) {
+    const { partition, nonce, seq } = batches[i]!.fence;
+    const entry = { log: "journal" as const, at: ground.timeline.now, partition, nonce, seq, owner: process.name };
+    if (outcome.kind === "fenced") ground.record({ ...entry, kind: "fenced" });
+    if (outcome.kind === "committed" || outcome.kind === "alreadyApplied") {
+      ground.record({ ...entry, kind: "acknowledged" });
+    }
+  }
+}

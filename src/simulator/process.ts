@@ -1,0 +1,54 @@
+import type { Host } from "../host/host.ts";
+import type { Random } from "./random.ts";
+import type { Actor, Timeline } from "./timeline.ts";
+
+/**
+ * A process of the simulated world. It can be killed, stopped like by SIGSTOP, or put to sleep with its whole machine;
+ * its clocks are its own.
+ */
+export class SimProcess implements Actor {
+  readonly name: string;
+  alive = true;
+  pausedUntil = 0;
+  /** Where its wall clock stands, beside the true time. */
+  wallOffsetMs = 0;
+  /** How long its machine has slept: monotonic time does not pass meanwhile. */
+  sleptMs = 0;
+  readonly host: Host;
+  private readonly timeline: Timeline;
+
+  constructor(name: string, timeline: Timeline, random: Random) {
+    this.name = name;
+    this.timeline = timeline;
+    this.host = {
+      wallMs: () => timeline.now + this.wallOffsetMs,
+      monotonicMs: () => timeline.now - this.sleptMs,
+      random: () => random.next(),
+      id: () => random.hex(16),
+      sleep: (ms, signal) => this.sleep(ms, signal),
+    };
+  }
+
+  kill(): void {
+    this.alive = false;
+  }
+
+  /** It stands still for a while, and does not know it. */
+  pause(ms: number): void {
+    this.pausedUntil = Math.max(this.pausedUntil, this.timeline.now + ms);
+  }
+
+  /** As `pause`, with the whole machine: not even its monotonic clock goes on. */
+  putToSleep(ms: number): void {
+    this.pause(ms);
+    this.timeline.after(ms, () => (this.sleptMs += ms));
+  }
+
+  private sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve) => {
+      if (signal?.aborted === true) return resolve();
+      signal?.addEventListener("abort", () => this.alive && resolve(), { once: true });
+      this.timeline.after(ms, resolve, this);
+    });
+  }
+}

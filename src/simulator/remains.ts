@@ -1,0 +1,62 @@
+import { entityId, entityKind } from "../core/entity.ts";
+import type { ExecutionEvent } from "../core/execution/events.ts";
+import { executionMachine } from "../core/execution/machine.ts";
+import { buildPlan, type Plan } from "../core/execution/plan.ts";
+import type { Workflow } from "../definition/workflow.ts";
+import type { MemoryStore } from "../drivers/memory/memory-store.ts";
+import { contentHash } from "../json/hash.ts";
+import type { Remains } from "./history.ts";
+
+/** What is left in the store at the end, and whether its journals fold to the same state every way. */
+export function remainsOf(memory: MemoryStore, definitions: Readonly<Record<string, Workflow>>): Remains {
+  const { data } = memory;
+  const plans = new Map<string, Plan>();
+  const planOf = (hash: string): Plan => {
+    let plan = plans.get(hash);
+    if (plan === undefined) plans.set(hash, (plan = buildPlan(hash, definitions[hash]!)));
+    return plan;
+  };
+  const folds: Remains["folds"][number][] = [];
+  for (const [entity, { records, snapshot }] of data.entities) {
+    if (entityKind(entity) !== "execution") continue;
+    const events = records.flatMap((record) => JSON.parse(record.text) as ExecutionEvent[]);
+    const accepted = events[0];
+    if (accepted?.kind !== "accepted") continue;
+    const plan = planOf(accepted.definition);
+    const whole = fold(entity, plan, events);
+    const text = snapshot === null ? null : snapshotText(memory, entity, snapshot.text);
+    const fromSnapshot =
+      snapshot === null || text === null ? whole : foldSnapshot(entity, plan, text, events.slice(snapshot.version));
+    folds.push({ entity, whole, fromSnapshot, again: fold(entity, plan, events) });
+  }
+  return {
+    tasks: [...data.tasks.byToken.keys()],
+    inbox: data.partitions.reduce((sum, partition) => sum + partition.inbox.length, 0),
+    wakes: data.partitions.flatMap((partition) => [...partition.wakes.at.keys()]),
+    deadLetters: [...data.deadLetters.values()].map(({ id, entity, class: kind }) => ({ id, entity, class: kind })),
+    headers: [...data.headers.values()].map(({ entity, class: kind, status, version }) => ({
+      entity,
+      class: kind,
+      status,
+      version,
+    })),
+    folds,
+  };
+}
+
+function snapshotText(memory: MemoryStore, entity: string, text: string): string | null {
+  if (!text.startsWith("@")) return text;
+  return memory.data.records.get(entity)?.get(text.slice(1)) ?? null;
+}
+
+function fold(entity: string, plan: Plan, events: readonly ExecutionEvent[]): string {
+  const state = executionMachine.create(entityId(entity), plan);
+  for (const event of events) executionMachine.evolve(state, event);
+  return contentHash(executionMachine.snapshot(state));
+}
+
+function foldSnapshot(entity: string, plan: Plan, text: string, tail: readonly ExecutionEvent[]): string {
+  const state = executionMachine.restore(entityId(entity), plan, text);
+  for (const event of tail) executionMachine.evolve(state, event);
+  return contentHash(executionMachine.snapshot(state));
+}

@@ -1,0 +1,431 @@
+import { entityId, entityKey } from "../core/entity.ts";
+import { executionMachine } from "../core/execution/machine.ts";
+import type { ExecutionState } from "../core/execution/state.ts";
+import type { Machine, MachineEvent } from "../core/machine.ts";
+import type { Workflow } from "../definition/workflow.ts";
+import { openMemory, type MemoryStore } from "../drivers/memory/memory-store.ts";
+import { Engine } from "../engine/engine.ts";
+import type { EngineSettings } from "../engine/settings.ts";
+import { Requests } from "../inbox/requests.ts";
+import { contentHash } from "../json/hash.ts";
+import type { Json } from "../json/json.ts";
+import type { Store } from "../store/contract.ts";
+import { Worker, type WorkerSettings } from "../worker/worker.ts";
+import { CANARY, randomWorkflow } from "./generate.ts";
+import { type HandlerMood, simulatedHandler } from "./handlers.ts";
+import type { HistoryEntry, World } from "./history.ts";
+import { Nemesis } from "./nemesis.ts";
+import { connect, fairWeather, type Ground, type Weather } from "./network.ts";
+import { SimProcess } from "./process.ts";
+import { Random } from "./random.ts";
+import { remainsOf } from "./remains.ts";
+import { tallyMachine } from "./tally.ts";
+import { Timeline } from "./timeline.ts";
+
+export interface ScheduleOptions {
+  readonly seed: number;
+  /** Run this one, instead of generated ones. */
+  readonly workflow?: Workflow;
+  readonly input?: Json;
+  readonly executions?: number;
+  readonly faults?: number;
+  /** Only these faults, by their place in the plan of the seed: how a failure is shrunk. */
+  readonly keepFaults?: ReadonlySet<number>;
+}
+
+export interface ScheduleResult {
+  readonly world: World;
+  readonly steps: number;
+  readonly faults: ReadonlyMap<string, number>;
+  readonly simulatedMs: number;
+}
+
+/** How long faults go on, and how long a healed world has to come to rest. */
+const FAULTS_MS = 40_000;
+const REST_MS = 3_600_000;
+/** Partition time starts somewhere in real time, so that nothing depends on its being small. */
+const EPOCH_MS = 1_750_000_000_000;
+
+const QUEUES = ["step", "fast", "slow"];
+
+/** Everything that is drawn once for a world. */
+interface Knobs {
+  readonly partitions: number;
+  readonly engines: number;
+  readonly workers: number;
+  readonly liveness: boolean;
+  readonly lossy: boolean;
+  readonly volatileTasks: boolean;
+  readonly poison: "none" | "throws" | "kills";
+  readonly engine: Partial<EngineSettings>;
+  readonly maxBatchEntries: number;
+  readonly mood: HandlerMood;
+}
+
+function drawKnobs(random: Random): Knobs {
+  const lossy = random.chance(0.1);
+  const volatileTasks = !lossy && random.chance(0.15);
+  const maxEvents = random.pick([2, 4, 16, 256]);
+  return {
+    partitions: volatileTasks ? 1 : random.pick([1, 1, 2, 4]),
+    engines: volatileTasks ? 1 : random.integer(1, 3),
+    workers: random.integer(1, 3),
+    liveness: random.chance(0.4),
+    lossy,
+    volatileTasks,
+    poison: lossy
+      ? "none"
+      : random.weighted([
+          [16, "none" as const],
+          [1, "throws" as const],
+          [1, "kills" as const],
+        ]),
+    engine: {
+      window: random.pick([1, 2, 5, 1000]),
+      maxResidents: random.pick([1, 3, 10_000]),
+      snapshotEvents: random.pick([3, 10, 1000]),
+      maxEvents,
+      maxWakes: random.pick([1, 5, 200]),
+      horizonMs: random.pick([2_000, 60_000]),
+      checkWhole: true,
+    },
+    maxBatchEntries: Math.max(maxEvents * 2, random.pick([8, 40, 1000])),
+    mood: {
+      failing: random.pick([0, 0.1, 0.3]),
+      fatal: random.pick([0, 0.02, 0.1]),
+      hanging: random.pick([0, 0, 0.03]),
+      killing: random.pick([0, 0, 0.02]),
+      slow: random.pick([0, 0.1, 0.4]),
+      large: random.pick([0, 0, 0.05]),
+    },
+  };
+}
+
+/** One world, from its seed to its end. */
+export async function runSchedule(options: ScheduleOptions): Promise<ScheduleResult> {
+  const simulation = new Simulation(options);
+  return simulation.run();
+}
+
+/** A simulated cluster: production engines, workers and requests over one store, a network between, and a nemesis. */
+export class Simulation implements Ground {
+  readonly timeline = new Timeline();
+  readonly random: Random;
+  readonly weather: Weather = fairWeather();
+  readonly memory: MemoryStore;
+  readonly knobs: Knobs;
+  readonly storeProcess: SimProcess;
+  readonly history: HistoryEntry[] = [];
+  readonly engines: { process: SimProcess; engine: Engine }[] = [];
+  readonly workers: { process: SimProcess; worker: Worker }[] = [];
+
+  private readonly options: ScheduleOptions;
+  private readonly definitions: Record<string, Workflow> = {};
+  private readonly executions: string[] = [];
+  private readonly poisoned = new Set<string>();
+  private readonly nemesis: Nemesis;
+  private clientsLeft = 0;
+  private names = 0;
+  private steps = 0;
+
+  constructor(options: ScheduleOptions) {
+    this.options = options;
+    this.random = new Random(options.seed);
+    this.knobs = drawKnobs(this.random.fork());
+    this.storeProcess = new SimProcess("store", this.timeline, this.random.fork());
+    this.storeProcess.wallOffsetMs = EPOCH_MS;
+    const { partitions, volatileTasks } = this.knobs;
+    this.memory = openMemory({ host: this.storeProcess.host, partitions, volatileTasks });
+    this.nemesis = new Nemesis(this, this.random.fork(), options.keepFaults);
+  }
+
+  record(entry: HistoryEntry): void {
+    this.history.push(entry);
+  }
+
+  async run(): Promise<ScheduleResult> {
+    const { knobs } = this;
+    for (let i = 0; i < knobs.engines; i++) this.startEngine();
+    for (let i = 0; i < knobs.workers; i++) this.startWorker();
+    this.startClients();
+    this.startReader();
+    this.nemesis.plan(this.options.faults ?? this.random.integer(10, 25), FAULTS_MS);
+    const healAt = FAULTS_MS + 5_000;
+    await this.go(knobs.liveness ? healAt : this.random.integer(FAULTS_MS / 2, FAULTS_MS + 20_000));
+    if (knobs.liveness) {
+      this.nemesis.heal();
+      this.record({ log: "nemesis", kind: "healed", at: this.timeline.now });
+      await this.go(healAt + REST_MS);
+      this.record({ log: "nemesis", kind: "quiet", at: this.timeline.now });
+    }
+    return {
+      world: this.world(),
+      steps: this.steps,
+      faults: this.nemesis.counts,
+      simulatedMs: this.timeline.now,
+    };
+  }
+
+  private async go(until: number): Promise<void> {
+    await this.timeline.runUntil(until, () => {
+      this.steps++;
+      return this.steps % 64 === 0 && this.isAtRest();
+    });
+  }
+
+  /** Nothing is left to do, for anybody. */
+  private isAtRest(): boolean {
+    if (this.clientsLeft > 0 || this.nemesis.isPending) return false;
+    const { data } = this.memory;
+    if (data.tasks.byToken.size > 0) return false;
+    for (const partition of data.partitions) {
+      if (partition.inbox.length > 0) return false;
+      for (const entity of partition.wakes.at.keys()) if (!this.poisoned.has(entityId(entity))) return false;
+    }
+    for (const header of data.headers.values()) {
+      if (header.class === "open" && header.workflow !== "tally" && !this.poisoned.has(entityId(header.entity)))
+        return false;
+    }
+    return true;
+  }
+
+  // ── processes ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+  process(kind: string): SimProcess {
+    return new SimProcess(`${kind}-${++this.names}`, this.timeline, this.random.fork());
+  }
+
+  connect(process: SimProcess): Store {
+    return connect(this, process, { maxBatchEntries: this.knobs.maxBatchEntries });
+  }
+
+  startEngine(): void {
+    const process = this.process("engine");
+    const store = this.connect(process);
+    const machines: Machine[] = [this.machineFor(process) as Machine, tallyMachine as unknown as Machine];
+    const engine = new Engine({ store, host: process.host, machines, settings: this.knobs.engine });
+    this.engines.push({ process, engine });
+    engine.start();
+  }
+
+  /** The production machine; in a poisoned world one that throws, or kills its process, at certain executions. */
+  private machineFor(process: SimProcess): Machine<ExecutionState> {
+    const { poison } = this.knobs;
+    if (poison === "none") return executionMachine as unknown as Machine<ExecutionState>;
+    return {
+      ...(executionMachine as unknown as Machine<ExecutionState>),
+      decide: (state, message, context) => {
+        if (this.poisoned.has(state.id) && message.body.kind === "taskCompleted") {
+          if (poison === "kills") process.kill();
+          throw new Error("poison");
+        }
+        return executionMachine.decide(state, message, context);
+      },
+    };
+  }
+
+  startWorker(settings: Partial<WorkerSettings> = {}): void {
+    const process = this.process("worker");
+    const store = this.connect(process);
+    const handler = simulatedHandler(process, this.knobs.mood, this.options.seed);
+    const { name } = process;
+    const record = this.record.bind(this);
+    const entry = (token: string) => ({ log: "worker" as const, at: this.timeline.now, worker: name, token });
+    const worker = new Worker({
+      store,
+      host: process.host,
+      handlers: new Map([
+        [
+          "step",
+          async (call) => {
+            record({ ...entry(call.token), kind: "handlerStart", config: call.config, inputs: call.inputs });
+            try {
+              const output = await handler(call);
+              record({ ...entry(call.token), kind: "handlerEnd", output, failed: false });
+              return output;
+            } catch (error) {
+              record({ ...entry(call.token), kind: "handlerEnd", output: undefined, failed: true });
+              throw error;
+            }
+          },
+        ],
+      ]),
+      queues: QUEUES,
+      secret: (secret) => (secret === "CANARY" ? CANARY : undefined),
+      settings: { slots: 3, leaseMs: 4_000, heartbeatMs: 1_000, startReportMs: 500, graceMs: 2_000, ...settings },
+      observer: {
+        delivered: ({ token, execution, node, attempt, delivery, idempotencyKey }) =>
+          record({ ...entry(token), kind: "delivered", execution, node, attempt, delivery, idempotencyKey }),
+        settled: ({ token }, outcome) => record({ ...entry(token), kind: "settled", outcome }),
+      },
+    });
+    this.workers.push({ process, worker });
+    worker.start();
+  }
+
+  // ── clients ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private startClients(): void {
+    const count = this.options.executions ?? this.random.integer(10, 16);
+    const clients = [this.client(), this.client()];
+    for (let i = 0; i < count; i++) {
+      const random = this.random.fork();
+      const id = random.hex(12);
+      this.executions.push(id);
+      if (this.knobs.poison !== "none" && i === 0) this.poisoned.add(id);
+      const workflow = this.options.workflow ?? randomWorkflow(random, `w${i}`);
+      const client = random.pick(clients);
+      this.clientsLeft++;
+      this.timeline.after(
+        random.integer(0, 15_000),
+        () => void this.submit(client, random, id, workflow).finally(() => this.clientsLeft--),
+      );
+    }
+  }
+
+  private client(): { process: SimProcess; requests: Requests; store: Store } {
+    const process = this.process("client");
+    const store = this.connect(process);
+    const requests = new Requests(store, process.host);
+    requests.start();
+    return { process, requests, store };
+  }
+
+  private async submit(
+    client: ReturnType<Simulation["client"]>,
+    random: Random,
+    id: string,
+    workflow: Workflow,
+  ): Promise<void> {
+    const text = JSON.stringify(workflow);
+    const definition = contentHash(text);
+    this.definitions[definition] = workflow;
+    for (;;) {
+      try {
+        await client.store.records.put([{ scope: "definition", hash: definition, text }]);
+        break;
+      } catch {
+        await client.process.host.sleep(200);
+      }
+    }
+    const input = this.options.input ?? { n: random.integer(0, 6) };
+    const parent = random.chance(0.3) ? entityKey("tally", `t${random.integer(0, 1)}`) : undefined;
+    const starts = [this.startUntilKnown(client, id, workflow, definition, input, parent)];
+    // A second request under the same id: the same again, or something else.
+    if (random.chance(0.15)) {
+      const other = random.chance(0.5) ? input : { n: 100 };
+      starts.push(this.startUntilKnown(client, id, workflow, definition, other, parent));
+    }
+    await Promise.all(starts);
+    if (!random.chance(0.15)) return;
+    await client.process.host.sleep(random.integer(0, 8_000));
+    await this.cancelUntilKnown(client, id, random.hex(8), random.chance(0.3));
+  }
+
+  private async startUntilKnown(
+    client: ReturnType<Simulation["client"]>,
+    execution: string,
+    workflow: Workflow,
+    definition: string,
+    input: Json,
+    parent: string | undefined,
+  ): Promise<void> {
+    const bodyHash = contentHash(JSON.stringify([definition, input]));
+    const body = {
+      kind: "start" as const,
+      workflow: workflow.name,
+      definition,
+      input: { json: input },
+      bodyHash,
+      ...(parent !== undefined && { parent: { entity: parent, instance: execution } }),
+    };
+    for (let attempt = 0; attempt < 50; attempt++) {
+      const submit = { log: "client" as const, execution, definition, bodyHash, input };
+      this.record({ ...submit, kind: "submit", at: this.timeline.now, ...(parent !== undefined && { parent }) });
+      const request = {
+        to: entityKey("execution", execution),
+        by: "client",
+        id: `start:${execution}:${bodyHash}`,
+        body,
+      };
+      const outcome = await client.requests.send(request, 3_000);
+      const said = describeOutcome(outcome);
+      this.record({ log: "client", kind: "submitted", at: this.timeline.now, execution, bodyHash, ...said });
+      if (said.outcome === "ok" || said.outcome === "refused") return;
+      await client.process.host.sleep(500);
+    }
+  }
+
+  private async cancelUntilKnown(
+    client: ReturnType<Simulation["client"]>,
+    execution: string,
+    request: string,
+    twice: boolean,
+  ): Promise<void> {
+    const message = { to: entityKey("execution", execution), by: "client", id: `cancel:${request}` };
+    for (let attempt = 0; attempt < 50; attempt++) {
+      this.record({ log: "client", kind: "cancel", at: this.timeline.now, execution, request });
+      const outcome = await client.requests.send({ ...message, body: { kind: "cancel", request } }, 3_000);
+      const said = describeOutcome(outcome);
+      this.record({ log: "client", kind: "cancelled", at: this.timeline.now, execution, request, ...said });
+      if (said.outcome === "ok" || said.outcome === "refused") break;
+      await client.process.host.sleep(500);
+    }
+    if (twice) await this.cancelUntilKnown(client, execution, request, false);
+  }
+
+  /** Reads all the time through a process that owns nothing: never too much, never too little, never backwards. */
+  private startReader(): void {
+    const process = this.process("reader");
+    const store = this.connect(process);
+    const random = this.random.fork();
+    const loop = async (): Promise<void> => {
+      for (;;) {
+        await process.host.sleep(random.integer(200, 2_500));
+        const execution = random.pick(this.executions);
+        const sentAfter = this.history.length;
+        try {
+          const [loaded] = await store.journal.load([{ entity: entityKey("execution", execution), aboveVersion: 0 }]);
+          const events = loaded!.records.flatMap((record) => JSON.parse(record.text) as MachineEvent[]);
+          const ended = events.find((event) => event.kind === "executionEnded") as { status?: string } | undefined;
+          const status = events.length === 0 ? "NONE" : (ended?.status ?? "running").toUpperCase();
+          this.record({
+            log: "client",
+            kind: "read",
+            at: this.timeline.now,
+            reader: process.name,
+            execution,
+            found: events.length > 0,
+            version: events.length,
+            status,
+            sentAfter,
+          });
+        } catch {
+          // No answer: nothing was seen.
+        }
+      }
+    };
+    void loop();
+  }
+
+  private world(): World {
+    const { knobs } = this;
+    return {
+      seed: this.options.seed,
+      definitions: this.definitions,
+      history: this.history,
+      remains: remainsOf(this.memory, this.definitions),
+      liveness: knobs.liveness,
+      lossy: knobs.lossy,
+      poisoned: [...this.poisoned],
+    };
+  }
+}
+
+function describeOutcome(outcome: Awaited<ReturnType<Requests["send"]>>): {
+  outcome: "ok" | "refused" | "overloaded" | "unknown";
+  code?: string;
+} {
+  if (outcome.kind !== "answered") return { outcome: outcome.kind };
+  return "ok" in outcome.answer ? { outcome: "ok" } : { outcome: "refused", code: outcome.answer.refused };
+}
