@@ -1,0 +1,35 @@
+import { deliveryCases } from "./delivery-cases.ts";
+import { fenceCases } from "./fence-cases.ts";
+import type { Case } from "./harness.ts";
+import { inboxCases } from "./inbox-cases.ts";
+import { journalCases } from "./journal-cases.ts";
+import { taskLapseCases } from "./lapse-cases.ts";
+import { taskLeaseCases } from "./lease-cases.ts";
+import { partitionCases } from "./partition-cases.ts";
+import { queryCases } from "./query-cases.ts";
+import { recordCases } from "./record-cases.ts";
+import { renewCases } from "./renew-cases.ts";
+import { revokeCases } from "./revoke-cases.ts";
+import { settleCases } from "./settle-cases.ts";
+import { strikeCases } from "./strike-cases.ts";
+import { textCases } from "./text-cases.ts";
+import { wakeCases } from "./wake-cases.ts";
+
+/** Every sentence of the store contract, as something a driver does or does not do. */
+export const cases: readonly Case[] = [
+  ...partitionCases,
+  ...renewCases,
+  ...strikeCases,
+  ...inboxCases,
+  ...deliveryCases,
+  ...fenceCases,
+  ...journalCases,
+  ...wakeCases,
+  ...taskLeaseCases,
+  ...settleCases,
+  ...taskLapseCases,
+  ...revokeCases,
+  ...recordCases,
+  ...queryCases,
+  ...textCases,
+];

@@ -1,0 +1,252 @@
+import assert from "node:assert/strict";
+import { assertStillWaiting, type Case, canReopen, SHORT_MS, soon, WAIT_MS } from "./harness.ts";
+import { acquire } from "./owner.ts";
+import { ENTITY, OTHER, record, snapshot } from "./things.ts";
+
+const role = "journal";
+
+const loadCases: readonly Case[] = [
+  {
+    role,
+    name: "an entity nobody knows is loaded empty",
+    run: async ({ store }) => {
+      assert.deepEqual(await store.journal.load([{ entity: ENTITY }, { entity: ENTITY, aboveVersion: 3 }]), [
+        { entity: ENTITY, snapshot: null, records: [], wakeAtMs: null },
+        { entity: ENTITY, snapshot: null, records: [], wakeAtMs: null },
+      ]);
+    },
+  },
+  {
+    role,
+    name: "records are loaded as they were committed, in order",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      const records = [
+        { ...record(ENTITY, 1, 2), format: 7 },
+        { ...record(ENTITY, 3), text: '["b"]' },
+        { ...record(ENTITY, 4, 8), text: '["c"]' },
+      ];
+      await owner.commit({ records: [records[0]!, record(OTHER, 1)] });
+      await owner.commit({ records: [records[1]!] });
+      await owner.commit({ records: [records[2]!] });
+      const [loaded] = await store.journal.load([{ entity: ENTITY }]);
+      assert.deepEqual(loaded, { entity: ENTITY, snapshot: null, records, wakeAtMs: null });
+    },
+  },
+  {
+    role,
+    name: "many records come in order of their versions, not of their digits",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      for (let version = 1; version <= 12; version++) await owner.commit({ records: [record(ENTITY, version)] });
+      const [loaded] = await store.journal.load([{ entity: ENTITY }]);
+      assert.deepEqual(
+        loaded?.records.map(({ version }) => version),
+        [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12],
+      );
+    },
+  },
+  {
+    role,
+    name: "several entities are loaded in the order asked for, one even twice",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      await owner.commit({ records: [record(ENTITY, 1), record(OTHER, 1)] });
+      const loaded = await store.journal.load([OTHER, "execution/none", ENTITY, OTHER].map((entity) => ({ entity })));
+      assert.deepEqual(
+        loaded.map(({ entity, records }) => [entity, records.length]),
+        [
+          [OTHER, 1],
+          ["execution/none", 0],
+          [ENTITY, 1],
+          [OTHER, 1],
+        ],
+      );
+      assert.deepEqual(await store.journal.load([]), []);
+    },
+  },
+  {
+    role,
+    name: "a load above a version gives what came after it and no snapshot",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      await owner.commit({ records: [record(ENTITY, 1, 2)] });
+      await owner.commit({
+        records: [record(ENTITY, 3)],
+        snapshots: [snapshot(ENTITY, 3)],
+        wakes: [{ entity: ENTITY, atMs: 99 }],
+      });
+      await owner.commit({ records: [record(ENTITY, 4)] });
+      const load = async (aboveVersion: number): Promise<unknown> =>
+        (await store.journal.load([{ entity: ENTITY, aboveVersion }]))[0];
+      const rest = { entity: ENTITY, snapshot: null, wakeAtMs: 99 };
+      assert.deepEqual(await load(2), { ...rest, records: [record(ENTITY, 3), record(ENTITY, 4)] });
+      assert.deepEqual(await load(3), { ...rest, records: [record(ENTITY, 4)] });
+      assert.deepEqual(await load(4), { ...rest, records: [] });
+      assert.deepEqual(await load(9), { ...rest, records: [] });
+    },
+  },
+  {
+    role,
+    name: "a load above version 0 gives everything, although there is a snapshot",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      await owner.commit({ records: [record(ENTITY, 1), record(ENTITY, 2)], snapshots: [snapshot(ENTITY, 2)] });
+      const [loaded] = await store.journal.load([{ entity: ENTITY, aboveVersion: 0 }]);
+      assert.deepEqual(loaded?.records, [record(ENTITY, 1), record(ENTITY, 2)]);
+      assert.equal(loaded?.snapshot, null);
+    },
+  },
+  {
+    role,
+    name: "a record with events on both sides of the version comes whole",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      await owner.commit({ records: [record(ENTITY, 1, 2)] });
+      await owner.commit({ records: [record(ENTITY, 3, 4)] });
+      await owner.commit({ records: [record(ENTITY, 7)] });
+      const [loaded] = await store.journal.load([{ entity: ENTITY, aboveVersion: 4 }]);
+      assert.deepEqual(loaded?.records, [record(ENTITY, 3, 4), record(ENTITY, 7)]);
+    },
+  },
+  {
+    role,
+    name: "the journal outlives the process",
+    requires: canReopen,
+    run: async (harness) => {
+      const owner = await acquire(harness.store);
+      await owner.commit({
+        records: [record(ENTITY, 1), record(ENTITY, 2)],
+        snapshots: [snapshot(ENTITY, 1)],
+        wakes: [{ entity: ENTITY, atMs: 5 }],
+      });
+      const store = await harness.reopen!();
+      assert.deepEqual(await store.journal.load([{ entity: ENTITY }]), [
+        { entity: ENTITY, snapshot: snapshot(ENTITY, 1), records: [record(ENTITY, 2)], wakeAtMs: 5 },
+      ]);
+      assert.deepEqual(await store.journal.due(0, 5, 10), [{ entity: ENTITY, atMs: 5 }]);
+    },
+  },
+];
+
+const snapshotCases: readonly Case[] = [
+  {
+    role,
+    name: "a snapshot is loaded as it was committed, with the records that came after it",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      await owner.commit({ records: [record(ENTITY, 1, 3)], snapshots: [snapshot(ENTITY, 3)] });
+      await owner.commit({ records: [record(ENTITY, 4, 2)] });
+      const [loaded] = await store.journal.load([{ entity: ENTITY }]);
+      assert.deepEqual(loaded?.snapshot, snapshot(ENTITY, 3));
+      assert.deepEqual(loaded?.records, [record(ENTITY, 4, 2)]);
+    },
+  },
+  {
+    role,
+    name: "a newer snapshot takes the place of an older one",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      await owner.commit({ records: [record(ENTITY, 1, 9)], snapshots: [snapshot(ENTITY, 9)] });
+      await owner.commit({ records: [record(ENTITY, 10)], snapshots: [snapshot(ENTITY, 10)] });
+      const [loaded] = await store.journal.load([{ entity: ENTITY }]);
+      assert.deepEqual([loaded?.snapshot, loaded?.records], [snapshot(ENTITY, 10), []]);
+    },
+  },
+  {
+    role,
+    name: "an older snapshot does not take the place of a newer one",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      await owner.commit({ records: [record(ENTITY, 1, 10)], snapshots: [snapshot(ENTITY, 10)] });
+      await owner.commit({ snapshots: [snapshot(ENTITY, 9)] });
+      const [loaded] = await store.journal.load([{ entity: ENTITY }]);
+      assert.deepEqual([loaded?.snapshot, loaded?.records], [snapshot(ENTITY, 10), []]);
+    },
+  },
+  {
+    role,
+    name: "a record that goes on after a snapshot comes whole",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      await owner.commit({ records: [record(ENTITY, 1, 2)] });
+      await owner.commit({ records: [record(ENTITY, 3, 4)], snapshots: [snapshot(ENTITY, 5)] });
+      const [loaded] = await store.journal.load([{ entity: ENTITY }]);
+      assert.deepEqual([loaded?.snapshot, loaded?.records], [snapshot(ENTITY, 5), [record(ENTITY, 3, 4)]]);
+    },
+  },
+  {
+    role,
+    name: "a snapshot belongs to its entity",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      await owner.commit({ records: [record(ENTITY, 1), record(OTHER, 1)], snapshots: [snapshot(OTHER, 1)] });
+      const loaded = await store.journal.load([{ entity: ENTITY }, { entity: OTHER }]);
+      assert.deepEqual(
+        loaded.map(({ snapshot }) => snapshot),
+        [null, snapshot(OTHER, 1)],
+      );
+    },
+  },
+];
+
+const watchCases: readonly Case[] = [
+  {
+    role,
+    name: "watch answers at once when the entity is above the version, with the number of its last event",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      await owner.commit({ records: [record(ENTITY, 1, 3)] });
+      await owner.commit({ records: [record(ENTITY, 4, 2)] });
+      assert.equal(await store.journal.watch(ENTITY, 4, WAIT_MS), 5);
+    },
+  },
+  {
+    role,
+    name: "watch waits for a commit that brings the entity above the version",
+    run: async (harness) => {
+      const owner = await acquire(harness.store);
+      await owner.commit({ records: [record(ENTITY, 1)] });
+      const watching = harness.store.journal.watch(ENTITY, 1, WAIT_MS);
+      await owner.commit({ records: [record(OTHER, 1, 5)] });
+      await assertStillWaiting(harness, watching);
+      await owner.commit({ records: [record(ENTITY, 2)] });
+      assert.equal(await soon(harness, watching), 2);
+    },
+  },
+  {
+    role,
+    name: "watch goes on waiting while the entity is not far enough",
+    run: async (harness) => {
+      const owner = await acquire(harness.store);
+      const watching = harness.store.journal.watch(ENTITY, 2, WAIT_MS);
+      await owner.commit({ records: [record(ENTITY, 1, 2)] });
+      await assertStillWaiting(harness, watching);
+      await owner.commit({ records: [record(ENTITY, 3)] });
+      assert.equal(await soon(harness, watching), 3);
+    },
+  },
+  {
+    role,
+    name: "watch answers the version as it is when the time is up, 0 for an entity nobody knows",
+    run: async ({ store, advance }) => {
+      const owner = await acquire(store);
+      await owner.commit({ records: [record(ENTITY, 1, 2)] });
+      const watching = [store.journal.watch(ENTITY, 2, SHORT_MS), store.journal.watch(OTHER, 0, SHORT_MS)];
+      await advance(2 * SHORT_MS);
+      assert.deepEqual(await Promise.all(watching), [2, 0]);
+    },
+  },
+  {
+    role,
+    name: "watch wakes everybody who waits for the entity",
+    run: async (harness) => {
+      const owner = await acquire(harness.store);
+      const watching = [1, 2, 3].map(() => harness.store.journal.watch(ENTITY, 0, WAIT_MS));
+      await owner.commit({ records: [record(ENTITY, 1)] });
+      assert.deepEqual(await soon(harness, Promise.all(watching)), [1, 1, 1]);
+    },
+  },
+];
+
+export const journalCases: readonly Case[] = [...loadCases, ...snapshotCases, ...watchCases];

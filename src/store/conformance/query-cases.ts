@@ -1,0 +1,252 @@
+import assert from "node:assert/strict";
+import type { Header, HeaderQuery, Page, Store } from "../contract.ts";
+import { type Case, SHORT_MS } from "./harness.ts";
+import { acquire } from "./owner.ts";
+import { appendTexts, deadLetter, header, lease, message, task } from "./things.ts";
+
+const role = "queries";
+
+/** Follows the cursors to the end. */
+async function collect<Item>(page: (cursor?: string) => Promise<Page<Item>>): Promise<readonly Item[]> {
+  const items: Item[] = [];
+  let cursor: string | undefined;
+  for (let pages = 0; pages < 100; pages++) {
+    const next = await page(cursor);
+    items.push(...next.items);
+    if (next.cursor === null) return items;
+    cursor = next.cursor;
+  }
+  return assert.fail("the cursors do not end");
+}
+
+async function entities(store: Store, query: HeaderQuery): Promise<readonly string[]> {
+  const all = await collect((cursor) => store.queries.headers(cursor === undefined ? query : { ...query, cursor }));
+  return all.map(({ entity }) => entity);
+}
+
+const headerCases: readonly Case[] = [
+  {
+    role,
+    name: "headers are as they were committed, newest first",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      const headers = [
+        header("e/a", { createdAtMs: 900, class: "endedBadly", status: "FAILED", endedAtMs: 950, version: 7 }),
+        header("e/b", { createdAtMs: 10_000, tenant: "tenant" }),
+        header("e/c", { createdAtMs: 2000, workflow: "other" }),
+      ];
+      await owner.commit({ headers });
+      assert.deepEqual((await store.queries.headers({ limit: 10 })).items, [headers[1], headers[2], headers[0]]);
+    },
+  },
+  {
+    role,
+    name: "headers page by page are all of them once, in order, at equal times too",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      const headers = Array.from({ length: 17 }, (_, i) => header(`e/${i}`, { createdAtMs: 100 + (i % 4) }));
+      await owner.commit({ headers });
+      const all = await collect((cursor) =>
+        store.queries.headers(cursor === undefined ? { limit: 3 } : { limit: 3, cursor }),
+      );
+      assert.deepEqual(all.map(({ entity }) => entity).sort(), headers.map(({ entity }) => entity).sort());
+      const times = all.map(({ createdAtMs }) => createdAtMs);
+      assert.deepEqual(
+        times,
+        [...times].sort((a, b) => b - a),
+      );
+    },
+  },
+  {
+    role,
+    name: "a page has at most its limit, and the last one has no cursor",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      await owner.commit({ headers: [1, 2, 3].map((i) => header(`e/${i}`, { createdAtMs: i })) });
+      const first = await store.queries.headers({ limit: 2 });
+      assert.equal(first.items.length, 2);
+      assert.ok(first.cursor !== null);
+      const second = await store.queries.headers({ limit: 2, cursor: first.cursor });
+      assert.deepEqual([second.items.length, second.cursor], [1, null]);
+    },
+  },
+  {
+    role,
+    name: "paging is not disturbed by what is created and purged meanwhile",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      await owner.commit({ headers: [1, 2, 3, 4].map((i) => header(`e/${i}`, { createdAtMs: i })) });
+      const first = await store.queries.headers({ limit: 2 });
+      await owner.commit({ headers: [header("e/new", { createdAtMs: 9 })], purge: ["e/3"] });
+      const second = await store.queries.headers({ limit: 2, cursor: first.cursor! });
+      assert.deepEqual(
+        [...first.items, ...second.items].map(({ entity }) => entity),
+        ["e/4", "e/3", "e/2", "e/1"],
+      );
+    },
+  },
+  {
+    role,
+    name: "headers can be asked for by class",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      const classes: readonly Header["class"][] = ["open", "endedWell", "endedBadly", "open"];
+      await owner.commit({ headers: classes.map((name, i) => header(`e/${i}`, { class: name, createdAtMs: i })) });
+      assert.deepEqual(await entities(store, { class: "open", limit: 1 }), ["e/3", "e/0"]);
+      assert.deepEqual(await entities(store, { class: "endedWell", limit: 10 }), ["e/1"]);
+      assert.deepEqual(await entities(store, { class: "endedBadly", limit: 10 }), ["e/2"]);
+    },
+  },
+  {
+    role,
+    name: "headers can be asked for by workflow",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      const names = ["w", "v", "w", "ww"];
+      await owner.commit({ headers: names.map((workflow, i) => header(`e/${i}`, { workflow, createdAtMs: i })) });
+      assert.deepEqual(await entities(store, { workflow: "w", limit: 1 }), ["e/2", "e/0"]);
+      assert.deepEqual(await entities(store, { workflow: "none", limit: 10 }), []);
+    },
+  },
+  {
+    role,
+    name: "headers can be asked for by class and workflow together",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      await owner.commit({
+        headers: [
+          header("e/0", { workflow: "w", class: "open" }),
+          header("e/1", { workflow: "w", class: "endedWell" }),
+          header("e/2", { workflow: "v", class: "open" }),
+        ],
+      });
+      assert.deepEqual(await entities(store, { workflow: "w", class: "open", limit: 10 }), ["e/0"]);
+    },
+  },
+  {
+    role,
+    name: "a header written again takes the place of the one before, in its old place among the others",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      await owner.commit({ headers: [1, 2, 3].map((i) => header(`e/${i}`, { createdAtMs: i })) });
+      const ended = header("e/2", {
+        createdAtMs: 2,
+        class: "endedWell",
+        status: "COMPLETED",
+        endedAtMs: 9,
+        version: 5,
+      });
+      await owner.commit({ headers: [ended] });
+      assert.deepEqual(await entities(store, { limit: 2 }), ["e/3", "e/2", "e/1"]);
+      assert.deepEqual(await entities(store, { class: "open", limit: 2 }), ["e/3", "e/1"]);
+      assert.deepEqual((await store.queries.headers({ class: "endedWell", limit: 10 })).items, [ended]);
+    },
+  },
+  {
+    role,
+    name: "a header of a fenced commit is not seen",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      await owner.commit({ headers: [header("e/1")] });
+      const batch = owner.batch({ headers: [header("e/1", { class: "endedWell" }), header("e/2")] });
+      assert.equal((await owner.send({ ...batch, fence: { ...batch.fence, nonce: "another" } })).kind, "fenced");
+      assert.deepEqual((await store.queries.headers({ limit: 10 })).items, [header("e/1")]);
+    },
+  },
+];
+
+const deadLetterCases: readonly Case[] = [
+  {
+    role,
+    name: "dead letters are as they were committed, newest first",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      const poison = { ...deadLetter("b", 10_000), class: "poison", entity: "e/x", queue: "q" } as const;
+      await owner.commit({ deadLetters: [deadLetter("a", 900), poison, deadLetter("c", 2000)] });
+      const { items, cursor } = await store.queries.deadLetters({ limit: 10 });
+      assert.deepEqual(items, [poison, deadLetter("c", 2000), deadLetter("a", 900)]);
+      assert.equal(cursor, null);
+    },
+  },
+  {
+    role,
+    name: "dead letters page by page are all of them once, at equal times too",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      const letters = Array.from({ length: 11 }, (_, i) => deadLetter(`l${i}`, 100 + (i % 3)));
+      await owner.commit({ deadLetters: letters });
+      const all = await collect((cursor) =>
+        store.queries.deadLetters(cursor === undefined ? { limit: 2 } : { limit: 2, cursor }),
+      );
+      assert.deepEqual(all.map(({ id }) => id).sort(), letters.map(({ id }) => id).sort());
+      const first = await store.queries.deadLetters({ limit: 2 });
+      assert.equal(first.items.length, 2);
+    },
+  },
+  {
+    role,
+    name: "a dead letter written again takes the place of the one before",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      await owner.commit({ deadLetters: [deadLetter("a", 1), deadLetter("b", 2)] });
+      await owner.commit({ deadLetters: [deadLetter("a", 3, '"again"')] });
+      const { items } = await store.queries.deadLetters({ limit: 10 });
+      assert.deepEqual(items, [deadLetter("a", 3, '"again"'), deadLetter("b", 2)]);
+      assert.equal((await store.queries.counts()).deadLetters, 2);
+    },
+  },
+  {
+    role,
+    name: "a dead letter of a fenced commit is not seen",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      const batch = owner.batch({ deadLetters: [deadLetter("a", 1)] });
+      assert.equal((await owner.send({ ...batch, fence: { ...batch.fence, nonce: "another" } })).kind, "fenced");
+      assert.deepEqual((await store.queries.deadLetters({ limit: 10 })).items, []);
+      assert.equal((await store.queries.counts()).deadLetters, 0);
+    },
+  },
+];
+
+const countCases: readonly Case[] = [
+  {
+    role,
+    name: "an empty store counts nothing",
+    run: async ({ store }) => {
+      const { inbox, queued, leased, deadLetters, alive } = await store.queries.counts();
+      assert.deepEqual([inbox, leased, deadLetters, alive], [0, 0, 0, []]);
+      assert.deepEqual(
+        Object.values(queued).filter((count) => count > 0),
+        [],
+      );
+    },
+  },
+  {
+    role,
+    name: "counts say how many messages, queued and leased tasks and dead letters there are",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      await appendTexts(store, ['"a"', '"b"']);
+      await owner.commit({
+        tasks: [task("a"), task("b"), task("c", { queue: "other" }), task("d", { queue: "other" })],
+        mail: [message('"mail"')],
+        deadLetters: [deadLetter("a", 1)],
+      });
+      await lease(store, { max: 1 });
+      const { inbox, queued, leased, deadLetters } = await store.queries.counts();
+      assert.deepEqual([inbox, queued["queue"], queued["other"], leased, deadLetters], [3, 1, 2, 1, 1]);
+    },
+  },
+  {
+    role,
+    name: "counts show the store's time, the same clock that renew shows",
+    run: async ({ store, advance }) => {
+      const { storeTimeMs } = await store.partitions.renew([], SHORT_MS);
+      await advance(SHORT_MS);
+      const passedMs = (await store.queries.counts()).storeTimeMs - storeTimeMs;
+      assert.ok(passedMs >= SHORT_MS - 50 && passedMs < SHORT_MS + 5000, `${passedMs} ms have passed`);
+    },
+  },
+];
+
+export const queryCases: readonly Case[] = [...headerCases, ...deadLetterCases, ...countCases];
