@@ -1,0 +1,109 @@
+import type { Database } from "./database.ts";
+
+/** In order; one that was ever released never changes. The number of those applied is the database's `user_version`. */
+const MIGRATIONS: readonly string[] = [
+  /* 001-create */ `
+  create table store (incarnation text not null) strict;
+
+  create table partitions (
+    id integer primary key,
+    epoch integer not null,
+    nonce text,
+    owner text not null,
+    lease_until_ms integer not null,
+    seq integer not null,
+    last_batch text,
+    last_time_ms integer not null,
+    strikes integer not null,
+    suspect text,
+    is_clean integer not null
+  ) strict;
+
+  create table mail (id integer primary key, text text not null) strict;
+
+  create table journal (
+    entity text not null,
+    version integer not null,
+    count integer not null,
+    format integer not null,
+    text text not null,
+    primary key (entity, version)
+  ) strict, without rowid;
+
+  create table snapshots (
+    entity text primary key,
+    version integer not null,
+    format integer not null,
+    text text not null
+  ) strict;
+
+  create table wakes (entity text primary key, at_ms integer not null) strict, without rowid;
+  create index wakes_by_time on wakes (at_ms, entity);
+
+  create table headers (
+    entity text primary key,
+    class text not null,
+    status text not null,
+    workflow text not null,
+    tenant text not null,
+    created_at_ms integer not null,
+    ended_at_ms integer,
+    version integer not null
+  ) strict, without rowid;
+  create index headers_by_creation on headers (created_at_ms, entity);
+
+  create table dead_letters (
+    id text primary key,
+    class text not null,
+    queue text not null,
+    entity text not null,
+    at_ms integer not null,
+    text text not null
+  ) strict;
+  create index dead_letters_by_time on dead_letters (at_ms, id);
+
+  create table records (
+    scope text not null,
+    hash text not null,
+    text text not null,
+    primary key (scope, hash)
+  ) strict;
+
+  create table published (
+    name text not null,
+    hash text not null,
+    version integer not null,
+    primary key (name, hash)
+  ) strict, without rowid;
+
+  create table registrations (
+    process text primary key,
+    role text not null,
+    text text not null,
+    until_ms integer not null
+  ) strict;
+  `,
+];
+
+const SQL = {
+  version: `select user_version as version from pragma_user_version`,
+  createStore: `insert into store (incarnation) select ? where not exists (select 1 from store)`,
+  createPartition: `
+    insert into partitions (id, epoch, owner, lease_until_ms, seq, last_time_ms, strikes, is_clean)
+    values (0, 0, '', 0, 0, 0, 0, 1) on conflict do nothing`,
+  incarnation: `select incarnation from store`,
+};
+
+/** Brings the file up to date and answers its incarnation, which is drawn when it is created. */
+export function migrate(db: Database, newIncarnation: string): string {
+  db.script("pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on;");
+  return db.transaction(() => {
+    const { version } = db.get<{ version: number }>(SQL.version)!;
+    for (const migration of MIGRATIONS.slice(version)) db.script(migration);
+    // A pragma takes no parameters, and the number is ours.
+    db.script(`pragma user_version = ${MIGRATIONS.length}`);
+    db.run(SQL.createStore, newIncarnation);
+    db.run(SQL.createPartition);
+    return db.get<{ incarnation: string }>(SQL.incarnation)!.incarnation;
+  });
+}

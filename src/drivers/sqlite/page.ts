@@ -1,0 +1,24 @@
+import type { Page } from "../../store/contract.ts";
+
+/** Where a page begins: behind this, newest first. */
+export interface PlaceInTime {
+  readonly atMs: number;
+  readonly key: string;
+}
+
+const NEWEST: PlaceInTime = { atMs: Number.MAX_SAFE_INTEGER, key: "" };
+
+export function parseCursor(cursor: string | undefined): PlaceInTime {
+  if (cursor === undefined) return NEWEST;
+  const slash = cursor.indexOf("/");
+  return { atMs: Number(cursor.slice(0, slash)), key: cursor.slice(slash + 1) };
+}
+
+/** A page of up to one row more than was asked for: that one only tells whether there is another page. */
+export function pageOf<Item>(found: readonly Item[], limit: number, place: (item: Item) => PlaceInTime): Page<Item> {
+  const items = found.slice(0, limit);
+  const last = items.at(-1);
+  if (found.length <= limit || last === undefined) return { items, cursor: null };
+  const { atMs, key } = place(last);
+  return { items, cursor: `${atMs}/${key}` };
+}

@@ -1,0 +1,47 @@
+import type { RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
+import type { Sqlite } from "./sqlite.ts";
+
+const SQL = {
+  put: `insert into records (scope, hash, text) values (?, ?, ?) on conflict do nothing`,
+  get: `select text from records where scope = ? and hash = ?`,
+  // An upsert that changes nothing, so that the version is answered in both cases.
+  publish: `
+    insert into published (name, hash, version)
+    values (?1, ?2, (select coalesce(max(version), 0) + 1 from published where name = ?1))
+    on conflict (name, hash) do update set version = version returning version`,
+  register: `insert or replace into registrations (process, role, text, until_ms) values (?, ?, ?, ?)`,
+  forgetDead: `delete from registrations where until_ms <= ?`,
+};
+
+export class SqliteRecords implements Records {
+  readonly #sqlite: Sqlite;
+
+  constructor(sqlite: Sqlite) {
+    this.#sqlite = sqlite;
+  }
+
+  async put(records: readonly StoredRecord[]): Promise<void> {
+    const { db } = this.#sqlite;
+    db.transaction(() => {
+      for (const { scope, hash, text } of records) db.run(SQL.put, scope, hash, text);
+    });
+  }
+
+  async get(keys: readonly RecordKey[]): Promise<readonly (string | null)[]> {
+    const { db } = this.#sqlite;
+    return keys.map(({ scope, hash }) => db.get<{ text: string }>(SQL.get, scope, hash)?.text ?? null);
+  }
+
+  async publish(name: string, hash: string): Promise<number> {
+    return this.#sqlite.db.get<{ version: number }>(SQL.publish, name, hash)!.version;
+  }
+
+  async register({ process, role, text }: Registration, ttlMs: number): Promise<void> {
+    const { db, memory } = this.#sqlite;
+    const nowMs = memory.leaseClock.nowMs();
+    db.transaction(() => {
+      db.run(SQL.forgetDead, nowMs);
+      db.run(SQL.register, process, role, text, nowMs + ttlMs);
+    });
+  }
+}

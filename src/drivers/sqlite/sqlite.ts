@@ -1,0 +1,22 @@
+import assert from "node:assert/strict";
+import type { MemoryInbox } from "../memory/inbox.ts";
+import type { Memory } from "../memory/memory.ts";
+import type { Database } from "./database.ts";
+
+/** What the roles of one store share. */
+export interface Sqlite {
+  readonly db: Database;
+  readonly incarnation: string;
+  /**
+   * What lives in the process only: the queue of tasks, replies, and the inbox. Of its messages the ones in `mailIds`
+   * have a row as well.
+   */
+  readonly memory: Memory;
+  readonly inbox: MemoryInbox;
+  readonly mailIds: Set<number>;
+}
+
+/** There is one partition: the file has one writer anyway. */
+export function checkPartition(partition: number): void {
+  assert.equal(partition, 0, "SQLite has one partition");
+}
