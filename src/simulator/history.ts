@@ -55,6 +55,8 @@ export type JournalEntry = Entry & { readonly log: "journal" } & (
         readonly nonce: string;
         readonly seq: number;
         readonly owner: string;
+        /** The batch it had sent: another one under this number is the owner's memory gone astray (M1). */
+        readonly batch?: string;
       }
     /** A test machine (a tally) took a piece of mail. */
     | {
@@ -161,6 +163,10 @@ export interface World {
   readonly lossy: boolean;
   /** Executions whose messages were built to kill or to throw: they end in quarantine, not in a state. */
   readonly poisoned: readonly string[];
+  /** The secrets that workers had, by name; without them no handler's config with a secret in it can be judged. */
+  readonly secrets?: Readonly<Record<string, string>>;
+  /** Tasks lived in the process only: one may be put back and delivered again under the same token. */
+  readonly volatileTasks?: boolean;
 }
 
 export interface Violation {

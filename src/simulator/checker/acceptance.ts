@@ -1,0 +1,126 @@
+import { executionOf, isExecution, type Commit, type Evidence } from "./evidence.ts";
+import type { Accepted } from "../../core/execution/events.ts";
+import { type Found, type Invariant, placeOf } from "./invariant.ts";
+import { sameValue } from "./same-json.ts";
+
+interface Acceptance {
+  readonly event: Accepted;
+  readonly commit: Commit;
+}
+
+const ACCEPTANCES = new WeakMap<Evidence, ReadonlyMap<string, readonly Acceptance[]>>();
+
+/** Every `accepted` there ever was, by execution; lost ones included. */
+export function acceptancesOf(evidence: Evidence): ReadonlyMap<string, readonly Acceptance[]> {
+  const known = ACCEPTANCES.get(evidence);
+  if (known !== undefined) return known;
+  const acceptances = new Map<string, Acceptance[]>();
+  for (const commit of evidence.commits) {
+    for (const { entity, events } of commit.entry.records) {
+      if (!isExecution(entity)) continue;
+      for (const event of events) {
+        if (event.kind !== "accepted") continue;
+        const id = executionOf(entity);
+        const list = acceptances.get(id);
+        if (list === undefined) acceptances.set(id, [{ event, commit }]);
+        else list.push({ event, commit });
+      }
+    }
+  }
+  ACCEPTANCES.set(evidence, acceptances);
+  return acceptances;
+}
+
+/** Whoever was told "ok" has an execution, with the body that was sent. */
+const noAcceptLost: Invariant = {
+  id: "I7",
+  name: "no accept lost",
+  world(evidence, _stories, found) {
+    const acceptances = acceptancesOf(evidence);
+    for (const [execution, { submitted }] of evidence.clients) {
+      for (const { entry } of submitted) {
+        if (entry.outcome !== "ok") continue;
+        const all = acceptances.get(execution) ?? [];
+        const kept = all.filter(({ commit }) => commit.voidedAt === null);
+        const matching = (evidence.world.lossy ? all : kept).filter(({ event }) => event.bodyHash === entry.bodyHash);
+        if (matching.length > 0) continue;
+        const why = kept.length === 0 ? "the journal has no accepted" : "the journal accepted another body";
+        found(`A client was told ok, and ${why}`, { execution });
+      }
+    }
+  },
+};
+
+/** An execution is accepted once, and because somebody asked for it. */
+const acceptOnce: Invariant = {
+  id: "I8",
+  name: "accept once",
+  world(evidence, _stories, found) {
+    for (const [execution, list] of acceptancesOf(evidence)) {
+      const kept = list.filter(({ commit }) => commit.voidedAt === null);
+      if (kept.length > 1) found(`It was accepted ${kept.length} times`, { execution, commit: kept[1]!.commit });
+      for (const { event, commit } of kept) wasAsked(event, commit, execution, evidence, found);
+    }
+  },
+};
+
+function wasAsked(event: Accepted, commit: Commit, execution: string, evidence: Evidence, found: Found): void {
+  const { definitions } = evidence.world;
+  const submits = evidence.clients.get(execution)?.submits ?? [];
+  const same = submits.find(({ entry, order }) => order < commit.order && entry.bodyHash === event.bodyHash);
+  if (same === undefined) return found("It was accepted, and nobody had submitted that body", { execution, commit });
+  const asked = same.entry;
+  if (!sameValue(event.input, asked.input))
+    found("It was accepted with another input than was submitted", { execution, commit });
+  if (asked.definition !== event.definition && Object.hasOwn(definitions, asked.definition)) {
+    found(`It was accepted with definition ${event.definition}, and ${asked.definition} was submitted`, {
+      execution,
+      commit,
+    });
+  }
+}
+
+/** Whoever was definitely refused has caused nothing. */
+const honestErrors: Invariant = {
+  id: "I9",
+  name: "honest errors",
+  world(evidence, _stories, found) {
+    const acceptances = acceptancesOf(evidence);
+    for (const [execution, { submits, submitted }] of evidence.clients) {
+      // A message that kills is kept and answered with a refusal, also if it is the second copy of one that was taken.
+      if (evidence.poisoned.has(execution)) continue;
+      for (const { event, commit } of acceptances.get(execution) ?? []) {
+        if (commit.voidedAt !== null) continue;
+        const asked = submits.filter(({ entry }) => entry.bodyHash === event.bodyHash).length;
+        const answers = submitted.filter(({ entry }) => entry.bodyHash === event.bodyHash);
+        const refused = answers.filter(({ entry }) => entry.outcome === "refused" || entry.outcome === "overloaded");
+        if (asked === 0 || refused.length < asked) continue;
+        const codes = refused.map(({ entry }) => entry.code ?? entry.outcome).join(", ");
+        found(`Everybody who submitted it was refused (${codes}), and it was accepted`, { execution, commit });
+      }
+    }
+  },
+};
+
+/** All events of an execution are about nodes of the definition it was accepted with. */
+const pinnedDefinition: Invariant = {
+  id: "I10",
+  name: "pinned definition",
+  before(step, found) {
+    const { story, event, evidence, node } = step;
+    if (event.kind === "accepted") {
+      const isKnown = Object.hasOwn(evidence.world.definitions, event.definition);
+      if (!isKnown) found(`It was accepted with definition ${event.definition}, which nobody knows`, placeOf(step));
+      return;
+    }
+    if (story.accepted === null) {
+      if (story.version === 0) found(`Its journal begins with ${event.kind}`, placeOf(step));
+      return;
+    }
+    if ("node" in event && story.shape !== null && node === undefined) {
+      found(`${event.kind} is about a node that its definition does not have`, placeOf(step));
+    }
+  },
+};
+
+export const ACCEPTANCE: readonly Invariant[] = [noAcceptLost, acceptOnce, honestErrors, pinnedDefinition];

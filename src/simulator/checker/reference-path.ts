@@ -1,0 +1,107 @@
+import type { Value } from "../../core/value.ts";
+import type { Json } from "../../json/json.ts";
+import type { Commit, Evidence } from "./evidence.ts";
+import type { Shape } from "./shape.ts";
+import type { NodeStory, Story } from "./story.ts";
+
+/** The path leads nowhere: what a default stands in for. */
+export const MISSING: unique symbol = Symbol("missing");
+/** Outside of what this reference covers: cannot judge. */
+export const UNKNOWN: unique symbol = Symbol("unknown");
+
+export type Read = Json | typeof MISSING | typeof UNKNOWN;
+
+/** A path as templates and conditions write it. */
+export interface Path {
+  readonly root:
+    | { readonly kind: "node"; readonly index: number }
+    | { readonly kind: "input" }
+    | { readonly kind: "execution" };
+  readonly steps: readonly (string | number)[];
+}
+
+/** From where a path is read: a node that is about to run. */
+export interface Reader {
+  readonly story: Story;
+  readonly node: NodeStory;
+  readonly commit: Commit;
+  readonly evidence: Evidence;
+}
+
+const PATH = /^([A-Za-z0-9_-]+)((?:\.[A-Za-z0-9_-]+|\[\d+\]|\["[^"\\]*"\]|\['[^'\\]*'\])*)$/;
+const STEP = /\.([A-Za-z0-9_-]+)|\[(\d+)\]|\["([^"\\]*)"\]|\['([^'\\]*)'\]/g;
+
+/** A path, the name of a secret, or UNKNOWN. */
+export function parsePath(text: string, shape: Shape): Path | { readonly secret: string } | typeof UNKNOWN {
+  const match = PATH.exec(text);
+  if (match === null) return UNKNOWN;
+  const steps = [...match[2]!.matchAll(STEP)].map(([, key, index, double, single]) =>
+    index === undefined ? (key ?? double ?? single!) : Number(index),
+  );
+  return rooted(match[1]!, steps, shape);
+}
+
+function rooted(name: string, steps: (string | number)[], shape: Shape): ReturnType<typeof parsePath> {
+  if (name === "secrets") return steps.length === 1 ? { secret: String(steps[0]) } : UNKNOWN;
+  if (name === "execution") return steps.length === 1 && steps[0] === "id" ? { root: EXECUTION, steps: [] } : UNKNOWN;
+  const byNodes = name === "nodes";
+  const id = byNodes ? steps.shift() : name;
+  const index = typeof id === "string" ? shape.indexOf.get(id) : undefined;
+  if (index !== undefined) return { root: { kind: "node", index }, steps };
+  return name === "input" ? { root: INPUT, steps } : UNKNOWN;
+}
+
+const EXECUTION = { kind: "execution" } as const;
+const INPUT = { kind: "input" } as const;
+
+export function readPath(path: Path, reader: Reader): Read {
+  if (path.root.kind === "execution") return reader.story.id;
+  if (path.root.kind === "input") return walk(valueOf(reader.story.accepted!.input, reader.evidence), path.steps);
+  const node = reader.story.nodes[path.root.index]!;
+  if (isBlurred(node, reader)) return UNKNOWN;
+  const [first, ...rest] = path.steps;
+  if (first === "error" && node.status === "failed") return walk(node.error as unknown as Json, rest);
+  if (node.status !== "completed" || node.output === null) return MISSING;
+  return walk(valueOf(node.output, reader.evidence), first === "output" ? rest : path.steps);
+}
+
+/** The blob that a path names as a whole, if it does: such a value is passed on by reference. */
+export function wholeBlob(path: Path, reader: Reader): { readonly hash: string; readonly bytes: number } | undefined {
+  if (path.root.kind === "execution") return undefined;
+  const node = path.root.kind === "node" ? reader.story.nodes[path.root.index]! : undefined;
+  const whole =
+    path.steps.length === 0 || (node !== undefined && path.steps.length === 1 && path.steps[0] === "output");
+  const value = node === undefined ? reader.story.accepted!.input : node.status === "completed" ? node.output : null;
+  return whole && value !== null && "blob" in value ? value.blob : undefined;
+}
+
+export function valueOf(value: Value, evidence: Evidence): Json | typeof UNKNOWN {
+  if ("json" in value) return value.json;
+  const json = evidence.blob(value.blob.hash);
+  return json === undefined ? UNKNOWN : json;
+}
+
+/**
+ * Several nodes may be run by one decision, on the state before it. A node that does not wait for all its parents may
+ * then have been run without the outputs that come just before it in the journal.
+ */
+function isBlurred(node: NodeStory, { node: reading, commit }: Reader): boolean {
+  return !reading.shape.waitsForAll && node.endedIn === commit && node.endedBy?.startsWith("node") === true;
+}
+
+function walk(start: Json | typeof UNKNOWN, steps: readonly (string | number)[]): Read {
+  if (start === UNKNOWN) return UNKNOWN;
+  let at: Json = start;
+  for (const step of steps) {
+    if (Array.isArray(at)) {
+      const index = typeof step === "number" ? step : /^(0|[1-9]\d*)$/.test(step) ? Number(step) : -1;
+      if (index < 0 || index >= at.length) return MISSING;
+      at = (at as readonly Json[])[index]!;
+    } else if (typeof at === "object" && at !== null && typeof step === "string" && Object.hasOwn(at, step)) {
+      at = (at as { readonly [key: string]: Json })[step]!;
+    } else {
+      return MISSING;
+    }
+  }
+  return at;
+}

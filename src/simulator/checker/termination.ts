@@ -1,0 +1,108 @@
+import type { ExecutionEnded, ExecutionEvent } from "../../core/execution/events.ts";
+import { type Found, type Invariant, placeOf, type Step } from "./invariant.ts";
+import { naturalEnd } from "./reference-rules.ts";
+
+/** In a world that was left in peace, everything that was accepted has ended. */
+const allTerminate: Invariant = {
+  id: "I21",
+  name: "all terminate",
+  atEnd(story, { world, poisoned }, found) {
+    if (!world.liveness || story.accepted === null || story.ended !== null) return;
+    if (poisoned.has(story.id) && story.isQuarantined) return;
+    const open = story.nodes.filter((node) => node.end === null).map((node) => `${node.shape.id} ${node.status}`);
+    const shown = open.slice(0, 5).join(", ");
+    const how = story.isQuarantined ? "is in quarantine, though nothing in it was built to kill" : "never ended";
+    found(`It was accepted and ${how}; open nodes: ${shown}`, { execution: story.id, commit: story.acceptedIn! });
+  },
+};
+
+/** The end is the one that the rules give. */
+const verdictCorrect: Invariant = {
+  id: "I22",
+  name: "verdict correct",
+  before(step, found) {
+    const { story, event } = step;
+    if (event.kind !== "executionEnded" || story.ended !== null || story.shape === null) return;
+    const expected = expectedEnd(step, event, found);
+    if (expected !== undefined && expected !== event.status) {
+      found(`It ended ${event.status} (${event.reason}), and by the rules it is ${expected}`, placeOf(step));
+    }
+  },
+};
+
+function expectedEnd(step: Step, event: ExecutionEnded, found: Found): string | undefined {
+  const { story, commit } = step;
+  switch (event.reason) {
+    case "done": {
+      if (story.openCount > 0) found(`It ended as done with ${story.openCount} open nodes`, placeOf(step));
+      const unhandled = story.failed.filter((node) => !story.isHandled(node));
+      return naturalEnd(unhandled.length, story.completedCount);
+    }
+    case "cancel":
+      if (story.cancelledIn !== commit) found("It ended by a cancel that nobody had asked for", placeOf(step));
+      return "cancelled";
+    case "fail_fast":
+      return "failed";
+    case "timeout":
+      if (story.deadlineAtMs === null) found("It ended by its timeout, and it has none", placeOf(step));
+      if (event.error?.code !== "WORKFLOW_TIMEOUT") found(`Its timeout is called ${event.error?.code}`, placeOf(step));
+      return "failed";
+    case "end":
+      return undefined; // No node of this kind runs yet.
+  }
+}
+
+const AFTER_THE_END: ReadonlySet<ExecutionEvent["kind"]> = new Set([
+  "resultIgnored",
+  "lateResult",
+  "commandApplied",
+  "commandRefused",
+  "quarantined",
+  "parked",
+  "released",
+  // A second end is I15's.
+  "executionEnded",
+]);
+
+/** After the end nothing more happens to it, though it may hear of things. */
+const silenceAfterEnd: Invariant = {
+  id: "I23",
+  name: "silence after end",
+  before(step, found) {
+    const { story, event } = step;
+    if (story.ended === null || AFTER_THE_END.has(event.kind)) return;
+    found(`${event.kind}, after the execution had ended ${story.ended.status}`, placeOf(step));
+  },
+};
+
+/** A cancel ends it in its commit, nothing goes out after it, and what was out is called back. */
+const cancelStops: Invariant = {
+  id: "I24",
+  name: "cancel stops",
+  before(step, found) {
+    const { story, event } = step;
+    if (story.cancelledIn === null) return;
+    if (event.kind === "taskDispatched" || event.kind === "retryDue") {
+      found(`${event.kind}, after the execution was cancelled`, placeOf(step));
+    }
+  },
+  committed(story, commit, _evidence, found) {
+    if (story.cancelledIn === commit && story.ended === null) {
+      found("It was cancelled, and did not end in that commit", { execution: story.id, commit });
+    }
+  },
+  atEnd(story, { tokens, world }, found) {
+    if (story.endedIn === null || story.isQuarantined) return;
+    for (const token of story.outAtEnd) {
+      if (tokens.get(token)?.revoked.some((order) => order >= story.endedIn!.order)) continue;
+      // A wake time that is still stored brings an owner that will do it; in a world at peace it has.
+      if (!world.liveness && story.wakeAtMs !== null) continue;
+      found(`It ended, and the task ${token} that was out was never called back`, {
+        execution: story.id,
+        commit: story.endedIn,
+      });
+    }
+  },
+};
+
+export const TERMINATION: readonly Invariant[] = [allTerminate, verdictCorrect, silenceAfterEnd, cancelStops];
