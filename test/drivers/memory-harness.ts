@@ -16,6 +16,12 @@ export async function openMemoryHarness(
     store: wrap(memory),
     inboxLimit,
     advance: (ms) => host.advance(ms),
+    setClockBack: async (ms) => {
+      // The store learns of it by looking at the clock before and after, as it does all the time where there is traffic.
+      await memory.tasks.lapse(0);
+      host.setWallBack(ms);
+      await memory.tasks.lapse(0);
+    },
     appendLate: async (message) => {
       const id = memory.inbox.reserve(message.partition);
       return async () => {

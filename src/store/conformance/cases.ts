@@ -1,3 +1,4 @@
+import { clockCases } from "./clock-cases.ts";
 import { deliveryCases } from "./delivery-cases.ts";
 import { fenceCases } from "./fence-cases.ts";
 import type { Case } from "./harness.ts";
@@ -20,6 +21,7 @@ export const cases: readonly Case[] = [
   ...partitionCases,
   ...renewCases,
   ...strikeCases,
+  ...clockCases,
   ...inboxCases,
   ...deliveryCases,
   ...fenceCases,

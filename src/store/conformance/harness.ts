@@ -13,6 +13,8 @@ export interface Harness {
    * whose transaction is slow. Only for drivers where this can happen.
    */
   readonly appendLate?: (message: Outgoing) => Promise<() => Promise<void>>;
+  /** Sets the store's wall clock back, where a test can. */
+  readonly setClockBack?: (ms: number) => Promise<void>;
   /** Ends the process that holds the store, without a goodbye, and opens the same data again. Only if it is durable. */
   readonly reopen?: () => Promise<Store>;
   readonly close: () => Promise<void>;
@@ -63,6 +65,11 @@ export const volatileTasks: Requirement = {
 export const lateAppends: Requirement = {
   reason: "messages become visible in order of their ids",
   isMet: ({ appendLate }) => appendLate !== undefined,
+};
+
+export const clockGoesBack: Requirement = {
+  reason: "nobody here can set the store's clock back",
+  isMet: ({ setClockBack }) => setClockBack !== undefined,
 };
 
 /** A lease that is meant to run out, and how long to wait until it has. Real stores really wait: keep both small. */
