@@ -1,42 +1,15 @@
-import { executionOf, isExecution, type Commit, type Evidence } from "./evidence.ts";
+import type { Commit, Evidence } from "./evidence.ts";
 import type { Accepted } from "../../core/execution/events.ts";
 import { type Found, type Invariant, placeOf } from "./invariant.ts";
+import { journalFacts } from "./journal-facts.ts";
 import { sameValue } from "./same-json.ts";
-
-interface Acceptance {
-  readonly event: Accepted;
-  readonly commit: Commit;
-}
-
-const ACCEPTANCES = new WeakMap<Evidence, ReadonlyMap<string, readonly Acceptance[]>>();
-
-/** Every `accepted` there ever was, by execution; lost ones included. */
-export function acceptancesOf(evidence: Evidence): ReadonlyMap<string, readonly Acceptance[]> {
-  const known = ACCEPTANCES.get(evidence);
-  if (known !== undefined) return known;
-  const acceptances = new Map<string, Acceptance[]>();
-  for (const commit of evidence.commits) {
-    for (const { entity, events } of commit.entry.records) {
-      if (!isExecution(entity)) continue;
-      for (const event of events) {
-        if (event.kind !== "accepted") continue;
-        const id = executionOf(entity);
-        const list = acceptances.get(id);
-        if (list === undefined) acceptances.set(id, [{ event, commit }]);
-        else list.push({ event, commit });
-      }
-    }
-  }
-  ACCEPTANCES.set(evidence, acceptances);
-  return acceptances;
-}
 
 /** Whoever was told "ok" has an execution, with the body that was sent. */
 const noAcceptLost: Invariant = {
   id: "I7",
   name: "no accept lost",
   world(evidence, _stories, found) {
-    const acceptances = acceptancesOf(evidence);
+    const acceptances = journalFacts(evidence).acceptances;
     for (const [execution, { submitted }] of evidence.clients) {
       for (const { entry } of submitted) {
         if (entry.outcome !== "ok") continue;
@@ -56,7 +29,7 @@ const acceptOnce: Invariant = {
   id: "I8",
   name: "accept once",
   world(evidence, _stories, found) {
-    for (const [execution, list] of acceptancesOf(evidence)) {
+    for (const [execution, list] of journalFacts(evidence).acceptances) {
       const kept = list.filter(({ commit }) => commit.voidedAt === null);
       if (kept.length > 1) found(`It was accepted ${kept.length} times`, { execution, commit: kept[1]!.commit });
       for (const { event, commit } of kept) wasAsked(event, commit, execution, evidence, found);
@@ -85,7 +58,7 @@ const honestErrors: Invariant = {
   id: "I9",
   name: "honest errors",
   world(evidence, _stories, found) {
-    const acceptances = acceptancesOf(evidence);
+    const acceptances = journalFacts(evidence).acceptances;
     for (const [execution, { submits, submitted }] of evidence.clients) {
       // A message that kills is kept and answered with a refusal, also if it is the second copy of one that was taken.
       if (evidence.poisoned.has(execution)) continue;

@@ -1,14 +1,34 @@
 import type { Violation, World } from "../history.ts";
 import { ACCEPTANCE } from "./acceptance.ts";
 import { ATTEMPTS } from "./attempts.ts";
+import { COMMANDS } from "./commands.ts";
+import { COUNTERS } from "./counters.ts";
+import { DATA } from "./data.ts";
+import { DELIVERY } from "./delivery.ts";
 import { type Commit, type Evidence, executionOf, gather, isExecution } from "./evidence.ts";
+import { FOLDS } from "./folds.ts";
 import { GRAPH_ORDER } from "./graph-order.ts";
 import { Findings, type Found, type Invariant, type Step } from "./invariant.ts";
 import { OWNERSHIP } from "./ownership.ts";
+import { READS } from "./reads.ts";
 import { Story } from "./story.ts";
 import { TERMINATION } from "./termination.ts";
+import { TIMERS } from "./timers.ts";
 
-const ALL: readonly Invariant[] = [...OWNERSHIP, ...ACCEPTANCE, ...GRAPH_ORDER, ...ATTEMPTS, ...TERMINATION];
+const ALL: readonly Invariant[] = [
+  ...OWNERSHIP,
+  ...ACCEPTANCE,
+  ...GRAPH_ORDER,
+  ...ATTEMPTS,
+  ...DATA,
+  ...TERMINATION,
+  ...TIMERS,
+  ...DELIVERY,
+  ...COUNTERS,
+  ...READS,
+  ...FOLDS,
+  ...COMMANDS,
+];
 
 /** What is checked, in the order of the reliability page. */
 export const INVARIANTS: readonly { readonly id: string; readonly name: string }[] = ALL.map(({ id, name }) => ({

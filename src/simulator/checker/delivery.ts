@@ -1,0 +1,102 @@
+import { executionOf, isExecution } from "./evidence.ts";
+import type { Invariant, Place } from "./invariant.ts";
+import { deadLetterClass } from "./reference-rules.ts";
+
+/** What was dispatched reaches a worker, unless it was over before. */
+const noDispatchLost: Invariant = {
+  id: "I31",
+  name: "no dispatch lost",
+  world({ tokens, world }, stories, found) {
+    if (!world.liveness) return;
+    for (const [token, { tasks, delivered }] of tokens) {
+      const commit = tasks.find(({ voidedAt }) => voidedAt === null);
+      if (commit === undefined || delivered.length > 0) continue;
+      const [, execution = "", , node = ""] = token.split(":");
+      const story = stories.get(execution);
+      if (story === undefined || story.isQuarantined || story.closed.has(token)) continue;
+      found(`The task ${token} was dispatched, and no worker ever got it`, { execution, node, commit });
+    }
+  },
+};
+
+/** A dispatch is delivered once, and its handler runs once for it. */
+const noSpuriousRuns: Invariant = {
+  id: "I32",
+  name: "no spurious runs",
+  world({ tokens, world }, _stories, found) {
+    for (const [token, { delivered, starts }] of tokens) {
+      const [, execution = "", , node = ""] = token.split(":");
+      if (delivered.length > 1 && world.volatileTasks === false) {
+        const workers = delivered.map(({ entry }) => entry.worker).join(", ");
+        found(`The task ${token} was delivered ${delivered.length} times, to ${workers}`, { execution, node });
+      }
+      if (starts.length > delivered.length) {
+        const counts = `${starts.length} times for ${delivered.length} deliveries`;
+        found(`The handler of the task ${token} was called ${counts}`, { execution, node });
+      }
+    }
+  },
+};
+
+/** In a world at peace no task is left over and no message unread. */
+const queueConservation: Invariant = {
+  id: "I34",
+  name: "queue conservation",
+  world({ world, poisoned }, stories, found) {
+    if (!world.liveness) return;
+    if (world.remains.inbox > 0) found(`${world.remains.inbox} messages were left in the inboxes`);
+    for (const token of world.remains.tasks) {
+      const [, execution = "", , node = ""] = token.split(":");
+      if (poisoned.has(execution) && stories.get(execution)?.isQuarantined) continue;
+      found(`The task ${token} was left in the queues`, { execution, node });
+    }
+  },
+};
+
+/** Each failure by a node's own fault leaves one dead letter, if its policy wants one; none gets lost. */
+const dlqExact: Invariant = {
+  id: "I35",
+  name: "DLQ exact",
+  world({ surviving, world }, stories, found) {
+    const written = new Map<string, { readonly class: string; readonly place: Place }>();
+    for (const commit of surviving) {
+      const { records, deadLetters } = commit.entry;
+      const left = new Map(deadLetters.map((letter) => [letter.id, letter]));
+      for (const letter of deadLetters) {
+        const place = { execution: executionOf(letter.entity), commit };
+        if (written.has(letter.id)) found(`The dead letter ${letter.id} was written twice`, place);
+        written.set(letter.id, { class: letter.class, place });
+      }
+      for (const { entity, events } of records) {
+        if (!isExecution(entity)) continue;
+        const execution = executionOf(entity);
+        for (const event of events) {
+          const isFinal = event.kind === "nodeFailed" || (event.kind === "taskFailed" && event.retryAtMs === null);
+          if (!isFinal) continue;
+          const policy = stories.get(execution)?.node(event.node)?.shape.spec.dlq;
+          if (policy === undefined) continue;
+          const expected = deadLetterClass(policy, event.error.retryable);
+          const place = { execution, node: event.node, commit };
+          const letter = deadLetters.find(({ id }) => id.startsWith(`${execution}:`) && id.endsWith(`:${event.node}`));
+          if (letter !== undefined) left.delete(letter.id);
+          if (letter?.class === expected || (letter === undefined && expected === null)) continue;
+          const wanted = expected === null ? "none" : `one of class ${expected}`;
+          found(
+            `It failed and left a dead letter of class ${letter?.class ?? "none"}; its policy wants ${wanted}`,
+            place,
+          );
+        }
+      }
+      for (const { id, entity } of left.values()) {
+        const execution = executionOf(entity);
+        if (id.startsWith(`${execution}:`))
+          found(`The dead letter ${id} was written, and nothing failed`, { execution, commit });
+      }
+    }
+    const remaining = new Map(world.remains.deadLetters.map((letter) => [letter.id, letter]));
+    for (const [id, { place }] of written) if (!remaining.delete(id)) found(`The dead letter ${id} is gone`, place);
+    for (const id of remaining.keys()) found(`The store holds the dead letter ${id}, which no commit wrote`);
+  },
+};
+
+export const DELIVERY: readonly Invariant[] = [noDispatchLost, noSpuriousRuns, queueConservation, dlqExact];
