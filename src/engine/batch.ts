@@ -26,7 +26,8 @@ export class BatchBuilder {
   readonly revoke: string[] = [];
   readonly replies: Reply[] = [];
   readonly blobs: StoredRecord[] = [];
-  suspect: string | null = null;
+  /** It has nothing to say but what its owner is about to do. */
+  announcement = false;
 
   private readonly partitionCount: number;
   private readonly records = new Map<string, { version: number; format: number; events: MachineEvent[] }>();
@@ -56,7 +57,7 @@ export class BatchBuilder {
   get isEmpty(): boolean {
     return (
       this.consumed.length === 0 &&
-      this.suspect === null &&
+      !this.announcement &&
       this.records.size === 0 &&
       this.wakes.size === 0 &&
       this.snapshots.length === 0 &&
@@ -119,7 +120,7 @@ export class BatchBuilder {
   }
 
   /** The batch as it goes to the store. Built once: a resend carries the same bytes. */
-  seal(fence: Fence, id: string, timeMs: number): CommitBatch {
+  seal(fence: Fence, id: string, timeMs: number, suspect: string | null): CommitBatch {
     const records: JournalRecord[] = [];
     for (const [entity, { version, format, events }] of this.records) {
       records.push({ entity, version, count: events.length, format, text: JSON.stringify(events) });
@@ -139,7 +140,7 @@ export class BatchBuilder {
       replies: this.replies,
       deadLetters: this.deadLetters,
       purge: [],
-      suspect: this.suspect,
+      suspect,
     };
   }
 }

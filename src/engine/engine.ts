@@ -79,8 +79,7 @@ export class Engine {
         await this.inFlight;
         const current = formed.filter(({ owner }) => owner.valid);
         if (current.length > 0) this.inFlight = this.commit(current);
-      } catch (error) {
-        if (error instanceof DecisionFailed) continue;
+      } catch {
         // The store did not answer a read. Nothing was decided on it, so there is nothing to undo.
         await this.host.sleep(STORE_TROUBLE_MS, this.stopping.signal);
       }
@@ -110,11 +109,18 @@ export class Engine {
     );
     const byPartition = new Map(reads.map((read) => [read.partition, read]));
     const formed: Formed[] = [];
+    let trouble = false;
     for (const owner of owners) {
       if (!owner.valid) continue;
-      const builder = await this.formOne(owner, byPartition.get(owner.partition));
-      if (builder !== undefined && !builder.isEmpty) formed.push({ owner, builder });
+      try {
+        const builder = await this.formOne(owner, byPartition.get(owner.partition));
+        if (builder !== undefined && !builder.isEmpty) formed.push({ owner, builder });
+      } catch {
+        // The store did not answer for this partition. What was formed for the others is in memory: it must go out.
+        trouble = true;
+      }
     }
+    if (trouble && formed.length === 0) await this.host.sleep(STORE_TROUBLE_MS, this.stopping.signal);
     return formed;
   }
 
@@ -247,7 +253,7 @@ export class Engine {
     messages: readonly Message[],
     due: readonly string[],
   ): Promise<BatchBuilder | undefined> {
-    const item = messages[0]?.to ?? due[0] ?? owner.busy.values().next().value;
+    const item = owner.announced ?? messages[0]?.to ?? due[0] ?? owner.busy.values().next().value;
     if (item === undefined) {
       if (++owner.carefulItems >= CAREFUL_ITEMS) owner.careful = false;
       return undefined;
@@ -257,7 +263,7 @@ export class Engine {
       for (const key of due) owner.wakes.file(key, owner.time.nowMs());
       owner.announced = item;
       const builder = owner.newBatch();
-      builder.suspect = item;
+      builder.announcement = true;
       return builder;
     }
     owner.announced = null;
@@ -295,8 +301,7 @@ export class Engine {
 
   /** Blobs are there before the commit that names them; an owner whose lease may be over asks before it writes. */
   private async readyToCommit(formed: readonly Formed[], blobs: readonly StoredRecord[]): Promise<readonly Formed[]> {
-    const nowMs = this.host.monotonicMs();
-    if (formed.some(({ owner }) => nowMs >= owner.leaseUntilMs)) await this.tenures.renewNow();
+    await this.renewExpired(formed);
     const ready = formed.filter(({ owner }) => owner.valid);
     if (blobs.length === 0) return ready;
     try {
@@ -305,6 +310,18 @@ export class Engine {
     } catch {
       for (const { owner } of ready) this.refuse(owner);
       return [];
+    }
+  }
+
+  /** Longer without a renewal than a lease lasts: somebody else may own it by now, and we would not know. */
+  private async renewExpired(formed: readonly Formed[]): Promise<void> {
+    const nowMs = this.host.monotonicMs();
+    const expired = formed.filter(({ owner }) => nowMs >= owner.leaseUntilMs);
+    if (expired.length === 0) return;
+    try {
+      await this.tenures.renewNow();
+    } catch {
+      for (const { owner } of expired) if (owner.valid) await this.tenures.reacquire(owner);
     }
   }
 

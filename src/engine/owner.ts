@@ -7,6 +7,7 @@ import type { Host } from "../host/host.ts";
 import type { Capabilities, CommitBatch, Fence, Position, ReadResult, Tenure } from "../store/contract.ts";
 import { BatchBuilder } from "./batch.ts";
 import { PartitionTime } from "./partition-time.ts";
+import { formatSuspicion, GUILTY_DEATHS, readSuspicion } from "./suspicion.ts";
 import { parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.ts";
 import type { Quarantine, Resident } from "./resident.ts";
 import type { EngineSettings } from "./settings.ts";
@@ -56,6 +57,8 @@ export class Owner {
   /** Set while each item is announced in the store before it is touched: something here kills its owner. */
   careful: boolean;
   announced: string | null = null;
+  /** How often each item was the last thing an owner of this partition did. */
+  readonly deaths: ReadonlyMap<string, number>;
   carefulItems = 0;
   /** False once this memory must not be used any more. */
   valid = true;
@@ -69,7 +72,13 @@ export class Owner {
   private batchNumber = 0;
   private committedBatch = 0;
 
-  constructor(host: Host, settings: EngineSettings, capabilities: Capabilities, tenure: Tenure) {
+  constructor(
+    host: Host,
+    settings: EngineSettings,
+    capabilities: Capabilities,
+    tenure: Tenure,
+    predecessorDied: boolean = true,
+  ) {
     this.host = host;
     this.settings = settings;
     this.capabilities = capabilities;
@@ -78,11 +87,13 @@ export class Owner {
     this.seq = tenure.seq;
     this.time = new PartitionTime(host, tenure.lastTimeMs, tenure.storeTimeMs);
     this.leaseUntilMs = host.monotonicMs() + settings.leaseMs;
-    this.careful = tenure.strikes >= 3;
-    if (tenure.suspect !== null) {
-      const message = "Its owner died while handling it";
-      this.suspects.set(tenure.suspect, { code: "KILLED_ITS_OWNER", message, retryable: false });
-      this.busy.add(tenure.suspect);
+    this.careful = tenure.strikes >= 3 || tenure.suspect !== null;
+    this.deaths = readSuspicion(tenure.suspect, predecessorDied);
+    for (const [key, count] of this.deaths) {
+      if (count < GUILTY_DEATHS) continue;
+      const message = `${count} owners of its partition died while they handled it`;
+      this.suspects.set(key, { code: "KILLED_ITS_OWNER", message, retryable: false });
+      this.busy.add(key);
     }
   }
 
@@ -96,7 +107,9 @@ export class Owner {
   }
 
   seal(builder: BatchBuilder): CommitBatch {
-    return builder.seal(this.fence, this.host.id(), this.time.nowMs());
+    const suspicion = { next: this.announced, deaths: this.deaths };
+    const suspect = this.careful ? formatSuspicion(suspicion) : null;
+    return builder.seal(this.fence, this.host.id(), this.time.nowMs(), suspect);
   }
 
   context(resident: Resident): Context {
@@ -314,8 +327,10 @@ export class Owner {
    * Whoever takes over then looks too early at worst, finds nothing, and files it anew.
    */
   private fileWake(builder: BatchBuilder, entity: Resident): void {
+    // Here it is busy, or blocked until there is room: only its timers need a wake. Another owner knows neither.
+    const timerMs = entity.machine.nextWakeMs(entity.state);
+    if (timerMs !== null) this.wakes.file(entity.key, timerMs);
     const wakeMs = this.wakeBound(entity);
-    if (wakeMs !== null) this.wakes.file(entity.key, Math.max(wakeMs, this.time.nowMs()));
     if (!this.mustStoreWake(entity, wakeMs)) return;
     entity.storedWakeMs = wakeMs;
     builder.wake(entity.key, wakeMs);
@@ -387,6 +402,7 @@ export class Owner {
     if (entity?.kind !== "resident") return;
     for (const [queue, count] of entity.countedTasks) {
       this.liveByQueue.set(queue, (this.liveByQueue.get(queue) ?? 0) - count);
+      this.unblock(queue, count);
     }
   }
 

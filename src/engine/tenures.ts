@@ -47,6 +47,8 @@ export class Tenures {
     const owners = this.owners();
     if (owners.length === 0) return;
     const sentAtMs = this.host.monotonicMs();
+    // As of now: by the time of the answer more may have been acknowledged, which the answer cannot know.
+    const acknowledged = owners.map((owner) => this.acknowledged.get(owner.partition)?.seq ?? 0);
     const outcome = await this.store.partitions.renew(
       owners.map((owner) => owner.fence),
       this.settings.leaseMs,
@@ -60,8 +62,7 @@ export class Tenures {
       }
       owner.leaseUntilMs = sentAtMs + this.settings.leaseMs;
       owner.time.sync(outcome.storeTimeMs);
-      const known = this.acknowledged.get(owner.partition);
-      if (known !== undefined && result.seq < known.seq) await this.reacquire(owner);
+      if (result.seq < acknowledged[i]!) await this.reacquire(owner);
     }
   }
 
@@ -84,7 +85,7 @@ export class Tenures {
     this.stepDown(owner, "unknown outcome");
     try {
       const outcome = await this.store.partitions.reacquire(owner.fence, this.settings.leaseMs);
-      if (outcome.kind === "acquired") this.take(outcome.tenure);
+      if (outcome.kind === "acquired") this.take(outcome.tenure, false);
     } catch {
       // The balance will try to acquire it like any other.
     }
@@ -94,11 +95,10 @@ export class Tenures {
   renewMemory(owner: Owner): void {
     owner.valid = false;
     if (this.owned.get(owner.partition) !== owner) return;
-    const tenure = { ...owner.tenure, seq: owner.seq, lastTimeMs: owner.time.nowMs(), suspect: null };
-    const fresh = new Owner(this.host, this.settings, this.store.capabilities, {
-      ...tenure,
-      storeTimeMs: owner.time.calendarMs(),
-    });
+    const tenure = { ...owner.tenure, seq: owner.seq, lastTimeMs: owner.time.nowMs() };
+    const storeTimeMs = owner.time.calendarMs();
+    const fresh = new Owner(this.host, this.settings, this.store.capabilities, { ...tenure, storeTimeMs }, false);
+    fresh.careful = owner.careful;
     fresh.leaseUntilMs = owner.leaseUntilMs;
     for (const [key, error] of owner.suspects) fresh.suspects.set(key, error);
     this.owned.set(owner.partition, fresh);
@@ -115,13 +115,14 @@ export class Tenures {
     }
   }
 
-  private take(tenure: Tenure): void {
+  private take(tenure: Tenure, predecessorDied: boolean = true): void {
     const known = this.acknowledged.get(tenure.partition);
     if (known?.incarnation === tenure.incarnation && tenure.seq < known.seq) {
       this.observer.storeWentBack?.(tenure.partition, known.seq, tenure.seq);
     }
     this.acknowledged.set(tenure.partition, { incarnation: tenure.incarnation, seq: tenure.seq });
-    this.owned.set(tenure.partition, new Owner(this.host, this.settings, this.store.capabilities, tenure));
+    const { capabilities } = this.store;
+    this.owned.set(tenure.partition, new Owner(this.host, this.settings, capabilities, tenure, predecessorDied));
   }
 
   /** Each live engine wants an equal share; above it, one partition is given back at a time. */

@@ -20,7 +20,12 @@ export interface HandlerMood {
  * A handler whose behaviour is fixed by what it is called for: the same attempt behaves the same on every worker, as a
  * real one mostly does; so that a redelivery proves something.
  */
-export function simulatedHandler(process: SimProcess, mood: HandlerMood, seed: number): Handler {
+export function simulatedHandler(
+  process: SimProcess,
+  mood: HandlerMood,
+  seed: number,
+  samples?: Readonly<Record<string, Json>>,
+): Handler {
   return async (call) => {
     const node = new Random(seed ^ hash(`${call.executionId}/${call.nodeId}`));
     const kills = node.chance(mood.killing);
@@ -40,7 +45,7 @@ export function simulatedHandler(process: SimProcess, mood: HandlerMood, seed: n
         ...(retryAfterMs !== undefined && { retryAfterMs }),
       });
     }
-    return output(attempt, call.nodeId, mood);
+    return samples === undefined ? output(attempt, call.nodeId, mood) : (samples[call.nodeId] ?? {});
   };
 }
 

@@ -1,28 +1,198 @@
-import { runSchedule } from "./schedule.ts";
-const seed = Number(process.argv[2] ?? 1);
-const count = Number(process.argv[3] ?? 1);
-let steps = 0;
-const t = performance.now();
-for (let s = seed; s < seed + count; s++) {
-  const r = await runSchedule({ seed: s });
-  steps += r.steps;
-  const open = r.world.remains.headers.filter((h) => h.class === "open" && h.status !== "COUNTING").length;
-  if (count < 20 || (r.world.liveness && open > r.world.poisoned.length))
-    console.log(
-      s,
-      r.world.liveness ? "live" : "safe",
-      r.world.lossy,
-      r.steps,
-      r.simulatedMs,
-      "headers",
-      r.world.remains.headers.length,
-      "open",
-      open,
-      "poison",
-      r.world.poisoned.length,
-      [...r.faults].map(([k, v]) => `${k}:${v}`).join(" "),
-      "bad folds",
-      r.world.remains.folds.filter((f) => f.whole !== f.fromSnapshot || f.whole !== f.again).length,
-    );
+import { fork } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { extname } from "node:path";
+import { parseArgs } from "node:util";
+import { judge, shrink, type Verdict } from "./campaign.ts";
+import type { ScheduleOptions } from "./schedule.ts";
+import { readForSimulation, type SimulatedWorkflow } from "./user-workflow.ts";
+
+const USAGE = `usage: npm run simulate -- [options]
+  --schedules N    how many worlds to run (2000)
+  --seed S         the first seed (drawn from the clock; printed)
+  --dag FILE       attack this workflow instead of generated ones (JSON or YAML)
+  --input JSON     its input
+  --executions N   executions per world (10 to 16)
+  --faults 1,4,7   only these faults of the seed's plan
+  --processes N    how many worlds at a time (one per core)
+  --first          stop at the first violation
+  --json           print the summary as JSON
+exit: 0 nothing was violated, 1 something was, 2 usage`;
+
+interface Plan {
+  readonly from: number;
+  readonly count: number;
+  readonly step: number;
+  readonly options: Omit<ScheduleOptions, "seed" | "keepFaults">;
+  readonly faults: readonly number[] | null;
+  readonly first: boolean;
 }
-console.log(count, "schedules", steps, "steps", Math.round(performance.now() - t), "ms");
+
+interface Summary {
+  schedules: number;
+  live: number;
+  steps: number;
+  executions: number;
+  readonly faults: Map<string, number>;
+  readonly events: Map<string, number>;
+  readonly failures: Verdict[];
+}
+
+if (process.send !== undefined && process.argv[2] === "--child") {
+  process.once("message", (plan) => void work(plan as Plan));
+} else {
+  process.exitCode = await main(process.argv.slice(2));
+}
+
+/** A child's part: every n-th seed, one verdict a message. */
+async function work(plan: Plan): Promise<void> {
+  for (let i = 0; i < plan.count; i++) {
+    const verdict = await judge({
+      ...plan.options,
+      seed: plan.from + i * plan.step,
+      ...(plan.faults !== null && { keepFaults: new Set(plan.faults) }),
+    });
+    await new Promise<void>((resolve) => void process.send!(verdict, () => resolve()));
+    if (plan.first && verdict.violations.length > 0) break;
+  }
+  process.disconnect();
+}
+
+async function main(argv: readonly string[]): Promise<number> {
+  let values;
+  try {
+    ({ values } = parseArgs({
+      args: [...argv],
+      options: {
+        schedules: { type: "string", default: "2000" },
+        seed: { type: "string" },
+        dag: { type: "string" },
+        input: { type: "string" },
+        executions: { type: "string" },
+        faults: { type: "string" },
+        processes: { type: "string" },
+        first: { type: "boolean", default: false },
+        json: { type: "boolean", default: false },
+        help: { type: "boolean", default: false },
+      },
+    }));
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n${USAGE}\n`);
+    return 2;
+  }
+  if (values.help) {
+    process.stdout.write(`${USAGE}\n`);
+    return 0;
+  }
+  const count = Number(values.schedules);
+  const seed = values.seed === undefined ? Date.now() % 1_000_000_000 : Number(values.seed);
+  if (!Number.isSafeInteger(count) || count < 1 || !Number.isSafeInteger(seed)) {
+    process.stderr.write(`--schedules and --seed take whole numbers\n${USAGE}\n`);
+    return 2;
+  }
+  const options: Plan["options"] = {
+    ...(values.dag !== undefined && readWorkflow(values.dag)),
+    ...(values.input !== undefined && { input: JSON.parse(values.input) as never }),
+    ...(values.executions !== undefined && { executions: Number(values.executions) }),
+  };
+  const faults = values.faults === undefined ? null : values.faults.split(",").map(Number);
+  const processes = Math.min(count, Number(values.processes ?? availableParallelism()));
+  const plans = Array.from({ length: processes }, (_, i): Plan => {
+    const own = Math.ceil((count - i) / processes);
+    return { from: seed + i, count: own, step: processes, options, faults, first: values.first };
+  });
+  if (!values.json) process.stdout.write(`${count} schedules from seed ${seed}, ${processes} at a time\n`);
+  const startedAtMs = performance.now();
+  const summary = await runAll(plans, values.json);
+  const seconds = (performance.now() - startedAtMs) / 1000;
+  if (values.json) process.stdout.write(`${JSON.stringify(plain(summary, seconds))}\n`);
+  else await report(summary, seconds, options);
+  return summary.failures.length > 0 ? 1 : 0;
+}
+
+async function runAll(plans: readonly Plan[], quiet: boolean): Promise<Summary> {
+  const summary: Summary = {
+    schedules: 0,
+    live: 0,
+    steps: 0,
+    executions: 0,
+    faults: new Map(),
+    events: new Map(),
+    failures: [],
+  };
+  const children = plans.map((plan) => {
+    const child = fork(import.meta.filename, ["--child"], { execArgv: process.execArgv });
+    child.send(plan);
+    return { plan, child };
+  });
+  await Promise.all(
+    children.map(
+      ({ plan, child }) =>
+        new Promise<void>((resolve, reject) => {
+          let done = 0;
+          child.on("message", (message) => {
+            done++;
+            add(summary, message as Verdict);
+            if (!quiet && summary.schedules % 1000 === 0) process.stdout.write(`  ${summary.schedules} …\n`);
+            if (plan.first && summary.failures.length > 0) for (const other of children) other.child.kill();
+          });
+          child.on("exit", (code, signal) => {
+            if (done < plan.count && signal === null && code !== 0) {
+              reject(new Error(`the process for seed ${plan.from + done * plan.step} died with exit code ${code}`));
+            } else resolve();
+          });
+        }),
+    ),
+  );
+  return summary;
+}
+
+function add(summary: Summary, verdict: Verdict): void {
+  summary.schedules++;
+  summary.steps += verdict.steps;
+  summary.executions += verdict.executions;
+  if (verdict.liveness) summary.live++;
+  for (const [kind, count] of verdict.faults) summary.faults.set(kind, (summary.faults.get(kind) ?? 0) + count);
+  for (const [kind, count] of verdict.events) summary.events.set(kind, (summary.events.get(kind) ?? 0) + count);
+  if (verdict.violations.length > 0) summary.failures.push(verdict);
+}
+
+async function report(summary: Summary, seconds: number, options: Plan["options"]): Promise<void> {
+  const list = (counts: ReadonlyMap<string, number>): string =>
+    [...counts]
+      .sort(([, a], [, b]) => b - a)
+      .map(([kind, count]) => `${kind} ${count}`)
+      .join(", ");
+  const out = process.stdout;
+  out.write(
+    `\n${summary.schedules} schedules in ${seconds.toFixed(1)} s, ${summary.live} of them healed and had to end\n`,
+  );
+  out.write(`${summary.executions} executions, ${summary.steps} steps\n`);
+  out.write(`faults: ${list(summary.faults)}\nevents: ${list(summary.events)}\n`);
+  out.write(`violations: ${summary.failures.length}\n`);
+  for (const failure of summary.failures.slice(0, 3)) {
+    out.write(`\nseed ${failure.seed}\n`);
+    for (const { invariant, message } of failure.violations.slice(0, 5)) out.write(`  ${invariant} ${message}\n`);
+    const small = await shrink({ ...options, seed: failure.seed }, failure.violations[0]!.invariant);
+    out.write(`  again: npm run simulate -- --schedules 1 --seed ${failure.seed}`);
+    if (small.executions !== undefined) out.write(` --executions ${small.executions}`);
+    out.write(` --faults ${[...(small.keepFaults ?? [])].join(",")}\n`);
+  }
+  for (const failure of summary.failures.slice(3)) {
+    const { invariant, message } = failure.violations[0]!;
+    out.write(`seed ${failure.seed} ${invariant} ${message.split("\n")[0]}\n`);
+  }
+}
+
+function plain(summary: Summary, seconds: number): object {
+  return {
+    ...summary,
+    seconds,
+    faults: Object.fromEntries(summary.faults),
+    events: Object.fromEntries(summary.events),
+  };
+}
+
+function readWorkflow(file: string): SimulatedWorkflow {
+  return readForSimulation(readFileSync(file, "utf8"), /^\.ya?ml$/.test(extname(file)) ? "yaml" : "json");
+}

@@ -44,6 +44,8 @@ export interface Ground {
   readonly weather: Weather;
   readonly random: Random;
   record(entry: HistoryEntry): void;
+  /** Our own code contradicted itself. */
+  bug(message: string): void;
 }
 
 /**
@@ -183,7 +185,10 @@ async function commit(
   if (ground.timeline.now < ground.weather.fullUntil) {
     return batches.map(() => ({ kind: "refused", reason: "full" }));
   }
-  const outcomes = await ground.memory.journal.commit(batches);
+  const outcomes = await ground.memory.journal.commit(batches).catch((error: unknown) => {
+    ground.bug(`a commit of ${process.name} was not even refused: ${String(error)}`);
+    throw error;
+  });
   for (const [i, outcome] of outcomes.entries()) {
     if (outcome.kind === "committed") ground.record(committed(ground, process, batches[i]!));
   }

@@ -27,6 +27,8 @@ export interface ScheduleOptions {
   /** Run this one, instead of generated ones. */
   readonly workflow?: Workflow;
   readonly input?: Json;
+  /** What its handlers give, by node; generated ones give something of their own. */
+  readonly samples?: Readonly<Record<string, Json>>;
   readonly executions?: number;
   readonly faults?: number;
   /** Only these faults, by their place in the plan of the seed: how a failure is shrunk. */
@@ -38,6 +40,8 @@ export interface ScheduleResult {
   readonly steps: number;
   readonly faults: ReadonlyMap<string, number>;
   readonly simulatedMs: number;
+  /** Assertions of our own code that failed. */
+  readonly bugs: readonly string[];
 }
 
 /** How long faults go on, and how long a healed world has to come to rest. */
@@ -124,6 +128,7 @@ export class Simulation implements Ground {
   private readonly executions: string[] = [];
   private readonly poisoned = new Set<string>();
   private readonly nemesis: Nemesis;
+  private readonly bugs: string[] = [];
   private clientsLeft = 0;
   private names = 0;
   private steps = 0;
@@ -137,6 +142,10 @@ export class Simulation implements Ground {
     const { partitions, volatileTasks } = this.knobs;
     this.memory = openMemory({ host: this.storeProcess.host, partitions, volatileTasks });
     this.nemesis = new Nemesis(this, this.random.fork(), options.keepFaults);
+  }
+
+  bug(message: string): void {
+    this.bugs.push(message);
   }
 
   record(entry: HistoryEntry): void {
@@ -163,6 +172,7 @@ export class Simulation implements Ground {
       steps: this.steps,
       faults: this.nemesis.counts,
       simulatedMs: this.timeline.now,
+      bugs: this.bugs,
     };
   }
 
@@ -203,7 +213,12 @@ export class Simulation implements Ground {
     const process = this.process("engine");
     const store = this.connect(process);
     const machines: Machine[] = [this.machineFor(process) as Machine, tallyMachine as unknown as Machine];
-    const engine = new Engine({ store, host: process.host, machines, settings: this.knobs.engine });
+    const observer = {
+      quarantined: (key: string, error: unknown) => {
+        if (!this.poisoned.has(entityId(key))) this.bug(`${key} was quarantined: ${String(error)}`);
+      },
+    };
+    const engine = new Engine({ store, host: process.host, machines, settings: this.knobs.engine, observer });
     this.engines.push({ process, engine });
     engine.start();
   }
@@ -227,7 +242,7 @@ export class Simulation implements Ground {
   startWorker(settings: Partial<WorkerSettings> = {}): void {
     const process = this.process("worker");
     const store = this.connect(process);
-    const handler = simulatedHandler(process, this.knobs.mood, this.options.seed);
+    const handler = simulatedHandler(process, this.knobs.mood, this.options.seed, this.options.samples);
     const { name } = process;
     const record = this.record.bind(this);
     const entry = (token: string) => ({ log: "worker" as const, at: this.timeline.now, worker: name, token });

@@ -1,0 +1,476 @@
+/** A deliberate bug: texts in the sources that are replaced when they are loaded. */
+export interface Mutant {
+  readonly name: string;
+  /** What a hurried developer would have thought. */
+  readonly thought: string;
+  readonly patches: readonly Patch[];
+}
+
+export interface Patch {
+  /** Below src/. */
+  readonly file: string;
+  /** Must occur exactly once. */
+  readonly find: string;
+  readonly put: string;
+}
+
+const EXECUTION = "core/execution";
+
+export const MUTANTS: readonly Mutant[] = [
+  // ── the core ────────────────────────────────────────────────────────────────────────────────────────────────────
+  {
+    name: "accept-stale-attempt",
+    thought: "a result is a result, whichever attempt it is of",
+    patches: [
+      {
+        file: `${EXECUTION}/messages/dispatch.ts`,
+        find: 'if (token.generation < state.generation || token.attempt < run.attempt) return { kind: "stale" };',
+        put: 'if (token.generation < state.generation) return { kind: "stale" };',
+      },
+      {
+        file: `${EXECUTION}/messages/dispatch.ts`,
+        find: 'if (token.attempt > run.attempt || run.nonces[token.delivery - 1] !== token.nonce) return { kind: "unknown" };',
+        put: 'if (token.attempt > run.attempt) return { kind: "unknown" };',
+      },
+    ],
+  },
+  {
+    name: "token-without-nonce",
+    thought: "the numbers name the dispatch well enough",
+    patches: [
+      {
+        file: `${EXECUTION}/messages/dispatch.ts`,
+        find: "run.nonces[token.delivery - 1] !== token.nonce",
+        put: "false",
+      },
+    ],
+  },
+  {
+    name: "zombie-may-fail",
+    thought: "a failure of an older delivery is a failure too",
+    patches: [
+      {
+        file: `${EXECUTION}/messages/task-failed.ts`,
+        find: "if (!claimed.newest)",
+        put: "if (false)",
+      },
+    ],
+  },
+  {
+    name: "one-attempt-too-many",
+    thought: "max_attempts counts the retries",
+    patches: [{ file: `${EXECUTION}/messages/task-failed.ts`, find: "attemptsLeft > 0", put: "attemptsLeft >= 0" }],
+  },
+  {
+    name: "lost-worker-burns-attempt",
+    thought: "a lost worker is a failed attempt",
+    patches: [
+      {
+        file: `${EXECUTION}/advance.ts`,
+        find: 'const redelivery = state.statusOf(index) === "queued";',
+        put: "const redelivery = false;",
+      },
+    ],
+  },
+  {
+    name: "hand-back-is-a-loss",
+    thought: "a hand-back is a lost delivery",
+    patches: [{ file: `${EXECUTION}/evolve.ts`, find: "if (!event.handedBack) run.lost++;", put: "run.lost++;" }],
+  },
+  {
+    name: "poison-never-ends",
+    thought: "give it to the next worker",
+    patches: [
+      {
+        file: `${EXECUTION}/messages/delivery-lost.ts`,
+        find: "export const MAX_LOST_DELIVERIES = 3;",
+        put: "export const MAX_LOST_DELIVERIES = 1_000_000;",
+      },
+    ],
+  },
+  {
+    name: "join-on-first-parent",
+    thought: "one parent is done, off we go",
+    patches: [
+      {
+        file: `${EXECUTION}/joins.ts`,
+        find: '  none_failed: (edges) => {\n    if (edges.undecided > 0) return "wait";',
+        put: '  none_failed: (edges) => {\n    if (edges.undecided > 0 && edges.ok === 0) return "wait";',
+      },
+    ],
+  },
+  {
+    name: "failure-does-not-spread",
+    thought: "skipped is skipped",
+    patches: [
+      {
+        file: `${EXECUTION}/edges.ts`,
+        find: 'skippedByFailure: { completed: "bad"',
+        put: 'skippedByFailure: { completed: "void"',
+      },
+    ],
+  },
+  {
+    name: "continue-is-fail-branch",
+    thought: "failed is failed",
+    patches: [
+      { file: `${EXECUTION}/edges.ts`, find: 'onError === "continue" ? "failedContinue" : "failed"', put: '"failed"' },
+    ],
+  },
+  {
+    name: "fail-fast-forgotten",
+    thought: "the joins will sort it out",
+    patches: [
+      {
+        file: `${EXECUTION}/failure.ts`,
+        find: 'if (spec.on_error !== "fail_fast" || caught) return [];',
+        put: "return [];",
+      },
+    ],
+  },
+  {
+    name: "caught-failure-stops-all",
+    thought: "fail_fast means fail_fast",
+    patches: [{ file: `${EXECUTION}/failure.ts`, find: " || caught) return [];", put: ") return [];" }],
+  },
+  {
+    name: "handled-failure-still-counts",
+    thought: "a failed node makes a failed execution",
+    patches: [
+      {
+        file: `${EXECUTION}/end.ts`,
+        find: 'if (EDGE_ON[graph.edgeOn[edge]!] === "failed"',
+        put: "if (false",
+      },
+    ],
+  },
+  {
+    name: "late-result-counts",
+    thought: "it is done, so it is completed",
+    patches: [
+      {
+        file: `${EXECUTION}/messages/dispatch.ts`,
+        find: 'if (state.isEnded) return { kind: "late", node, token };',
+        put: "",
+      },
+    ],
+  },
+  {
+    name: "close-forgets-revoke",
+    thought: "the workers will notice",
+    patches: [
+      {
+        file: `${EXECUTION}/machine.ts`,
+        find: "withdrawn: (state) => (state.isEnded ? [...state.live].map((node) => tokenOf(state, node)) : []),",
+        put: "withdrawn: () => [],",
+      },
+    ],
+  },
+  {
+    name: "timer-fires-early",
+    thought: "a second here or there",
+    patches: [
+      {
+        file: `${EXECUTION}/advance.ts`,
+        find: "state.timers.due(context.nowMs, context.maxEvents)",
+        put: "state.timers.due(context.nowMs + 1_000, context.maxEvents)",
+      },
+    ],
+  },
+  {
+    name: "dispatch-after-close",
+    thought: "what was ready may still run",
+    patches: [
+      { file: `${EXECUTION}/evolve.ts`, find: "  for (const line of state.ready.values()) line.clear();\n", put: "" },
+      {
+        file: `${EXECUTION}/advance.ts`,
+        find: 'if (state.isEnded || state.status !== "running") return NOTHING;',
+        put: "",
+      },
+      { file: `${EXECUTION}/invariants.ts`, find: "if (state.isEnded && (", put: "if (false && (" },
+      {
+        file: `${EXECUTION}/machine.ts`,
+        find: 'if (state.isEnded || state.status !== "running") return false;',
+        put: "",
+      },
+    ],
+  },
+  {
+    name: "key-changes-with-attempt",
+    thought: "every attempt is a new call",
+    patches: [
+      {
+        file: `${EXECUTION}/prepare.ts`,
+        find: "idempotencyKey: `${state.id}/${id}/1`,",
+        put: "idempotencyKey: `${state.id}/${id}/${attempt}`,",
+      },
+    ],
+  },
+  {
+    name: "request-not-remembered",
+    thought: "nobody cancels twice",
+    patches: [
+      {
+        file: `${EXECUTION}/messages/cancel.ts`,
+        find: "const remembered = state.requests.get(body.request);",
+        put: "const remembered = state.requests.get(`never ${body.request}`);",
+      },
+    ],
+  },
+  {
+    name: "parallel-limit-ignored",
+    thought: "the window is limit enough",
+    patches: [
+      {
+        file: `${EXECUTION}/advance.ts`,
+        find: "return limit === null || state.live.size + gathered.dispatched < limit;",
+        put: "return limit === null || gathered.dispatched < limit;",
+      },
+      { file: `${EXECUTION}/invariants.ts`, find: "if (limit !== null && live.size > limit)", put: "if (false)" },
+    ],
+  },
+  {
+    name: "mail-after-commit",
+    thought: "the parent will hear of it in a moment",
+    patches: [
+      {
+        file: `${EXECUTION}/decision.ts`,
+        find: 'if (event.kind === "executionEnded") mail.push(...endMail(state, event));',
+        put: "",
+      },
+    ],
+  },
+  {
+    name: "dead-letter-forgotten",
+    thought: "it is in the history anyway",
+    patches: [
+      {
+        file: `${EXECUTION}/decision.ts`,
+        find: "if (letter !== undefined) deadLetters.push(letter);",
+        put: "void letter;",
+      },
+    ],
+  },
+  {
+    name: "snapshot-ahead",
+    thought: "the snapshot is about as new as the journal",
+    patches: [
+      {
+        file: `${EXECUTION}/snapshot.ts`,
+        find: "    version: state.version,\n    generation",
+        put: "    version: state.version + 1,\n    generation",
+      },
+    ],
+  },
+  {
+    name: "snapshot-forgets-ready",
+    thought: "the ready nodes follow from the rest",
+    patches: [{ file: `${EXECUTION}/snapshot.ts`, find: "  restoreLines(state, body);\n", put: "" }],
+  },
+  {
+    name: "condition-on-error-inverted",
+    thought: "an error is as good as false",
+    patches: [
+      {
+        file: `${EXECUTION}/condition.ts`,
+        find: 'if (state.plan.nodes[index]!.spec.condition_on_error === "skip")',
+        put: 'if (state.plan.nodes[index]!.spec.condition_on_error !== "none" as never)',
+      },
+    ],
+  },
+  {
+    name: "output-of-the-wrong-parent",
+    thought: "the first parent is the parent",
+    patches: [
+      {
+        file: `${EXECUTION}/scope.ts`,
+        find: "const index = state.plan.graph.indexOf.get(id);",
+        put: "const index = state.plan.graph.indexOf.has(id) ? 0 : undefined;",
+      },
+    ],
+  },
+
+  // ── the shell ───────────────────────────────────────────────────────────────────────────────────────────────────
+  {
+    name: "reload-without-reacquire",
+    thought: "read what the store has, and go on",
+    patches: [
+      {
+        file: "engine/tenures.ts",
+        find: '      const outcome = await this.store.partitions.reacquire(owner.fence, this.settings.leaseMs);\n      if (outcome.kind === "acquired") this.take(outcome.tenure);',
+        put: `      const fresh = await this.store.partitions.renew([owner.fence], this.settings.leaseMs);
+      const held = fresh.partitions[0]!;
+      if (held.kind === "held") {
+        this.take({ ...owner.tenure, seq: held.seq, storeTimeMs: fresh.storeTimeMs, lastTimeMs: owner.time.nowMs() });
+      }`,
+      },
+      { file: "drivers/memory/commit.ts", find: " && partition.lastBatch === batch.id", put: "" },
+    ],
+  },
+  {
+    name: "fenced-is-fine",
+    thought: "it was committed, more or less",
+    patches: [
+      {
+        file: "engine/engine.ts",
+        find: '      case "fenced":\n        return this.tenures.stepDown(owner, "fenced");',
+        put: '      case "fenced":\n        owner.committed(builder);\n        return;',
+      },
+    ],
+  },
+  {
+    name: "dispatch-before-commit",
+    thought: "the workers can start a little earlier",
+    patches: [
+      {
+        file: "engine/engine.ts",
+        find: "    const outcomes = await this.send(batches);",
+        put: "    await this.store.tasks.restore(batches.flatMap((batch) => batch.tasks)).catch(() => {});\n    const outcomes = await this.send(batches);",
+      },
+    ],
+  },
+  {
+    name: "wake-only-later",
+    thought: "the wake time is the last one we know",
+    patches: [
+      {
+        file: "engine/owner.ts",
+        find: "    if (wakeMs < stored) return true;\n",
+        put: "    if (wakeMs > stored) return true;\n    if (wakeMs < stored) return false;\n",
+      },
+    ],
+  },
+  {
+    name: "no-wake-for-work",
+    thought: "we will get to it in the next batch",
+    patches: [{ file: "engine/owner.ts", find: "    if (machine.hasWork(state)) return nowMs;\n", put: "" }],
+  },
+  {
+    name: "load-without-advance",
+    thought: "a loaded entity waits for its next message",
+    patches: [
+      {
+        file: "engine/owner.ts",
+        find: "    this.busy.add(entity.key);\n    this.countTasks(entity);",
+        put: "    this.countTasks(entity);",
+      },
+    ],
+  },
+  {
+    name: "consume-more-than-decided",
+    thought: "the last message of a batch will come again",
+    patches: [
+      {
+        file: "engine/owner.ts",
+        find: "    for (const message of messages) this.takeMessage(builder, message);",
+        put: "    for (const message of messages.slice(0, Math.max(1, messages.length - 1))) this.takeMessage(builder, message);",
+      },
+    ],
+  },
+  {
+    name: "read-again-in-flight",
+    thought: "the inbox knows what was read",
+    patches: [{ file: "engine/engine.ts", find: "after: owner.inFlight?.position ?? null,", put: "after: null," }],
+  },
+  {
+    name: "time-goes-back",
+    thought: "the store's clock is the time",
+    patches: [
+      {
+        file: "engine/partition-time.ts",
+        find: "this.baseMs = Math.max(lastTimeMs, storeTimeMs);",
+        put: "this.baseMs = storeTimeMs;",
+      },
+    ],
+  },
+  {
+    name: "volatile-tasks-not-restored",
+    thought: "the queue still has them",
+    patches: [
+      {
+        file: "engine/engine.ts",
+        find: 'if (entity.kind === "resident" && this.store.capabilities.volatileTasks)',
+        put: "if (false as boolean)",
+      },
+    ],
+  },
+  {
+    name: "poison-stops-the-partition",
+    thought: "try again until it works",
+    patches: [{ file: "engine/engine.ts", find: "if (tries < this.settings.maxTries) return;", put: "return;" }],
+  },
+  {
+    name: "killer-is-never-named",
+    thought: "an owner that dies is started again",
+    patches: [{ file: "engine/owner.ts", find: "this.careful = tenure.strikes >= 3;", put: "this.careful = false;" }],
+  },
+
+  // ── the worker ──────────────────────────────────────────────────────────────────────────────────────────────────
+  {
+    name: "secrets-by-text",
+    thought: "replace the placeholder wherever it stands",
+    patches: [
+      {
+        file: "worker/worker.ts",
+        find: "    return { config, inputs: body.inputs };",
+        put: '    const scanned = JSON.parse(JSON.stringify(config).replaceAll("{{ secrets.CANARY }}", () => secret("CANARY") ?? "")) as Json;\n    return { config: scanned, inputs: body.inputs };',
+      },
+    ],
+  },
+  {
+    name: "no-heartbeat",
+    thought: "tasks are short",
+    patches: [{ file: "worker/worker.ts", find: "if (due.length > 0) await this.beatOnce(due, nowMs);", put: "" }],
+  },
+
+  // ── the store ───────────────────────────────────────────────────────────────────────────────────────────────────
+  {
+    name: "no-fence",
+    thought: "the lease keeps others out",
+    patches: [
+      {
+        file: "drivers/memory/commit.ts",
+        find: '  if (!isHolder(memory, batch.fence)) return { kind: "fenced" };\n',
+        put: "",
+      },
+    ],
+  },
+  {
+    name: "fence-without-nonce",
+    thought: "the epoch is unique",
+    patches: [{ file: "drivers/memory/partitions.ts", find: " && fence.nonce === nonce;", put: " && nonce !== null;" }],
+  },
+  {
+    name: "cursor-instead-of-ids",
+    thought: "everything up to the last one was read",
+    patches: [
+      {
+        file: "drivers/memory/inbox.ts",
+        find: "  const gone = new Set(positions.flatMap(idsOf));\n",
+        put: "  const last = Math.max(0, ...positions.flatMap(idsOf));\n  const gone = { has: (id: number) => id <= last, size: Infinity };\n",
+      },
+    ],
+  },
+  {
+    name: "lapse-hands-out-again",
+    thought: "put it back into the queue, somebody will take it",
+    patches: [
+      {
+        file: "drivers/memory/tasks.ts",
+        find: "      post(this.#memory, stored.task.partition, text);\n    }\n    return count;",
+        put: "      void text;\n      addTask(this.#memory, stored.task);\n    }\n    return count;",
+      },
+    ],
+  },
+  {
+    name: "revoke-leaves-queued",
+    thought: "nobody has it, so nobody need be told",
+    patches: [
+      {
+        file: "drivers/memory/tasks.ts",
+        find: "  if (stored === undefined) return;\n  if (stored.leaseUntilMs !== null) {",
+        put: "  if (stored === undefined || stored.leaseUntilMs === null) return;\n  if (stored.leaseUntilMs !== null) {",
+      },
+    ],
+  },
+];
