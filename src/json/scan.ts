@@ -65,10 +65,10 @@ class Scanner {
         end = numberEnd(text, i);
         if (end >= 0) this.#checkNumber(i, end);
       } else end = literalEnd(text, i);
-      if (end < 0) return this.#syntax(~end, "");
+      if (end < 0) return this.#syntax(~end, describe(text, ~end));
 
       const next = this.#afterValue(end);
-      if (next < 0) return this.#syntax(~next, "");
+      if (next < 0) return this.#syntax(~next, this.#depth === 0 ? trailing(text, ~next) : describe(text, ~next));
       if (this.#depth === 0) return this.#faults;
       i = next;
     }
@@ -143,7 +143,9 @@ class Scanner {
   }
 
   #syntax(offset: number, reason: string): readonly JsonFault[] {
-    return this.#stop("syntax", offset, reason === "" ? describe(this.#text, offset, this.#depth) : reason);
+    // Where the syntax is broken there is no value to point to.
+    this.#faults.unshift({ kind: "syntax", offset, pointer: "", text: reason });
+    return this.#faults;
   }
 }
 
@@ -170,11 +172,18 @@ class KeysSeen {
   }
 }
 
-function describe(text: string, offset: number, depth: number): string {
+function trailing(text: string, offset: number): string {
+  return `${character(text, offset)} stands after the end of the document`;
+}
+
+function character(text: string, offset: number): string {
+  return JSON.stringify(String.fromCodePoint(text.codePointAt(offset)!));
+}
+
+function describe(text: string, offset: number): string {
   if (offset >= text.length) return "the text ends too early";
-  const found = JSON.stringify(String.fromCodePoint(text.codePointAt(offset)!));
-  const before = text.slice(0, offset).trimEnd();
-  if (depth === 0 && before !== "") return `${found} stands after the end of the document`;
+  const found = character(text, offset);
+  const before = text.slice(Math.max(0, offset - 200), offset).trimEnd();
   if (/[,[{]$/.test(before) && /[}\]]/.test(text[offset]!)) return `there is a comma too many before ${found}`;
   return `${found} is not expected here`;
 }

@@ -1,0 +1,108 @@
+import { describe, expect, test } from "vitest";
+import type { Json } from "./json.ts";
+import { Schema } from "./schema.ts";
+
+function faults(schema: Json, value: Json, isAny?: (value: Json) => boolean): string[] {
+  const compiled = Schema.compile(schema);
+  if (!(compiled instanceof Schema)) throw new Error(JSON.stringify(compiled));
+  return compiled.check(value, isAny).map(({ pointer, keyword }) => `${pointer} ${keyword}`);
+}
+
+describe("a schema checks a value", () => {
+  const person = { type: "object", required: ["name"], properties: { name: { type: "string", minLength: 1 } } };
+  test.each<[Json, Json, string[]]>([
+    [person, { name: "a" }, []],
+    [person, {}, [" required"]],
+    [person, { name: "" }, ["/name minLength"]],
+    [person, [], [" type"]],
+    [{ required: ["a"] }, {}, [" required"]],
+    [{ required: ["a"] }, 5, []],
+    [{ minimum: 3 }, 2, [" minimum"]],
+    [{ minimum: 3 }, "x", []],
+    [{ exclusiveMinimum: 0, maximum: 1 }, 0, [" exclusiveMinimum"]],
+    [{ exclusiveMaximum: 1 }, 1, [" exclusiveMaximum"]],
+    [{ multipleOf: 0.5 }, 0.75, [" multipleOf"]],
+    [{ type: "integer" }, 1.5, [" type"]],
+    [{ type: "integer" }, 2 ** 60, []],
+    [{ type: ["string", "null"] }, null, []],
+    [{ enum: [1, { a: 1 }] }, { a: 1 }, []],
+    [{ enum: [1] }, "1", [" enum"]],
+    [{ const: { a: [1] } }, { a: [1] }, []],
+    [{ const: null }, 0, [" const"]],
+    [{ maxLength: 1 }, "😀", []],
+    [{ pattern: "^a+$" }, "aab", [" pattern"]],
+    [{ items: { type: "number" } }, [1, "2"], ["/1 type"]],
+    [{ prefixItems: [{ type: "string" }], items: false }, ["a", 1], ["/1 false"]],
+    [
+      { minItems: 1, uniqueItems: true },
+      [
+        { a: 1, b: 2 },
+        { b: 2, a: 1 },
+      ],
+      [" uniqueItems"],
+    ],
+    [{ minItems: 1 }, [], [" minItems"]],
+    [{ maxItems: 1 }, [1, 2], [" maxItems"]],
+    [{ properties: { a: true }, additionalProperties: false }, { a: 1, b: 2 }, [" additionalProperties"]],
+    [{ patternProperties: { "^x-": { type: "number" } }, additionalProperties: false }, { "x-a": "b" }, ["/x-a type"]],
+    [{ additionalProperties: { type: "number" } }, { a: "b" }, ["/a type"]],
+    [{ propertyNames: { maxLength: 1 } }, { ab: 1 }, [" maxLength"]],
+    [{ minProperties: 1 }, {}, [" minProperties"]],
+    [{ maxProperties: 0 }, { a: 1 }, [" maxProperties"]],
+    [{ allOf: [{ minimum: 1 }, { maximum: 2 }] }, 3, [" maximum"]],
+    [{ anyOf: [{ type: "string" }, { minimum: 5 }] }, 3, [" minimum"]],
+    [{ anyOf: [{ type: "string" }, { type: "null" }] }, 3, [" anyOf"]],
+    [{ oneOf: [{ type: "number" }, { minimum: 3 }] }, 5, [" oneOf"]],
+    [{ oneOf: [{ type: "number" }, { type: "string" }] }, 5, []],
+    [{ not: { type: "string" } }, "a", [" not"]],
+    [{ if: { type: "string" }, then: { minLength: 2 }, else: { minimum: 2 } }, "a", [" minLength"]],
+    [{ if: { type: "string" }, then: { minLength: 2 }, else: { minimum: 2 } }, 1, [" minimum"]],
+    [{ $ref: "#/$defs/n", $defs: { n: { type: "number" } } }, "a", [" type"]],
+    [{ properties: { next: { $ref: "#" } }, required: ["v"] }, { v: 1, next: {} }, ["/next required"]],
+    [{ format: "date-time", unknownKeyword: 1 }, "x", []],
+    [true, 1, []],
+    [false, 1, [" false"]],
+  ])("case %# of each keyword", (schema, value, expected) => {
+    expect(faults(schema, value)).toEqual(expected);
+  });
+});
+
+test("a value that stands for any other fits everything around it too", () => {
+  const isAny = (value: Json): boolean => value === "{{ x }}";
+  expect(
+    faults({ type: "object", properties: { n: { type: "number", minimum: 3 } } }, { n: "{{ x }}" }, isAny),
+  ).toEqual([]);
+  expect(faults({ type: "object" }, "{{ x }}", isAny)).toEqual([]);
+  expect(faults({ oneOf: [{ required: ["a"] }, { required: ["b"] }] }, { a: "{{ x }}", b: 1 }, isAny)).toEqual([]);
+  expect(faults({ not: { properties: { a: { const: 1 } } } }, { a: "{{ x }}" }, isAny)).toEqual([]);
+  expect(faults({ required: ["a", "b"] }, { a: "{{ x }}" }, isAny)).toEqual([" required"]);
+});
+
+test.each<[Json, string]>([
+  [5, ""],
+  [{ type: "strng" }, "/type"],
+  [{ properties: { a: 5 } }, "/properties/a"],
+  [{ properties: [] }, "/properties"],
+  [{ anyOf: {} }, "/anyOf"],
+  [{ required: "a" }, "/required"],
+  [{ pattern: "(?=a)" }, "/pattern"],
+  [{ pattern: "(" }, "/pattern"],
+  [{ items: { $ref: "other.json" } }, "/items/$ref"],
+  [{ $ref: "#/$defs/missing" }, "/$ref"],
+])("schema %# cannot be checked by, and says where", (schema, pointer) => {
+  const compiled = Schema.compile(schema);
+  expect(compiled).not.toBeInstanceOf(Schema);
+  expect((compiled as readonly { pointer: string }[])[0]!.pointer).toBe(pointer);
+});
+
+test("a schema that leads back to itself, or multiplies, ends", () => {
+  expect(faults({ $ref: "#" }, 1)).toEqual([" "]);
+  const $defs: Record<string, Json> = { d0: { type: "null" } };
+  for (let i = 1; i <= 30; i++)
+    $defs[`d${i}`] = { anyOf: Array.from({ length: 3 }, () => ({ $ref: `#/$defs/d${i - 1}` })) };
+  expect(faults({ $ref: "#/$defs/d30", $defs }, 1)).toHaveLength(1);
+});
+
+test("a pattern made to run for ever takes no time", () => {
+  expect(faults({ pattern: "^(a+)+$" }, `${"a".repeat(5_000)}!`)).toEqual([" pattern"]);
+});
