@@ -1,5 +1,14 @@
 import assert from "node:assert/strict";
-import { assertStillWaiting, type Case, canReopen, severalPartitions, SHORT_MS, soon, WAIT_MS } from "./harness.ts";
+import {
+  assertStillWaiting,
+  type Case,
+  canReopen,
+  inVain,
+  severalPartitions,
+  SHORT_MS,
+  soon,
+  WAIT_MS,
+} from "./harness.ts";
 import { acquire } from "./owner.ts";
 import {
   appendTexts,
@@ -107,10 +116,8 @@ const waitingCases: readonly Case[] = [
   {
     role,
     name: "a read that waits in vain answers an empty result for each request",
-    run: async ({ store, advance }) => {
-      const reading = store.inbox.read([readRequest()], SHORT_MS);
-      await advance(2 * SHORT_MS);
-      const results = await reading;
+    run: async (harness) => {
+      const results = await inVain(harness, harness.store.inbox.read([readRequest()], SHORT_MS));
       assert.deepEqual(
         results.map(({ partition, messages }) => ({ partition, messages })),
         [{ partition: 0, messages: [] }],
@@ -276,10 +283,8 @@ const replyCases: readonly Case[] = [
   {
     role,
     name: "a process that waits for replies in vain gets none",
-    run: async ({ store, advance }) => {
-      const waiting = store.inbox.replies("process", SHORT_MS);
-      await advance(2 * SHORT_MS);
-      assert.deepEqual(await waiting, []);
+    run: async (harness) => {
+      assert.deepEqual(await inVain(harness, harness.store.inbox.replies("process", SHORT_MS)), []);
     },
   },
   {

@@ -90,6 +90,12 @@ export async function soon<Value>(harness: Harness, waiting: Promise<Value>): Pr
   return assert.fail("nobody woke the one who waits");
 }
 
+/** What a call answers that waited `SHORT_MS` for nothing. */
+export async function inVain<Value>(harness: Harness, waiting: Promise<Value>): Promise<Value> {
+  const [answer] = await Promise.all([waiting, harness.advance(2 * SHORT_MS)]);
+  return answer;
+}
+
 /** Fails if a call that should go on waiting has answered. */
 export async function assertStillWaiting(harness: Harness, waiting: Promise<unknown>): Promise<void> {
   const answered = await Promise.race([waiting.then(() => true), harness.advance(SHORT_MS).then(() => false)]);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { assertStillWaiting, type Case, canReopen, SHORT_MS, soon, WAIT_MS } from "./harness.ts";
+import { assertStillWaiting, type Case, canReopen, inVain, SHORT_MS, soon, WAIT_MS } from "./harness.ts";
 import { acquire } from "./owner.ts";
 import { ENTITY, OTHER, record, snapshot } from "./things.ts";
 
@@ -194,11 +194,11 @@ const watchCases: readonly Case[] = [
   {
     role,
     name: "watch answers at once when the entity is above the version, with the number of its last event",
-    run: async ({ store }) => {
-      const owner = await acquire(store);
+    run: async (harness) => {
+      const owner = await acquire(harness.store);
       await owner.commit({ records: [record(ENTITY, 1, 3)] });
       await owner.commit({ records: [record(ENTITY, 4, 2)] });
-      assert.equal(await store.journal.watch(ENTITY, 4, WAIT_MS), 5);
+      assert.equal(await soon(harness, harness.store.journal.watch(ENTITY, 4, WAIT_MS)), 5);
     },
   },
   {
@@ -229,12 +229,12 @@ const watchCases: readonly Case[] = [
   {
     role,
     name: "watch answers the version as it is when the time is up, 0 for an entity nobody knows",
-    run: async ({ store, advance }) => {
-      const owner = await acquire(store);
+    run: async (harness) => {
+      const { journal } = harness.store;
+      const owner = await acquire(harness.store);
       await owner.commit({ records: [record(ENTITY, 1, 2)] });
-      const watching = [store.journal.watch(ENTITY, 2, SHORT_MS), store.journal.watch(OTHER, 0, SHORT_MS)];
-      await advance(2 * SHORT_MS);
-      assert.deepEqual(await Promise.all(watching), [2, 0]);
+      const watching = [journal.watch(ENTITY, 2, SHORT_MS), journal.watch(OTHER, 0, SHORT_MS)];
+      assert.deepEqual(await inVain(harness, Promise.all(watching)), [2, 0]);
     },
   },
   {

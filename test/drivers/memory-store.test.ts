@@ -1,0 +1,159 @@
+import { describe, expect, test } from "vitest";
+import { openMemory } from "../../src/drivers/memory/memory-store.ts";
+import { LONG_MS, WAIT_MS } from "../../src/store/conformance/harness.ts";
+import { acquire } from "../../src/store/conformance/owner.ts";
+import {
+  appendTexts,
+  ENTITY,
+  inboxTexts,
+  leaseRequest,
+  leaseTokens,
+  message,
+  readRequest,
+  record,
+  reply,
+  task,
+} from "../../src/store/conformance/things.ts";
+import { createManualHost } from "./manual-host.ts";
+
+/** What this driver does beyond the contract: for the simulator, and against our own bugs. */
+describe("the memory store", () => {
+  const open = (options: { readonly maxReplies?: number } = {}) => {
+    const host = createManualHost();
+    return { host, store: openMemory({ host, ...options }) };
+  };
+
+  test("every operation takes effect at the moment of its call", async () => {
+    const { store } = open();
+    const owner = await acquire(store);
+    const appending = store.inbox.append([message('"a"')]);
+    expect(store.data.partitions[0]?.inbox.length).toBe(1);
+    const committing = store.journal.commit([owner.batch({ tasks: [task("t")] })]);
+    expect(store.data.tasks.byToken.has("t")).toBe(true);
+    const leasing = store.tasks.lease(leaseRequest({ waitMs: WAIT_MS }));
+    expect(store.data.tasks.leased).toBe(1);
+    await Promise.all([appending, committing, leasing]);
+  });
+
+  test.each([
+    ["a gap", [record(ENTITY, 3)]],
+    ["an overlap", [record(ENTITY, 1)]],
+    ["a gap within the batch", [record(ENTITY, 2, 2), record(ENTITY, 5)]],
+    ["a record without events", [record(ENTITY, 2, 0)]],
+  ])("%s in a journal rejects the commit, and nothing is written", async (_, records) => {
+    const { store } = open();
+    const owner = await acquire(store);
+    await owner.commit({ records: [record(ENTITY, 1)] });
+    const before = store.dump();
+    await expect(store.journal.commit([owner.batch({ mail: [message('"a"')], records })])).rejects.toThrow(ENTITY);
+    expect(store.data).toEqual(before);
+    await owner.commit({ records: [record(ENTITY, 2)] });
+  });
+
+  test("restore puts back a state of before, also in another store, and later changes touch no copy", async () => {
+    const { store } = open();
+    const owner = await acquire(store);
+    await owner.commit({ tasks: [task("a")], records: [record(ENTITY, 1)] });
+    const before = store.dump();
+    await owner.commit({ tasks: [task("b")], records: [record(ENTITY, 2)], purge: [ENTITY] });
+    await leaseTokens(store);
+    const other = open().store;
+    for (const target of [store, other]) {
+      target.restore(before);
+      expect(target.dump()).toEqual(before);
+      expect(await leaseTokens(target)).toEqual(["a"]);
+      expect(await target.journal.watch(ENTITY, 0, 0)).toBe(1);
+    }
+  });
+
+  test("a store that went back fences the owner that knew more, and takes the batch it has forgotten", async () => {
+    const { store } = open();
+    const owner = await acquire(store);
+    const before = store.dump();
+    await owner.commit();
+    const lost = owner.batch();
+    store.restore(before);
+    expect(await owner.send(lost)).toEqual({ kind: "fenced" });
+    expect(await owner.send({ ...lost, fence: { ...lost.fence, seq: 0 } })).toEqual({ kind: "committed" });
+  });
+
+  test("whoever waits looks again when the store went back", async () => {
+    const { store } = open();
+    const empty = store.dump();
+    await appendTexts(store, ['"a"']);
+    const before = store.dump();
+    store.restore(empty);
+    const reading = store.inbox.read([readRequest()], WAIT_MS);
+    store.restore(before);
+    expect((await reading)[0]?.messages).toEqual(['"a"']);
+  });
+
+  test("close ends all waiting, and hands out nothing", async () => {
+    const { store } = open();
+    const waiting = [
+      store.inbox.read([readRequest()], WAIT_MS).then((results) => results.flatMap(({ messages }) => messages)),
+      store.inbox.replies("process", WAIT_MS),
+      store.tasks.lease(leaseRequest({ waitMs: WAIT_MS })),
+    ];
+    const watching = store.journal.watch(ENTITY, 0, WAIT_MS);
+    await store.close();
+    expect(await Promise.all(waiting)).toEqual([[], [], []]);
+    expect(await watching).toBe(0);
+    expect(await store.tasks.lease(leaseRequest({ waitMs: WAIT_MS }))).toEqual([]);
+  });
+
+  test("a task wakes one who waits, the one who came first", async () => {
+    const { host, store } = open();
+    const owner = await acquire(store);
+    const names = ["first", "second", "third"];
+    const served: string[] = [];
+    const waiting = names.map(async (worker) => {
+      const leased = await store.tasks.lease(leaseRequest({ worker, max: 1, waitMs: WAIT_MS }));
+      if (leased.length > 0) served.push(worker);
+    });
+    await owner.commit({ tasks: [task("a")] });
+    await host.advance(1);
+    expect(served).toEqual(["first"]);
+    await owner.commit({ tasks: [task("b")] });
+    await host.advance(1);
+    expect(served).toEqual(["first", "second"]);
+    await store.close();
+    await Promise.all(waiting);
+  });
+
+  test("a process that does not read loses its oldest replies", async () => {
+    const { store } = open({ maxReplies: 2 });
+    const owner = await acquire(store);
+    await owner.commit({ replies: ["1", "2", "3"].map((request) => reply(request)) });
+    expect(await store.inbox.replies("process", 0)).toEqual([reply("2"), reply("3")]);
+  });
+
+  test("an append can be seen after ones that took their ids later", async () => {
+    const { store } = open();
+    const id = store.inbox.reserve(0);
+    await appendTexts(store, ['"b"']);
+    expect(await inboxTexts(store)).toEqual(['"b"']);
+    expect(store.inbox.appendAt(id, message('"a"'))).toBe("appended");
+    expect(await inboxTexts(store)).toEqual(['"a"', '"b"']);
+  });
+
+  test("100,000 entities, wake times and tasks stay cheap", async () => {
+    const { host, store } = open();
+    const owner = await acquire(store);
+    const startedMs = performance.now();
+    for (let i = 0; i < 100; i++) {
+      const numbers = Array.from({ length: 1000 }, (_, k) => i * 1000 + k);
+      await owner.commit({
+        records: numbers.map((k) => record(`execution/${k}`, 1)),
+        wakes: numbers.map((k) => ({ entity: `execution/${k}`, atMs: (k * 7919) % 100_003 })),
+        tasks: numbers.map((k) => task(`t${k}`, { priority: k % 3 })),
+      });
+    }
+    for (let i = 0; i < 1000; i++) expect((await store.journal.due(0, 1e9, 10)).length).toBe(10);
+    for (let i = 0; i < 1000; i++) expect((await leaseTokens(store, { max: 100, leaseMs: 1 })).length).toBe(100);
+    await host.advance(LONG_MS);
+    for (let i = 0; i < 100; i++) expect(await store.tasks.lapse(1000)).toBe(1000);
+    // Seconds here, minutes if any of it looked at everything each time.
+    expect(performance.now() - startedMs).toBeLessThan(20_000);
+  });
+});

@@ -1,0 +1,20 @@
+import { commitMutants } from "./commit-mutants.ts";
+import { inboxMutants } from "./inbox-mutants.ts";
+import { journalMutants } from "./journal-mutants.ts";
+import { lapseAndRevokeMutants } from "./lapse-mutants.ts";
+import type { Mutant } from "./mutant.ts";
+import { partitionMutants } from "./partition-mutants.ts";
+import { recordAndQueryMutants } from "./record-mutants.ts";
+import { taskMutants } from "./task-mutants.ts";
+import { textAndRestartMutants } from "./text-mutants.ts";
+
+export const mutants: readonly Mutant[] = [
+  ...partitionMutants,
+  ...commitMutants,
+  ...inboxMutants,
+  ...journalMutants,
+  ...taskMutants,
+  ...lapseAndRevokeMutants,
+  ...recordAndQueryMutants,
+  ...textAndRestartMutants,
+];
