@@ -9,7 +9,7 @@ export const DEFINITION_SCOPE = "definition";
 /** Definitions made ready to run, by content hash: immutable, so never out of date. */
 export class DefinitionCache {
   private readonly store: Store;
-  private readonly entries = new Map<string, { prepared: unknown; chars: number }>();
+  private readonly entries = new Map<string, { prepared: unknown; hash: string; text: string }>();
   private chars = 0;
 
   constructor(store: Store) {
@@ -29,13 +29,19 @@ export class DefinitionCache {
     const [text] = await this.store.records.get([{ scope: DEFINITION_SCOPE, hash }]);
     if (text === null || text === undefined) return null;
     const prepared = machine.prepareDefinition(hash, text);
-    this.entries.set(key, { prepared, chars: text.length });
+    this.entries.set(key, { prepared, hash, text });
     this.chars += text.length;
     for (const [oldest, entry] of this.entries) {
       if (this.chars <= MAX_CHARS || oldest === key) break;
       this.entries.delete(oldest);
-      this.chars -= entry.chars;
+      this.chars -= entry.text.length;
     }
     return prepared;
+  }
+
+  /** Writes everything again. Harmless where it is still there. */
+  async putAll(): Promise<void> {
+    const records = [...this.entries.values()].map(({ hash, text }) => ({ scope: DEFINITION_SCOPE, hash, text }));
+    if (records.length > 0) await this.store.records.put(records);
   }
 }

@@ -5,7 +5,7 @@ import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import type { CommitOutcome, ReadResult, Store, StoredRecord } from "../store/contract.ts";
 import type { BatchBuilder } from "./batch.ts";
-import { Loader } from "./loader.ts";
+import { Loader, ValueMissing } from "./loader.ts";
 import type { EngineObserver } from "./observer.ts";
 import { DecisionFailed, Owner } from "./owner.ts";
 import { DEFAULT_SETTINGS, type EngineSettings } from "./settings.ts";
@@ -46,6 +46,7 @@ export class Engine {
   private readonly stopping = new AbortController();
   /** How often the decision of an entity has thrown. */
   private readonly tries = new Map<string, number>();
+  private carefulTurn = 0;
   private inFlight: Promise<void> = Promise.resolve();
   private loops: Promise<unknown> | undefined;
 
@@ -57,7 +58,8 @@ export class Engine {
     this.name = `engine-${options.host.id()}`;
     const machines = new Map(options.machines.map((machine) => [machine.kind, machine]));
     this.loader = new Loader(options.store, machines);
-    this.tenures = new Tenures(options.store, options.host, this.settings, this.name, this.observer);
+    const wentBack = (): Promise<void> => this.loader.rescueDefinitions();
+    this.tenures = new Tenures(options.store, options.host, this.settings, this.name, this.observer, wentBack);
   }
 
   start(): void {
@@ -91,7 +93,7 @@ export class Engine {
   private async form(): Promise<readonly Formed[]> {
     const careful = this.tenures.owners().some((owner) => owner.careful);
     if (careful) await this.inFlight;
-    const owners = this.tenures.owners();
+    const owners = this.whoseTurn();
     if (owners.length === 0) {
       await this.host.sleep(Math.min(this.settings.renewMs, this.settings.idleMs) / 4, this.stopping.signal);
       return [];
@@ -122,6 +124,19 @@ export class Engine {
     }
     if (trouble && formed.length === 0) await this.host.sleep(STORE_TROUBLE_MS, this.stopping.signal);
     return formed;
+  }
+
+  /**
+   * All partitions; but while one of them has announced an item, that one alone. If we die then, it was that item, and
+   * not what another partition was doing at the time.
+   */
+  private whoseTurn(): Owner[] {
+    const owners = this.tenures.owners();
+    const announced = owners.find((owner) => owner.announced !== null);
+    if (announced !== undefined) return [announced];
+    const careful = owners.filter((owner) => owner.careful);
+    const turn = careful[this.carefulTurn++ % Math.max(1, careful.length)];
+    return owners.filter((owner) => !owner.careful || owner === turn);
   }
 
   /** How long there is nothing to do, as far as we know. */
@@ -216,17 +231,25 @@ export class Engine {
 
   private async fetch(owner: Owner, needs: ReadonlyMap<string, readonly Need[]>): Promise<void> {
     for (const [key, wanted] of needs) {
-      const values = new Map<string, Json>();
-      const blobs = wanted.flatMap((need) => ("blob" in need ? [need.blob.hash] : []));
-      const texts = await this.loader.fetchBlobs(key, blobs);
-      for (const [i, hash] of blobs.entries()) values.set(hash, JSON.parse(texts[i]!) as Json);
-      for (const need of wanted) {
-        if ("blob" in need) continue;
-        const event = await this.loader.fetchEvent(key, need.past.version);
-        values.set(needKey(need), (event as unknown as { output: { json: Json } }).output.json);
+      try {
+        await this.fetchFor(owner, key, wanted);
+      } catch (error) {
+        throw error instanceof ValueMissing ? new DecisionFailed(key, error) : error;
       }
-      owner.give(key, values);
     }
+  }
+
+  private async fetchFor(owner: Owner, key: string, wanted: readonly Need[]): Promise<void> {
+    const values = new Map<string, Json>();
+    const blobs = wanted.flatMap((need) => ("blob" in need ? [need.blob.hash] : []));
+    const texts = await this.loader.fetchBlobs(key, blobs);
+    for (const [i, hash] of blobs.entries()) values.set(hash, JSON.parse(texts[i]!) as Json);
+    for (const need of wanted) {
+      if ("blob" in need) continue;
+      const event = await this.loader.fetchEvent(key, need.past.version);
+      values.set(needKey(need), (event as unknown as { output: { json: Json } }).output.json);
+    }
+    owner.give(key, values);
   }
 
   private async fillWakes(owner: Owner): Promise<void> {

@@ -49,11 +49,16 @@ export class Loader {
     return this.machines.get(entityKind(message.to))?.isStart(message.body) ?? false;
   }
 
+  /** After a store went back: what we know of definitions may be all that is left of them. */
+  async rescueDefinitions(): Promise<void> {
+    await this.definitions.putAll();
+  }
+
   /** Values that a decision asked for, parsed. A blob that is gone is a hole in the store, and not to be guessed. */
   async fetchBlobs(key: string, hashes: readonly string[]): Promise<readonly string[]> {
     const texts = await this.store.records.get(hashes.map((hash) => ({ scope: key, hash })));
     return texts.map((text, i) => {
-      if (text === null) throw new Error(`${key}: the value ${hashes[i]} is not in the store`);
+      if (text === null) throw new ValueMissing(`the value ${hashes[i]} is not in the store`);
       return text;
     });
   }
@@ -66,7 +71,7 @@ export class Loader {
         return (JSON.parse(record.text) as MachineEvent[])[version - record.version]!;
       }
     }
-    throw new Error(`${key}: the event ${version} is not in the journal`);
+    throw new ValueMissing(`the event ${version} is not in the journal`);
   }
 
   private async resident(
@@ -111,7 +116,8 @@ export class Loader {
       const first = all[0] === undefined ? undefined : (JSON.parse(all[0].text) as MachineEvent[])[0];
       if (first === undefined && start === undefined) return { kind: "unknown" };
       const definition = await this.definitions.get(machine, machine.definitionOf(first ?? start!.body));
-      if (definition === null) return { kind: "unknown" };
+      if (definition === null && first === undefined) return { kind: "unknown" };
+      if (definition === null) throw new FoldError("its definition is not in the store");
       state = machine.create(id, definition);
       if (loaded.snapshot !== null) {
         return this.finish(
@@ -157,6 +163,11 @@ export class Loader {
     const [loaded] = await this.store.journal.load([{ entity: key, aboveVersion: 0 }]);
     return loaded!.records;
   }
+}
+
+/** The store has lost something that the journal names. That entity cannot go on; everything else can. */
+export class ValueMissing extends Error {
+  override readonly name = "ValueMissing";
 }
 
 /** The journal cannot be folded: our bug, or a store that was tampered with. That entity stops, nothing else does. */

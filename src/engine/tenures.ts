@@ -14,11 +14,21 @@ export class Tenures {
   private readonly settings: EngineSettings;
   private readonly engine: string;
   private readonly observer: EngineObserver;
+  /** What to do when the store has forgotten something it had acknowledged. */
+  private readonly wentBack: () => Promise<void>;
   private readonly owned = new Map<number, Owner>();
   /** The highest sequence number the store has acknowledged to us, per partition and incarnation. */
   private readonly acknowledged = new Map<number, { incarnation: string; seq: number }>();
 
-  constructor(store: Store, host: Host, settings: EngineSettings, engine: string, observer: EngineObserver) {
+  constructor(
+    store: Store,
+    host: Host,
+    settings: EngineSettings,
+    engine: string,
+    observer: EngineObserver,
+    wentBack: () => Promise<void>,
+  ) {
+    this.wentBack = wentBack;
     this.store = store;
     this.host = host;
     this.settings = settings;
@@ -119,6 +129,7 @@ export class Tenures {
     const known = this.acknowledged.get(tenure.partition);
     if (known?.incarnation === tenure.incarnation && tenure.seq < known.seq) {
       this.observer.storeWentBack?.(tenure.partition, known.seq, tenure.seq);
+      void this.wentBack().catch(() => {});
     }
     this.acknowledged.set(tenure.partition, { incarnation: tenure.incarnation, seq: tenure.seq });
     const { capabilities } = this.store;

@@ -14,6 +14,7 @@ export class SimProcess implements Actor {
   wallOffsetMs = 0;
   /** How long its machine has slept: monotonic time does not pass meanwhile. */
   sleptMs = 0;
+  private asleepUntil = 0;
   readonly host: Host;
   private readonly timeline: Timeline;
 
@@ -40,8 +41,13 @@ export class SimProcess implements Actor {
 
   /** As `pause`, with the whole machine: not even its monotonic clock goes on. */
   putToSleep(ms: number): void {
+    const { now } = this.timeline;
+    const from = Math.max(now, this.asleepUntil);
+    const until = now + ms;
+    if (until <= from) return;
+    this.asleepUntil = until;
     this.pause(ms);
-    this.timeline.after(ms, () => (this.sleptMs += ms));
+    this.timeline.after(ms, () => (this.sleptMs += until - from));
   }
 
   private sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
