@@ -1,4 +1,5 @@
 import type { MemoryStore } from "../../../src/drivers/memory/memory-store.ts";
+import { removePlace } from "../../../src/drivers/memory/sorted-places.ts";
 import type { CommitBatch, Journal, Loaded, LoadRequest, Wake } from "../../../src/store/contract.ts";
 import { afterBatch, bent, type Mutant, mutant, onBatch } from "./mutant.ts";
 
@@ -73,7 +74,10 @@ const loadMutants: readonly Mutant[] = [
 const snapshotMutants: readonly Mutant[] = [
   afterBatch("an older snapshot wins", (batch, outcome, store) => {
     if (outcome.kind !== "committed") return;
-    for (const snapshot of batch.snapshots) store.data.entities.get(snapshot.entity)!.snapshot = snapshot;
+    for (const snapshot of batch.snapshots) {
+      const entity = store.data.entities.get(snapshot.entity);
+      if (entity !== undefined) entity.snapshot = snapshot;
+    }
   }),
   onBatch("the first snapshot stays", (batch, store) => ({
     ...batch,
@@ -119,7 +123,7 @@ const dueMutants: readonly Mutant[] = [
     due: async (partition, beforeMs, limit, after) => {
       const due = await journal.due(partition, beforeMs, limit, after);
       const { wakes } = store.data.partitions[partition]!;
-      wakes.places.splice(0, 1, (wakes.places[0] ?? []).slice(due.length));
+      for (const { atMs, entity } of due) removePlace(wakes.places, { atMs, key: entity });
       return due;
     },
   })),

@@ -17,7 +17,9 @@ export const remove = (store: MemoryStore, token: string): void => {
   const task = store.data.tasks.byToken.get(token);
   if (task === undefined) return;
   store.data.tasks.byToken.delete(token);
+  const queue = store.data.tasks.queues.get(task.task.queue);
   if (task.leaseUntilMs !== null) store.data.tasks.leased -= 1;
+  else if (queue !== undefined) queue.size -= 1;
 };
 
 export const requeue = async (store: MemoryStore, task: Task): Promise<void> => {

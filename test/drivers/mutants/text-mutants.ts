@@ -1,3 +1,4 @@
+import { emptyTasks } from "../../../src/drivers/memory/memory-data.ts";
 import type { MemoryStore } from "../../../src/drivers/memory/memory-store.ts";
 import type { CommitBatch, Journal } from "../../../src/store/contract.ts";
 import { bent, type Mutant, mutant } from "./mutant.ts";
@@ -80,7 +81,9 @@ const restartMutants: readonly Mutant[] = [
   onReopen("who holds a partition", (data) => {
     for (const partition of data.partitions) partition.nonce = null;
   }),
-  onReopen("tasks", (data) => data.tasks.byToken.clear()),
+  onReopen("tasks", (data) => {
+    data.tasks = emptyTasks();
+  }),
   onReopen("leases", (data) => {
     for (const task of data.tasks.byToken.values()) task.leaseUntilMs &&= Number.MAX_SAFE_INTEGER;
   }),
