@@ -72,7 +72,7 @@ export const WORKFLOW_FIELDS: FieldTable = {
   name: {
     rule: {
       kind: "own",
-      schema: { type: "string", minLength: 1, maxLength: 128, pattern: "^[^/\\u0000-\\u001f\\u007f]+$" },
+      schema: { type: "string", minLength: 1, maxLength: 128, pattern: "^[^/\\x00-\\x1f\\x7f]+$" },
     },
     doc: "What people call it, 1 to 128 characters without / and control characters. Versions are counted per name.",
   },

@@ -4,7 +4,7 @@ import { editDistance, nearestName, NearestName } from "./nearest-name.ts";
 
 describe("nearest name", () => {
   const names = ["fetch", "extract", "review", "save", "http", "meta", "Ocr"];
-  test.each([
+  test.each<[string, string | undefined, string]>([
     ["fecth", "fetch", "neighbours swapped are one edit"],
     ["fetchh", "fetch", "a letter too many"],
     ["etch", "fetch", "a letter too few"],

@@ -332,7 +332,7 @@ function addPattern(pattern: Json, patterns: Map<string, RE2JS>, fault: (reason:
     return;
   }
   try {
-    if (!patterns.has(pattern)) patterns.set(pattern, RE2JS.compile(pattern));
+    if (!patterns.has(pattern)) patterns.set(pattern, RE2JS.compile(RE2JS.translateRegExp(pattern)));
   } catch (error) {
     fault(`must be a regular expression without lookahead and back references (${(error as Error).message})`);
   }
