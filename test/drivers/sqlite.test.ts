@@ -23,6 +23,12 @@ async function openHarness(): Promise<Harness> {
     store,
     inboxLimit: INBOX_LIMIT,
     advance: (ms) => host.advance(ms),
+    setClockBack: async (ms) => {
+      // The store learns of it by looking at the clock before and after, as it does all the time where there is traffic.
+      await store.tasks.lapse(0);
+      host.setWallBack(ms);
+      await store.tasks.lapse(0);
+    },
     // The files as they lie there, the log not yet merged, are what a process that was killed leaves behind.
     reopen: async () => {
       await mkdir(join(folder, "second"));

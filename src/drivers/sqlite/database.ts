@@ -30,11 +30,13 @@ export class Database {
     return Number(this.#prepare(sql, values).run(...values).changes);
   }
 
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- who wrote the statement knows its rows
   get<Row extends object>(sql: string, ...values: readonly SqlValue[]): Row | undefined {
     const row = this.#prepare(sql, values).get(...values);
     return row === undefined ? undefined : ({ ...row } as Row);
   }
 
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- likewise
   all<Row extends object>(sql: string, ...values: readonly SqlValue[]): readonly Row[] {
     return this.#prepare(sql, values)
       .all(...values)

@@ -1,0 +1,61 @@
+import type { RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
+import { columns, type Postgres, rows, transaction } from "./postgres.ts";
+
+/** A reply nobody has fetched by now is fetched by nobody: its process is gone. */
+const REPLY_TTL_MS = 3_600_000;
+
+const SQL = {
+  // In order, so that two who put the same records do not lock each other out.
+  put: `
+    insert into records (scope, hash, text)
+    select * from unnest($1::text[], $2::text[], $3::text[]) as record (scope, hash, text) order by scope, hash
+    on conflict do nothing`,
+  get: `
+    select place, text from unnest($1::text[], $2::text[]) with ordinality as key (scope, hash, place)
+    join records using (scope, hash)`,
+  lockName: `select pg_advisory_xact_lock(hashtextextended($1, 0))`,
+  publish: `
+    insert into published (name, hash, version)
+    values ($1, $2, (select coalesce(max(version), 0) + 1 from published where name = $1))
+    on conflict (name, hash) do update set version = published.version returning version`,
+  register: `
+    insert into registrations (process, role, text, until_ms) values ($1, $2, $3, lease_ms() + $4)
+    on conflict (process) do update set role = excluded.role, text = excluded.text, until_ms = excluded.until_ms`,
+  forgetDead: `delete from registrations where until_ms <= (select lease_ms())`,
+  forgetReplies: `delete from replies where at_ms < (select wall_ms()) - $1`,
+};
+
+export class PostgresRecords implements Records {
+  readonly #postgres: Postgres;
+
+  constructor(postgres: Postgres) {
+    this.#postgres = postgres;
+  }
+
+  async put(records: readonly StoredRecord[]): Promise<void> {
+    const values = columns(records, "scope", "hash", "text");
+    await this.#postgres.pool.query(SQL.put, [...values]);
+  }
+
+  async get(keys: readonly RecordKey[]): Promise<readonly (string | null)[]> {
+    const values = columns(keys, "scope", "hash");
+    const found = await rows<{ place: number; text: string }>(this.#postgres.pool, SQL.get, values);
+    const texts = new Map(found.map(({ place, text }) => [place, text]));
+    return keys.map((_, i) => texts.get(i + 1) ?? null);
+  }
+
+  async publish(name: string, hash: string): Promise<number> {
+    return transaction(this.#postgres.pool, async (connection) => {
+      await connection.query(SQL.lockName, [name]);
+      const [published] = await rows<{ version: number }>(connection, SQL.publish, [name, hash]);
+      return published!.version;
+    });
+  }
+
+  async register({ process, role, text }: Registration, ttlMs: number): Promise<void> {
+    const { pool } = this.#postgres;
+    await pool.query(SQL.forgetDead);
+    await pool.query(SQL.forgetReplies, [REPLY_TTL_MS]);
+    await pool.query(SQL.register, [process, role, text, ttlMs]);
+  }
+}

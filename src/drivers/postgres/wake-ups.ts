@@ -1,0 +1,147 @@
+import { crc32 } from "node:zlib";
+import { Client, type ClientConfig, escapeIdentifier } from "pg";
+import type { Host } from "../../host/host.ts";
+import type { EntityKey } from "../../store/contract.ts";
+
+/** Hints get lost: with a connection, behind a pooler. So everybody who waits looks this often as well. */
+const LOOK_EVERY_MS = 1000;
+const COALESCE_MS = 2;
+/** Postgres takes up to 8,000 bytes; a name has at most four bytes a character, and is written with escapes. */
+const MAX_KEYS_A_PAYLOAD = 20;
+
+const SQL = {
+  notify: `select pg_notify($1, $2)`,
+};
+
+interface Waiter {
+  readonly woken: Promise<void>;
+  readonly wake: () => void;
+}
+
+/**
+ * Tells those who wait, in this process and in others, that there may be something. Sent after the commit and on a
+ * connection of its own: NOTIFY inside the transaction makes all commits wait for each other.
+ */
+export class WakeUps {
+  readonly #host: Host;
+  readonly #config: ClientConfig;
+  readonly #channel: string;
+  readonly #waiters = new Map<string, Set<Waiter>>();
+  readonly #closing = new AbortController();
+  #client: Client | undefined;
+  #outgoing = new Set<string>();
+
+  constructor(host: Host, config: ClientConfig, incarnation: string) {
+    this.#host = host;
+    this.#config = config;
+    this.#channel = `millrace_${incarnation}`;
+  }
+
+  async connect(): Promise<void> {
+    const client = new Client(this.#config);
+    client.on("error", () => void this.#reconnect(client));
+    client.on("notification", ({ processId, payload }) => {
+      // What we sent ourselves was told here at once.
+      if (processId === processIdOf(client) || payload === undefined) return;
+      for (const key of JSON.parse(payload) as readonly string[]) this.#wake(key);
+    });
+    await client.connect();
+    await client.query(`listen ${escapeIdentifier(this.#channel)}`);
+    this.#client = client;
+  }
+
+  /** Attempts now, and again whenever there may be something, until there is or the time is up. */
+  async until<Found>(
+    keys: readonly string[],
+    waitMs: number,
+    attempt: () => Promise<Found | undefined>,
+  ): Promise<Found | undefined> {
+    const untilMs = this.#host.monotonicMs() + waitMs;
+    for (;;) {
+      // Before the attempt: what appears while it runs must not be missed.
+      const waiter = this.#enter(keys);
+      const timer = new AbortController();
+      try {
+        const found = await attempt();
+        const leftMs = untilMs - this.#host.monotonicMs();
+        if (found !== undefined || leftMs <= 0 || this.#closing.signal.aborted) return found;
+        await Promise.race([waiter.woken, this.#host.sleep(Math.min(leftMs, LOOK_EVERY_MS), timer.signal)]);
+      } finally {
+        timer.abort();
+        this.#leave(keys, waiter);
+      }
+    }
+  }
+
+  /** To be called after the commit. Never rejects: a hint that cannot be sent is made up for by looking. */
+  announce(keys: Iterable<string>): void {
+    const isFirst = this.#outgoing.size === 0;
+    for (const key of keys) {
+      this.#outgoing.add(key);
+      this.#wake(key);
+    }
+    if (isFirst && this.#outgoing.size > 0) void this.#host.sleep(COALESCE_MS).then(() => this.#flush());
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    for (const waiters of this.#waiters.values()) for (const waiter of waiters) waiter.wake();
+    const client = this.#client;
+    this.#client = undefined;
+    await client?.end();
+  }
+
+  async #flush(): Promise<void> {
+    const keys = [...this.#outgoing];
+    this.#outgoing = new Set();
+    for (let i = 0; i < keys.length; i += MAX_KEYS_A_PAYLOAD) {
+      const payload = JSON.stringify(keys.slice(i, i + MAX_KEYS_A_PAYLOAD));
+      await this.#client?.query(SQL.notify, [this.#channel, payload]).catch(() => {});
+    }
+  }
+
+  async #reconnect(broken: Client): Promise<void> {
+    if (this.#client !== broken) return;
+    this.#client = undefined;
+    broken.end().catch(() => {});
+    while (!this.#closing.signal.aborted && this.#client === undefined) {
+      await this.#host.sleep(LOOK_EVERY_MS, this.#closing.signal);
+      if (!this.#closing.signal.aborted) await this.connect().catch(() => {});
+    }
+  }
+
+  #enter(keys: readonly string[]): Waiter {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const waiter: Waiter = { woken: promise, wake: resolve };
+    for (const key of keys) {
+      const waiters = this.#waiters.get(key) ?? new Set();
+      this.#waiters.set(key, waiters.add(waiter));
+    }
+    return waiter;
+  }
+
+  #leave(keys: readonly string[], waiter: Waiter): void {
+    for (const key of keys) {
+      const waiters = this.#waiters.get(key);
+      waiters?.delete(waiter);
+      if (waiters?.size === 0) this.#waiters.delete(key);
+    }
+  }
+
+  #wake(key: string): void {
+    for (const waiter of this.#waiters.get(key) ?? []) waiter.wake();
+  }
+}
+
+export const wakeKey = {
+  inbox: (partition: number): string => `inbox/${partition}`,
+  replies: (process: string): string => `replies/${process}`,
+  queue: (queue: string): string => `queue/${queue}`,
+  /** One of 256 for all entities: a commit touches hundreds, and who is woken in vain only looks once more. */
+  entity: (entity: EntityKey): string => `entity/${crc32(entity) & 0xff}`,
+};
+
+/** `pg` has it on every connected client; its types do not. */
+function processIdOf(client: Client): number | undefined {
+  return (client as { readonly processID?: number }).processID;
+}
