@@ -2,7 +2,7 @@ import type { TopologicalOrder } from "./cycles.ts";
 import type { Graph } from "./graph.ts";
 
 /** Edges that all questions of one definition together may look at. Beyond it a question gets no answer. */
-const WORK_LIMIT = 200_000_000;
+const WORK_LIMIT = 100_000_000;
 
 /** A question: does `ancestor` come before `node`? */
 export interface AncestorQuestion {
@@ -106,7 +106,7 @@ class Walker {
     this.#stamp = new Int32Array(graph.nodeCount);
   }
 
-  /** Visits everything on the way to the furthest goal. False if the work limit is reached. */
+  /** Walks until all goals are found, or nothing is left on the way to the furthest. False at the work limit. */
   visitFrom(start: number, goals: readonly number[]): boolean {
     const { parentStart, edgeParent, childStart, childEdge, edgeChild } = this.#graph;
     const rank = this.#rank;
@@ -114,8 +114,10 @@ class Walker {
     let limit = rank[goals[0]!]!;
     for (const goal of goals) limit = backward ? Math.min(limit, rank[goal]!) : Math.max(limit, rank[goal]!);
     const walk = ++this.#walk;
-    const queue = [start];
-    for (const node of queue) {
+    const wanted = new Set(goals);
+    // Depth first: where most ways lead to the goal, it need not look at all of them.
+    const stack = [start];
+    for (let node = stack.pop(); node !== undefined && wanted.size > 0; node = stack.pop()) {
       const from = backward ? parentStart[node]! : childStart[node]!;
       const to = backward ? parentStart[node + 1]! : childStart[node + 1]!;
       this.#work += to - from;
@@ -124,7 +126,8 @@ class Walker {
         const next = backward ? edgeParent[k]! : edgeChild[childEdge[k]!]!;
         if (this.#stamp[next] === walk || (backward ? rank[next]! < limit : rank[next]! > limit)) continue;
         this.#stamp[next] = walk;
-        queue.push(next);
+        stack.push(next);
+        if (wanted.delete(next) && wanted.size === 0) break;
       }
     }
     return true;

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { topologicalOrder } from "./cycles.ts";
 import { buildGraph } from "./graph.ts";
@@ -23,7 +23,7 @@ const randomNodes = fc
     list.map(({ condition, join, parents }, i) => {
       const dependencies: Dependency[] = parents
         .filter(([parent]) => parent < i)
-        .map(([parent, on]) => (on === "completed" ? `n${parent}` : { id: `n${parent}`, on: on as "failed" | "done" }));
+        .map(([parent, on]) => (on === "completed" ? `n${parent}` : { id: `n${parent}`, on: on }));
       const quorumFits = join !== "quorum:2" || dependencies.length >= 2;
       const base = { id: `n${i}`, dependencies, join: quorumFits ? join : "none_failed", on_error: "fail_fast" };
       return (condition ? { ...base, condition: "true" } : base) as unknown as WorkflowNode;

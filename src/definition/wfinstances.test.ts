@@ -20,10 +20,10 @@ describe.skipIf(!present)("real workflow traces validate without a problem", () 
   test.each(traces.flatMap((name) => [true, false].map((keepIds) => [name, keepIds] as const)))(
     "%s, own ids: %s",
     async (name, keepIds) => {
-      const { convert } = (await import(tool.href)) as Converter;
+      const converter = (await import(tool.href)) as Converter;
       const trace: unknown = JSON.parse(readFileSync(new URL(name, folder), "utf8"));
       // Templates of the tool are paths, which need plain ids.
-      const { dag } = convert(trace, { keepIds, templates: !keepIds });
+      const { dag } = converter.convert(trace, { keepIds, templates: !keepIds });
       const report = readDefinition(JSON.stringify(dag), { format: "json", handlers });
       expect([...report.errors, ...report.warnings]).toEqual([]);
       expect(report.workflow!.nodes.length).toBe((dag as { nodes: Json[] }).nodes.length);

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Json } from "./json.ts";
 import { locateJson, positionsOf } from "./locate.ts";
@@ -12,7 +12,7 @@ function everyPointer(root: Json): Map<string, Json> {
     const [pointer, value] = next;
     found.set(pointer, value);
     if (typeof value === "object" && value !== null) {
-      for (const [key, member] of Object.entries(value)) left.push([pointer + pointerStep(key), member as Json]);
+      for (const [key, member] of Object.entries(value)) left.push([pointer + pointerStep(key), member]);
     }
   }
   return found;

@@ -3,9 +3,11 @@ import { readYaml } from "./read-yaml.ts";
 
 const levels = (depth: number): string => Array.from({ length: depth }, (_, i) => `${" ".repeat(i)}a:`).join("\n");
 const letters = "abcdefghij";
-const bomb = [...letters].map((letter, i) =>
-  i === 0 ? "a: &a [x, x, x, x, x, x, x, x, x]" : `${letter}: &${letter} [${`*${letters[i - 1]}, `.repeat(9)}]`,
-);
+const bomb = letters
+  .split("")
+  .map((letter, i) =>
+    i === 0 ? "a: &a [x, x, x, x, x, x, x, x, x]" : `${letter}: &${letter} [${`*${letters[i - 1]}, `.repeat(9)}]`,
+  );
 
 describe("bad YAML is refused with its place, quickly", () => {
   test.each([

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { scanJson } from "./scan.ts";
 
@@ -77,7 +77,7 @@ describe("scanJson", () => {
       }
     };
     const piece = fc.constantFrom(
-      ...'{}[]:,"\\ \n',
+      ...'{}[]:,"\\ \n'.split(""),
       "1",
       "-",
       "0",
