@@ -433,6 +433,7 @@ export class Simulation implements Ground {
       liveness: knobs.liveness,
       lossy: knobs.lossy,
       poisoned: [...this.poisoned],
+      secrets: { CANARY },
     };
   }
 }

@@ -168,6 +168,7 @@ function dispatch(
     attempt: redelivery ? run!.attempt : (run?.attempt ?? 0) + 1,
     delivery: redelivery ? run!.delivery + 1 : 1,
     nonce: context.nonce,
+    seen: run?.seen ?? state.version,
     inputHash: prepared.inputHash,
     queueDeadlineAtMs: context.nowMs + spec.queue_timeout_seconds * 1000,
     ...(config !== undefined && { config }),

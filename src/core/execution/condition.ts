@@ -20,7 +20,7 @@ export function evaluateCondition(
 ): ConditionOutcome {
   const past = pastNeeds(state, index, context);
   if (past.length > 0) return { kind: "needs", needs: past };
-  const resolution = condition.evaluate(scopeOf(state, context));
+  const resolution = condition.evaluate(scopeOf(state, index, context));
   if (resolution.kind === "needs") return { kind: "needs", needs: resolution.blobs.map((blob) => ({ blob })) };
   if (resolution.kind === "resolved") return { kind: resolution.value ? "run" : "skip" };
   if (state.plan.nodes[index]!.spec.condition_on_error === "skip") return { kind: "skip" };

@@ -61,7 +61,12 @@ export interface TaskDispatched extends At {
   readonly attempt: number;
   readonly delivery: number;
   readonly nonce: string;
-  /** Hash of the resolved config, of which the task carries the bytes. */
+  /**
+   * The version its input was made from. A join may run before all parents have ended; what they give later is no part
+   * of the input, in however many deliveries and attempts the task is made again.
+   */
+  readonly seen: number;
+  /** Hash of the resolved input, of which the task carries the bytes. */
   readonly inputHash: string;
   readonly queueDeadlineAtMs: number;
   /** Set if the resolved config was too large for the task itself. */

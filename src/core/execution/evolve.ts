@@ -159,6 +159,7 @@ function taskDispatched(state: ExecutionState, event: TaskDispatched): void {
   run.delivery = event.delivery;
   run.nonces.push(event.nonce);
   run.inputHash = event.inputHash;
+  run.seen = event.seen;
   run.queuedAtMs = event.atMs;
   run.startedAtMs = null;
   dequeue(state, node);
@@ -187,6 +188,7 @@ function executionEnded(state: ExecutionState, event: ExecutionEnded): void {
 function endNode(state: ExecutionState, node: number, atMs: number, end: ParentEnd): void {
   const run = state.run(node);
   run.endedAtMs = atMs;
+  run.endedVersion = state.version;
   setLive(state, node, false);
   setDue(state, node, null);
   dequeue(state, node);

@@ -35,7 +35,7 @@ export type Preparation =
 export function prepare(state: ExecutionState, index: number, context: Context): Preparation {
   const past = pastNeeds(state, index, context);
   if (past.length > 0) return { kind: "needs", needs: past };
-  const resolution = state.plan.nodes[index]!.config.resolve(scopeOf(state, context));
+  const resolution = state.plan.nodes[index]!.config.resolve(scopeOf(state, index, context));
   if (resolution.kind === "failed") return { kind: "failed", error: templateError(resolution.failure) };
   if (resolution.kind === "needs") return needed(resolution.blobs);
   return withInputs(state, index, context, resolution.value, resolution.holes);
@@ -106,7 +106,7 @@ export function parentOutputs(
   const { graph } = state.plan;
   const entries: [string, Json][] = [];
   const needs: Need[] = [];
-  const scope = scopeOf(state, context);
+  const scope = scopeOf(state, index, context);
   for (let edge = graph.parentStart[index]!; edge < graph.parentStart[index + 1]!; edge++) {
     const id = graph.ids[graph.edgeParent[edge]!]!;
     const view = scope.node(id);

@@ -6,22 +6,26 @@ import type { ExecutionState } from "./state.ts";
 
 const NONE: NodeView = { kind: "none" };
 
-/** What templates and conditions of this execution see: the outputs and errors of nodes that have ended. */
-export function scopeOf(state: ExecutionState, context: Pick<Context, "fetched">): Scope {
+/**
+ * What the templates and the condition of a node see: the outputs and errors of nodes that have ended. Once it has been
+ * dispatched, that is what had ended by then: the same task made again must be the same task.
+ */
+export function scopeOf(state: ExecutionState, reader: number, context: Pick<Context, "fetched">): Scope {
+  const seen = state.runs[reader]?.seen ?? state.version;
   return {
     input: valueView(state.input, context),
     executionId: state.id,
     node: (id) => {
       const index = state.plan.graph.indexOf.get(id);
-      return index === undefined ? undefined : nodeView(state, index, context);
+      return index === undefined ? undefined : nodeView(state, index, seen, context);
     },
   };
 }
 
-function nodeView(state: ExecutionState, index: number, context: Pick<Context, "fetched">): NodeView {
+function nodeView(state: ExecutionState, index: number, seen: number, context: Pick<Context, "fetched">): NodeView {
   const run = state.runs[index];
   const status = state.statusOf(index);
-  if (run === undefined) return NONE;
+  if (run === undefined || run.endedVersion === null || run.endedVersion > seen) return NONE;
   if (status === "completed" && run.output !== null) return valueView(run.output, context);
   if (status === "failed" && run.error !== null) return { kind: "error", error: run.error as unknown as Json };
   return NONE;

@@ -29,9 +29,13 @@ export interface NodeRun {
   /** The nonce each delivery of this attempt was dispatched under; a result is checked against it. */
   nonces: string[];
   inputHash: string | null;
+  /** The version its input was made from; null before the first dispatch. */
+  seen: number | null;
   queuedAtMs: number | null;
   startedAtMs: number | null;
   endedAtMs: number | null;
+  /** The event that ended it. */
+  endedVersion: number | null;
   /** The deadline it is under now: for its start, its end, or its next attempt. */
   dueAtMs: number | null;
   error: ErrorValue | null;
@@ -173,6 +177,8 @@ function newRun(): NodeRun {
     lost: 0,
     nonces: [],
     inputHash: null,
+    seen: null,
+    endedVersion: null,
     queuedAtMs: null,
     startedAtMs: null,
     endedAtMs: null,

@@ -36,8 +36,12 @@ const inputsMatch: Invariant = {
   },
 };
 
+/** What each node was given at its first dispatch: every later delivery and attempt gets the same. */
+const firstGiven = new WeakMap<object, ReturnType<typeof givenTo>>();
+
 function judgeDispatch(step: Step, reader: Reader, event: TaskDispatched, found: Found): void {
-  const given = givenTo(reader);
+  const given = firstGiven.get(reader.node) ?? givenTo(reader);
+  firstGiven.set(reader.node, given);
   if (given === UNKNOWN) return;
   if (given === MISSING) return found("It was dispatched, and a template in its config has no value", placeOf(step));
   const token = tokenOf(event.nonce, step.story.id, event.node, event.attempt, event.delivery);
