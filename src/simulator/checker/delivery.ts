@@ -2,15 +2,18 @@ import { executionOf, isExecution } from "./evidence.ts";
 import type { Invariant, Place } from "./invariant.ts";
 import { deadLetterClass } from "./reference-rules.ts";
 
-/** What was dispatched reaches a worker, unless it was over before. */
+/** What was dispatched reaches a worker, unless it was over before; until then it is in a queue. */
 const noDispatchLost: Invariant = {
   id: "I31",
   name: "no dispatch lost",
   world({ tokens, world }, stories, found) {
-    if (!world.liveness) return;
+    const { tasks: queued, inbox } = world.remains;
+    // A lease that ran out unseen is told by a message, and a task that its process forgot comes back: not yet lost.
+    if (!world.liveness && (inbox > 0 || world.volatileTasks !== false)) return;
+    const left = new Set(queued);
     for (const [token, { tasks, delivered }] of tokens) {
       const commit = tasks.find(({ voidedAt }) => voidedAt === null);
-      if (commit === undefined || delivered.length > 0) continue;
+      if (commit === undefined || delivered.length > 0 || (left.has(token) && !world.liveness)) continue;
       const [, execution = "", , node = ""] = token.split(":");
       const story = stories.get(execution);
       if (story === undefined || story.isQuarantined || story.closed.has(token)) continue;

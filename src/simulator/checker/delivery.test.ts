@@ -1,0 +1,46 @@
+import { describe } from "vitest";
+import type { World } from "../history.ts";
+import { caughtWorld, plainWorld, poisonedWorld } from "./clean-worlds.ts";
+import { change, itReports, node, orderOf, remain, TestWorld } from "./test-world.ts";
+
+function deliveredTwice(world: World): World {
+  return { ...world, history: [...world.history, world.history[orderOf(world, "delivered", 0)]!] };
+}
+
+describe("delivery", () => {
+  itReports([
+    [
+      "I31",
+      "a task has vanished from its queue",
+      () => {
+        const world = new TestWorld([node("a")]);
+        return world.begin(world.dispatched("a")).world({ liveness: false });
+      },
+    ],
+    ["I32", "a task is delivered twice", () => deliveredTwice(plainWorld())],
+    [
+      "I32",
+      "a handler is called twice",
+      () => ({ ...deliveredTwice(plainWorld()), volatileTasks: true, history: twiceStarted() }),
+    ],
+    ["I34", "a message is left", () => remain(plainWorld(), { inbox: 1 })],
+    ["I34", "a task is left", () => remain(plainWorld(), { tasks: ["nonce-1:e1:1:a:1:1"] })],
+    [
+      "I35",
+      "a failure leaves no dead letter",
+      () => remain(change(caughtWorld(), "commit", 1, { deadLetters: [] }), { deadLetters: [] }),
+    ],
+    ["I35", "a dead letter is of the wrong class", () => wrongClass()],
+    ["I35", "a dead letter is lost", () => remain(poisonedWorld(), { deadLetters: [] })],
+  ]);
+});
+
+function twiceStarted(): World["history"] {
+  const world = plainWorld();
+  return [...world.history, world.history[orderOf(world, "handlerStart", 0)]!];
+}
+
+function wrongClass(): World {
+  const deadLetters = [{ id: "e1:1:a", class: "exhausted", entity: "execution/e1" }];
+  return remain(change(caughtWorld(), "commit", 1, { deadLetters }), { deadLetters });
+}

@@ -1,0 +1,78 @@
+import { describe } from "vitest";
+import { plainWorld, retriedWorld, slowWorld } from "./clean-worlds.ts";
+import { change, changeEvent, FLAKY, itReports, node, remain, TestWorld } from "./test-world.ts";
+
+const ENTITY = "execution/e1";
+
+describe("timers", () => {
+  itReports([
+    [
+      "I26",
+      "a node can run and the store wakes nobody in time",
+      () => {
+        const world = new TestWorld([node("a")]);
+        world.submit().acquire();
+        const wakes = [{ entity: world.entity, atMs: world.now + 5 }];
+        world.commit([world.accepted(), world.started()], { wakes }).submitted();
+        world.commit([world.dispatched("a")]).work("a", 1);
+        return world.commit([world.completed("a", 1), world.ended()]).world();
+      },
+    ],
+    [
+      "I26",
+      "all nodes have ended and nobody is woken to end it",
+      () => {
+        const world = new TestWorld([node("a")]);
+        world.begin(world.dispatched("a")).work("a", 1);
+        world.commit([world.completed("a", 1)], { wakes: [{ entity: world.entity, atMs: world.now + 5 }] });
+        return world.commit([world.ended()]).world();
+      },
+    ],
+    [
+      "I27",
+      "a task is out and nobody is woken",
+      () => change(retriedWorld(), "commit", 0, { wakes: [{ entity: ENTITY, atMs: null }] }),
+    ],
+    [
+      "I27",
+      "the wake is after the deadline",
+      () => change(retriedWorld(), "commit", 0, { wakes: [{ entity: ENTITY, atMs: 62_000 }] }),
+    ],
+    [
+      "I27",
+      "a dispatch has no deadline",
+      () => changeEvent(plainWorld(), "taskDispatched", 0, { queueDeadlineAtMs: 1_000 }),
+    ],
+    [
+      "I27",
+      "a start has a deadline before its timeout",
+      () => changeEvent(slowWorld(), "taskStarted", 0, { runDeadlineAtMs: 20_000 }),
+    ],
+    ["I27", "an ended execution is woken", () => remain(plainWorld(), { wakes: [ENTITY] })],
+    [
+      "I28",
+      "a retry becomes due twice",
+      () => {
+        const world = new TestWorld([node("a")]);
+        world.begin(world.dispatched("a")).work("a");
+        world.commit([world.failed("a", FLAKY, { retryAtMs: world.now + 1_000 })]).pass(1_000);
+        world.commit([world.retryDue("a")]).commit([world.retryDue("a"), world.dispatched("a", {}, [2, 1])]);
+        world.work("a", 1, {}, [2, 1]);
+        return world.commit([world.completed("a", 1, [2, 1]), world.ended()]).world();
+      },
+    ],
+    [
+      "I28",
+      "the deadline of the queue ends a task that runs",
+      () => changeEvent(slowWorld(), "taskFailed", 0, { deadline: "queue" }),
+    ],
+    ["I29", "a retry is due too early", () => changeEvent(retriedWorld(), "retryDue", 0, { atMs: 1_500 })],
+    ["I29", "a timeout comes too early", () => changeEvent(slowWorld(), "started", 0, { deadlineAtMs: 80_000 })],
+    ["I29", "an event is after its commit", () => changeEvent(retriedWorld(), "executionEnded", 0, { atMs: 9_000 })],
+    [
+      "I29",
+      "time goes back",
+      () => change(change(plainWorld(), "commit", 4, { timeMs: 500, records: [] }), "cancelled", 0, { code: "X" }),
+    ],
+  ]);
+});
