@@ -21,6 +21,7 @@ export function answerAncestors(
   graph: Graph,
   { order, rank }: TopologicalOrder,
   questions: readonly AncestorQuestion[],
+  workLimit: number = WORK_LIMIT,
 ): (boolean | undefined)[] {
   if (questions.length === 0) return [];
   const forest = spanningForest(graph, order);
@@ -36,7 +37,7 @@ export function answerAncestors(
       open.push(i);
     }
   }
-  if (open.length > 0) walk(graph, rank, questions, open, answers);
+  if (open.length > 0) walk(new Walks(graph, rank, workLimit), questions, open, answers);
   return answers;
 }
 
@@ -73,8 +74,7 @@ function spanningForest(graph: Graph, order: Int32Array): { enter: Int32Array; l
 }
 
 function walk(
-  graph: Graph,
-  rank: Int32Array,
+  walks: Walks,
   questions: readonly AncestorQuestion[],
   open: readonly number[],
   answers: (boolean | undefined)[],
@@ -82,35 +82,33 @@ function walk(
   const byNode = Map.groupBy(open, (i) => questions[i]!.node);
   const byAncestor = Map.groupBy(open, (i) => questions[i]!.ancestor);
   const backward = byNode.size <= byAncestor.size;
-  const walker = new Walker(graph, rank, backward);
   for (const [start, asked] of backward ? byNode : byAncestor) {
     const goals = asked.map((i) => (backward ? questions[i]!.ancestor : questions[i]!.node));
-    if (!walker.visitFrom(start, goals)) return;
-    for (const i of asked) answers[i] = walker.reached(backward ? questions[i]!.ancestor : questions[i]!.node);
+    if (!walks.visitFrom(start, goals, backward)) return;
+    for (const i of asked) answers[i] = walks.reached(backward ? questions[i]!.ancestor : questions[i]!.node);
   }
 }
 
-class Walker {
+class Walks {
   readonly #graph: Graph;
   readonly #rank: Int32Array;
-  readonly #backward: boolean;
+  readonly #workLimit: number;
   /** The walk that last came through a node. Never cleared: a new walk has a new number. */
   readonly #stamp: Int32Array;
   #walk = 0;
   #work = 0;
 
-  constructor(graph: Graph, rank: Int32Array, backward: boolean) {
+  constructor(graph: Graph, rank: Int32Array, workLimit: number) {
     this.#graph = graph;
     this.#rank = rank;
-    this.#backward = backward;
+    this.#workLimit = workLimit;
     this.#stamp = new Int32Array(graph.nodeCount);
   }
 
   /** Walks until all goals are found, or nothing is left on the way to the furthest. False at the work limit. */
-  visitFrom(start: number, goals: readonly number[]): boolean {
+  visitFrom(start: number, goals: readonly number[], backward: boolean): boolean {
     const { parentStart, edgeParent, childStart, childEdge, edgeChild } = this.#graph;
     const rank = this.#rank;
-    const backward = this.#backward;
     let limit = rank[goals[0]!]!;
     for (const goal of goals) limit = backward ? Math.min(limit, rank[goal]!) : Math.max(limit, rank[goal]!);
     const walk = ++this.#walk;
@@ -121,7 +119,7 @@ class Walker {
       const from = backward ? parentStart[node]! : childStart[node]!;
       const to = backward ? parentStart[node + 1]! : childStart[node + 1]!;
       this.#work += to - from;
-      if (this.#work > WORK_LIMIT) return false;
+      if (this.#work > this.#workLimit) return false;
       for (let k = from; k < to; k++) {
         const next = backward ? edgeParent[k]! : edgeChild[childEdge[k]!]!;
         if (this.#stamp[next] === walk || (backward ? rank[next]! < limit : rank[next]! > limit)) continue;

@@ -68,6 +68,23 @@ function girth(graph: Graph, start: number): number {
   return Number.POSITIVE_INFINITY;
 }
 
+test("a question beyond the work limit has no answer, the others keep theirs", () => {
+  const graph = buildGraph([
+    { id: "a", dependencies: [] },
+    { id: "b", dependencies: [] },
+    { id: "c", dependencies: ["a", "b"] },
+    { id: "d", dependencies: ["c"] },
+  ]);
+  const questions = [
+    { node: 3, ancestor: 0 },
+    { node: 3, ancestor: 1 },
+    { node: 0, ancestor: 3 },
+  ];
+  const topology = topologicalOrder(graph);
+  expect(answerAncestors(graph, topology, questions)).toEqual([true, true, false]);
+  expect(answerAncestors(graph, topology, questions, 0)).toEqual([true, undefined, false]);
+});
+
 describe("random graphs against the slow and obvious way", () => {
   test("a topological order has parents first, and misses exactly what is in or behind a circle", () => {
     fc.assert(

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Json, JsonObject } from "../json/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
+import { pointerSteps } from "../json/pointer.ts";
 import { checkDefinition, type DefinitionReport, readDefinition } from "./read.ts";
 import { catalogue } from "./test-catalogue.ts";
 
@@ -29,6 +30,30 @@ function nodes(...list: readonly JsonObject[]): JsonObject {
 
 const found = (report: DefinitionReport): string[] => report.errors.map(({ code, path }) => `${code} ${path}`);
 const warned = (report: DefinitionReport): string[] => report.warnings.map(({ code, path }) => `${code} ${path}`);
+
+/** As text, the same definition has the same problem, shown where the pointer leads: at the value, or at its key. */
+function expectPlace(value: Json): void {
+  const text = JSON.stringify(value, undefined, 2);
+  const [error] = readDefinition(text, { format: "json", handlers }).errors;
+  const rest = text
+    .split("\n")
+    .slice(error!.line! - 1)
+    .join("\n")
+    .slice(error!.column! - 1);
+  let at: Json | undefined = value;
+  let owner: Json | undefined = value;
+  const steps = pointerSteps(error!.path);
+  for (const step of steps) {
+    owner = at;
+    at = isJsonObject(at) || Array.isArray(at) ? (at as JsonObject)[step] : undefined;
+  }
+  // A pointer to what is missing is shown at the object that should have it.
+  const shown = at ?? owner!;
+  const isContainer = typeof shown === "object" && shown !== null;
+  const asValue = isContainer ? (Array.isArray(shown) ? "[" : "{") : JSON.stringify(shown);
+  const atKey = error!.code === "UNKNOWN_FIELD" || error!.code === "REPEATED_FIELD";
+  expect(rest.startsWith(atKey ? JSON.stringify(steps.at(-1)) : asValue)).toBe(true);
+}
 
 describe("each error has its code, its pointer and a hint", () => {
   test.each<[Json, string, string | undefined]>([
@@ -260,6 +285,7 @@ describe("each error has its code, its pointer and a hint", () => {
     expect(report.workflow).toBeUndefined();
     const [error] = report.errors;
     expect(error!.message.length).toBeGreaterThan(15);
+    expectPlace(value);
     if (hint !== undefined) expect(error!.hint).toContain(hint);
   });
 });
