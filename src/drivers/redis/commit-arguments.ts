@@ -1,0 +1,30 @@
+import type { CommitBatch } from "../../store/contract.ts";
+import { idsOf } from "./inbox.ts";
+import { packTask } from "./packed-task.ts";
+
+type Value = string | number;
+
+/** A batch as commit.lua reads it: lists one after the other, each after the number of its items. */
+export function commitArguments(batch: CommitBatch): readonly Value[] {
+  const { partition, incarnation, epoch, nonce, seq } = batch.fence;
+  const guard = [partition, incarnation, epoch, nonce, seq, batch.id, batch.timeMs];
+  return [
+    ...guard,
+    ...list(batch.records, ({ entity, version, count, format, text }) => [entity, version, count, format, text]),
+    ...list(batch.suspect === null ? [] : [batch.suspect], (suspect) => [suspect]),
+    ...list(batch.consumed.flatMap(idsOf), (id) => [id]),
+    ...list(batch.snapshots, ({ entity, version, format, text }) => [entity, version, format, text]),
+    ...list(batch.headers, (header) => [header.entity, header.createdAtMs, JSON.stringify(header)]),
+    ...list(batch.wakes, ({ entity, atMs }) => [entity, atMs ?? ""]),
+    ...list(batch.tasks, (task) => [task.token, task.queue, task.priority, packTask(task)]),
+    ...list(batch.revoke, (token) => [token]),
+    ...list(batch.mail, ({ partition, text }) => [partition, text]),
+    ...list(batch.replies, (reply) => [reply.process, JSON.stringify(reply)]),
+    ...list(batch.deadLetters, (letter) => [letter.id, letter.atMs, JSON.stringify(letter)]),
+    ...list(batch.purge, (entity) => [entity]),
+  ];
+}
+
+function list<Item>(items: readonly Item[], fields: (item: Item) => readonly Value[]): readonly Value[] {
+  return [items.length, ...items.flatMap(fields)];
+}

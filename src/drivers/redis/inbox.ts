@@ -1,0 +1,105 @@
+import { ErrorReply, type RedisClientType } from "@redis/client";
+import type { AppendOutcome, Inbox, Outgoing, Position, ReadRequest, ReadResult, Reply } from "../../store/contract.ts";
+import { checkPartition, keyOf, type Redis, run } from "./redis.ts";
+import { scripts } from "./scripts.ts";
+
+const DRIVER = "redis";
+const MAX_REPLIES = "10000";
+
+interface StreamEntry {
+  readonly id: string;
+  readonly message: Readonly<Record<string, string>>;
+}
+
+export class RedisInbox implements Inbox {
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  async append(messages: readonly Outgoing[]): Promise<readonly AppendOutcome[]> {
+    if (messages.length === 0) return [];
+    for (const { partition } of messages) checkPartition(this.#redis, partition);
+    if (!messages.some(({ start }) => start)) return this.#append(messages, scripts.append);
+    try {
+      return await this.#append(messages, scripts.appendStarts);
+    } catch (error) {
+      if (!isFull(error)) throw error;
+      await this.append(messages.filter(({ start }) => !start));
+      return messages.map(({ start }) => (start ? "overloaded" : "appended"));
+    }
+  }
+
+  async read(requests: readonly ReadRequest[], waitMs: number): Promise<readonly ReadResult[]> {
+    const attempt = async (): Promise<readonly ReadResult[] | undefined> => {
+      const results = await Promise.all(requests.map((request) => this.#readOne(request)));
+      return results.some(({ messages }) => messages.length > 0) ? results : undefined;
+    };
+    const streams = requests.map(({ partition }) => keyOf(this.#redis, "inbox", partition));
+    const starts = requests.map(({ after }) => lastId(after) ?? "0");
+    const wait = (client: RedisClientType, waitMs: number): Promise<unknown> =>
+      client.sendCommand(["XREAD", "COUNT", "1", "BLOCK", String(waitMs), "STREAMS", ...streams, ...starts]);
+    const found = await this.#redis.blocking.until(waitMs, attempt, wait);
+    return found ?? requests.map((request) => resultOf(request, []));
+  }
+
+  async replies(process: string, waitMs: number): Promise<readonly Reply[]> {
+    const key = keyOf(this.#redis, "replies", process);
+    // The one who waits takes them in the same step: nobody else can come between.
+    let taken: readonly string[] | undefined;
+    const attempt = async (): Promise<readonly string[] | undefined> => {
+      taken ??=
+        (await this.#redis.client.sendCommand<readonly string[] | null>(["LPOP", key, MAX_REPLIES])) ?? undefined;
+      return taken;
+    };
+    const wait = async (client: RedisClientType, waitMs: number): Promise<void> => {
+      const command = ["BLMPOP", String(waitMs / 1000), "1", key, "LEFT", "COUNT", MAX_REPLIES];
+      const answer = await client.sendCommand<readonly [string, readonly string[]] | null>(command);
+      taken = answer?.[1];
+    };
+    const texts = await this.#redis.blocking.until(waitMs, attempt, wait);
+    return (texts ?? []).map((text) => JSON.parse(text) as Reply);
+  }
+
+  async #append(messages: readonly Outgoing[], script: typeof scripts.append): Promise<readonly AppendOutcome[]> {
+    const values = messages.flatMap(({ partition, start, text }) => [partition, start ? "1" : "0", text]);
+    const outcomes = await run<readonly number[]>(this.#redis, script, this.#redis.maxInbox, ...values);
+    return outcomes.map((outcome) => (outcome === 1 ? "appended" : "overloaded"));
+  }
+
+  async #readOne(request: ReadRequest): Promise<ReadResult> {
+    const last = lastId(request.after);
+    const key = keyOf(this.#redis, "inbox", request.partition);
+    const start = last === undefined ? "-" : `(${last}`;
+    const entries = await this.#redis.client.xRange(key, start, "+", { COUNT: request.limit });
+    return resultOf(request, entries ?? []);
+  }
+}
+
+export function idsOf(position: Position): readonly string[] {
+  if (position.driver !== DRIVER) throw new Error(`a position of ${position.driver}`);
+  return position.value as readonly string[];
+}
+
+/** Entries of a stream become visible in the order of their ids, so the last one names the place. */
+function lastId(after: Position | null): string | undefined {
+  return after === null ? undefined : idsOf(after).at(-1);
+}
+
+/** As many as fit; the first is always given, since one too long for every reader would block its partition for ever. */
+function resultOf({ partition, maxChars }: ReadRequest, entries: readonly StreamEntry[]): ReadResult {
+  const texts = entries.map(({ message }) => message["text"]!);
+  let chars = 0;
+  const end = texts.findIndex((text, i) => (chars += text.length) > maxChars && i > 0);
+  const count = end === -1 ? texts.length : end;
+  return {
+    partition,
+    messages: texts.slice(0, count),
+    position: { driver: DRIVER, value: entries.slice(0, count).map(({ id }) => id) },
+  };
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof ErrorReply && error.message.startsWith("OOM");
+}

@@ -1,0 +1,107 @@
+import { ErrorReply } from "@redis/client";
+import type {
+  CommitBatch,
+  CommitOutcome,
+  EntityKey,
+  Journal,
+  JournalRecord,
+  Loaded,
+  LoadRequest,
+  Snapshot,
+  Wake,
+} from "../../store/contract.ts";
+import { commitArguments } from "./commit-arguments.ts";
+import { placesFrom } from "./places.ts";
+import { checkPartition, keyOf, type Redis, run } from "./redis.ts";
+import { scripts } from "./scripts.ts";
+import type { VersionHints } from "./version-hints.ts";
+
+/** Errors that Redis answers before it looks at a script: nothing was written. */
+const REFUSALS = ["OOM", "MISCONF", "READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS"];
+
+export class RedisJournal implements Journal {
+  readonly #redis: Redis;
+  readonly #hints: VersionHints;
+
+  constructor(redis: Redis, hints: VersionHints) {
+    this.#redis = redis;
+    this.#hints = hints;
+  }
+
+  async commit(batches: readonly CommitBatch[]): Promise<readonly CommitOutcome[]> {
+    // Sent in one go: the client writes all commands of one turn together.
+    return Promise.all(batches.map((batch) => this.#commitOne(batch)));
+  }
+
+  async load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
+    return Promise.all(
+      requests.map(async ({ entity, aboveVersion }) => {
+        type Answer = readonly [string, string, ...(readonly string[])];
+        const answer = await run<Answer>(this.#redis, scripts.load, entity, aboveVersion ?? "");
+        const [snapshot, wake, ...records] = answer;
+        return {
+          entity,
+          snapshot: snapshot === "" ? null : snapshotOf(entity, snapshot),
+          records: records.map((text) => recordOf(entity, text)),
+          wakeAtMs: wake === "" ? null : Number(wake),
+        };
+      }),
+    );
+  }
+
+  async due(partition: number, beforeMs: number, limit: number, after?: Wake): Promise<readonly Wake[]> {
+    const start = after === undefined ? undefined : { atMs: after.atMs, key: after.entity };
+    const due: Wake[] = [];
+    for await (const { atMs, key } of placesFrom(
+      this.#redis,
+      keyOf(this.#redis, "wakes", partition),
+      "earliest",
+      start,
+    )) {
+      if (atMs > beforeMs || due.length >= limit) break;
+      due.push({ entity: key, atMs });
+    }
+    return due;
+  }
+
+  async watch(entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {
+    const version = async (): Promise<number> =>
+      Number((await this.#redis.client.hGet(keyOf(this.#redis, "entity", entity), "version")) ?? 0);
+    return this.#hints.until(keyOf(this.#redis, "version", entity), waitMs, version, (found) => found > aboveVersion);
+  }
+
+  async #commitOne(batch: CommitBatch): Promise<CommitOutcome> {
+    checkPartition(this.#redis, batch.fence.partition);
+    for (const { partition } of batch.mail) checkPartition(this.#redis, partition);
+    try {
+      const values = commitArguments(batch);
+      return { kind: await run<"committed" | "alreadyApplied" | "fenced">(this.#redis, scripts.commit, ...values) };
+    } catch (error) {
+      const isRefusal = error instanceof ErrorReply && REFUSALS.some((code) => error.message.startsWith(code));
+      if (isRefusal) return { kind: "refused", reason: error.message };
+      throw error;
+    }
+  }
+}
+
+function snapshotOf(entity: EntityKey, stored: string): Snapshot {
+  const [version, format, text] = split(stored, 2);
+  return { entity, version: Number(version), format: Number(format), text: text! };
+}
+
+function recordOf(entity: EntityKey, stored: string): JournalRecord {
+  const [version, count, format, text] = split(stored, 3);
+  return { entity, version: Number(version), count: Number(count), format: Number(format), text: text! };
+}
+
+/** So many words, and the rest. */
+function split(stored: string, words: number): readonly string[] {
+  const parts: string[] = [];
+  let from = 0;
+  for (let i = 0; i < words; i++) {
+    const space = stored.indexOf(" ", from);
+    parts.push(stored.slice(from, space));
+    from = space + 1;
+  }
+  return [...parts, stored.slice(from)];
+}

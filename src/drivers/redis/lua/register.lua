@@ -1,0 +1,17 @@
+#!lua flags=allow-oom
+-- Says that a process is alive for a while, and forgets those that are not.
+-- arguments  prefix, ttlMs [, process, text]
+-- returns    the texts of those that are alive
+
+local now = lease_ms()
+local ttl, process, text = tonumber(argument()), argument(), argument()
+if process then
+  redis.call('HSET', key('registrations'), process, text)
+  redis.call('ZADD', key('registrations', 'until'), now + ttl, process)
+end
+local dead = redis.call('ZRANGE', key('registrations', 'until'), '-inf', now, 'BYSCORE')
+for i = 1, #dead do
+  redis.call('HDEL', key('registrations'), dead[i])
+  redis.call('ZREM', key('registrations', 'until'), dead[i])
+end
+return redis.call('HVALS', key('registrations'))

@@ -1,0 +1,34 @@
+import type { LeasedTask, Task } from "../../store/contract.ts";
+
+type Names = readonly [queue: string, entity: string, partition: number, priority: number];
+
+/** The names as JSON, which has no line end in it, and the text as it is: packing it too would escape all its quotes. */
+export function packTask({ queue, entity, partition, priority, text }: Task): string {
+  const names: Names = [queue, entity, partition, priority];
+  return `${JSON.stringify(names)}\n${text}`;
+}
+
+/** A task as the scripts keep it, with its order in front: `12 ["queue",…]\n…`. */
+export function unpackTask(token: string, stored: string): LeasedTask {
+  const space = stored.indexOf(" ");
+  const end = stored.indexOf("\n");
+  const [queue, entity, partition, priority] = JSON.parse(stored.slice(space + 1, end)) as Names;
+  const ref = JSON.stringify([stored.slice(0, space), entity, partition]);
+  return { ref, token, entity, partition, queue, priority, text: stored.slice(end + 1) };
+}
+
+export interface Ref {
+  readonly order: string;
+  readonly entity: string;
+  readonly partition: number;
+}
+
+/** A name we did not give names nothing: no task has an empty order. */
+export function parseRef(ref: string): Ref {
+  try {
+    const [order, entity, partition] = JSON.parse(ref) as readonly [string, string, number];
+    return { order, entity, partition };
+  } catch {
+    return { order: "", entity: "", partition: 0 };
+  }
+}

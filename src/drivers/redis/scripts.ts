@@ -1,0 +1,55 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { ErrorReply, type RedisClientType } from "@redis/client";
+
+export interface Script {
+  readonly text: string;
+  readonly sha: string;
+}
+
+const LIBRARY = read("library");
+const ALLOW_OOM = " flags=allow-oom";
+
+export const scripts = {
+  acquire: load("acquire"),
+  renew: load("renew"),
+  release: load("release"),
+  append: load("append"),
+  /** The same, but refused when Redis is full. */
+  appendStarts: load("append", ALLOW_OOM),
+  commit: load("commit"),
+  load: load("load"),
+  lease: load("lease"),
+  heartbeat: load("heartbeat"),
+  settle: load("settle"),
+  lapsed: load("lapsed"),
+  lapse: load("lapse"),
+  publish: load("publish"),
+  register: load("register"),
+};
+
+/** Sends the script's hash; the text only to a server that does not know it, as after a restart. */
+export async function runScript<Answer>(
+  client: RedisClientType,
+  script: Script,
+  values: readonly (string | number)[],
+): Promise<Answer> {
+  const rest = ["0", ...values.map(String)];
+  try {
+    return await client.sendCommand<Answer>(["EVALSHA", script.sha, ...rest]);
+  } catch (error) {
+    if (!(error instanceof ErrorReply && error.message.startsWith("NOSCRIPT"))) throw error;
+    return client.sendCommand<Answer>(["EVAL", script.text, ...rest]);
+  }
+}
+
+/** The first line says what Redis may do with a script, so the library comes after it. */
+function load(name: string, without = ""): Script {
+  const [first, ...rest] = read(name).split("\n");
+  const text = [first!.replace(without, ""), LIBRARY, ...rest].join("\n");
+  return { text, sha: createHash("sha1").update(text).digest("hex") };
+}
+
+function read(name: string): string {
+  return readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), "utf8");
+}
