@@ -62,6 +62,8 @@ const honestErrors: Invariant = {
     for (const [execution, { submits, submitted }] of evidence.clients) {
       // A message that kills is kept and answered with a refusal, also if it is the second copy of one that was taken.
       if (evidence.poisoned.has(execution)) continue;
+      // The answer was about an acceptance that the store then forgot; a copy of the message made another.
+      if (acceptances.get(execution)?.some(({ commit }) => commit.voidedAt !== null) === true) continue;
       for (const { event, commit } of acceptances.get(execution) ?? []) {
         if (commit.voidedAt !== null) continue;
         const asked = submits.filter(({ entry }) => entry.bodyHash === event.bodyHash).length;

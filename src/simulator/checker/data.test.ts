@@ -15,6 +15,8 @@ function leak(): World {
 describe("data", () => {
   itReports([
     ["I18", "a dispatch is of another input", () => changeEvent(plainWorld(), "taskDispatched", 1, { inputHash: "x" })],
+    ["I18", "a task made again sees more", () => changeEvent(retriedWorld(), "taskDispatched", 1, { seen: 4 })],
+    ["I18", "a task sees less than its join did", () => changeEvent(plainWorld(), "taskDispatched", 1, { seen: 3 })],
     ["I18", "a handler gets another config", () => change(plainWorld(), "handlerStart", 1, { config: { value: 8 } })],
     [
       "I18",

@@ -13,8 +13,8 @@ const inputsMatch: Invariant = {
   before(step, found) {
     const { event, node, story } = step;
     if (node === undefined || story.shape === null) return;
-    if (event.kind === "taskDispatched") judgeDispatch(step, { ...step, node }, event, found);
-    if (event.kind === "nodeFailed") judgeFailure(step, { ...step, node }, event, found);
+    if (event.kind === "taskDispatched") judgeDispatch(step, { ...step, node, seen: event.seen }, event, found);
+    if (event.kind === "nodeFailed") judgeFailure(step, { ...step, node, seen: node.seen }, event, found);
   },
   world(evidence, _stories, found) {
     const { tokens, world } = evidence;
@@ -36,12 +36,9 @@ const inputsMatch: Invariant = {
   },
 };
 
-/** What each node was given at its first dispatch: every later delivery and attempt gets the same. */
-const firstGiven = new WeakMap<object, ReturnType<typeof givenTo>>();
-
 function judgeDispatch(step: Step, reader: Reader, event: TaskDispatched, found: Found): void {
-  const given = firstGiven.get(reader.node) ?? givenTo(reader);
-  firstGiven.set(reader.node, given);
+  if (!isRightlySeen(step, reader, event, found)) return;
+  const given = givenTo(reader);
   if (given === UNKNOWN) return;
   if (given === MISSING) return found("It was dispatched, and a template in its config has no value", placeOf(step));
   const token = tokenOf(event.nonce, step.story.id, event.node, event.attempt, event.delivery);
@@ -52,6 +49,16 @@ function judgeDispatch(step: Step, reader: Reader, event: TaskDispatched, found:
     `Its input has the hash ${event.inputHash}, and that of ${shorten(given.config)} is ${given.inputHash}`,
     placeOf(step),
   );
+}
+
+/** A task made again is made from what the first one saw, and that one saw all that its join had waited for. */
+function isRightlySeen(step: Step, { node, story }: Reader, event: TaskDispatched, found: Found): boolean {
+  const { seen } = event;
+  const isFirst = node.seen === null;
+  if (isFirst ? seen <= story.version && seen >= node.joinedVersion : seen === node.seen) return true;
+  const expected = isFirst ? `${node.joinedVersion} to ${story.version}` : `${node.seen}, as the first`;
+  found(`Its input was made from version ${seen}, and must be from ${expected}`, placeOf(step));
+  return false;
 }
 
 function judgeFailure(step: Step, reader: Reader, event: NodeFailed, found: Found): void {
@@ -68,7 +75,7 @@ const outputsMatch: Invariant = {
   before(step, found) {
     const { event, node, story, evidence, commit } = step;
     if (node === undefined) return;
-    if (event.kind === "nodeCompleted") return judgeEngineNode(step, { ...step, node }, event, found);
+    if (event.kind === "nodeCompleted") return judgeEngineNode(step, { ...step, node, seen: null }, event, found);
     if (event.kind !== "taskCompleted" && event.kind !== "lateResult") return;
     const token = event.attempt === node.attempt ? node.tokens[event.delivery - 1] : undefined;
     if (token === undefined) return; // I14 and I33 say so.

@@ -16,7 +16,7 @@ const parentsFirst: Invariant = {
   before(step, found) {
     if (!isBeginning(step)) return;
     const { story, event, node } = step;
-    const joined = story.joined(node!);
+    const { joined } = node!;
     if (!story.isStarted) found(`${event.kind} before the execution was started`, placeOf(step));
     if (joined === "run") return;
     const { undecided, ok, void: harmless, bad } = node!.edges;
@@ -87,10 +87,7 @@ const skipHasCause: Invariant = {
     const { story, event, node } = step;
     if (event.kind !== "nodeSkipped" || node === undefined || node.end !== null) return;
     if (node.attempt > 0) return found("It was skipped after it had been dispatched", placeOf(step));
-    const joined = story.joined(node);
-    // A quorum is given up at once, for the reason of that moment; a parent may have failed since.
-    const givenUp = joined === "skipUpstream" && /^(one_success|quorum:)/.test(node.shape.spec.join);
-    if (givenUp && event.reason === "condition") return;
+    const { joined } = node;
     if (!SKIP_REASONS[joined].includes(event.reason)) {
       return found(`It was skipped for ${event.reason}, while its join says ${joined}`, placeOf(step));
     }
@@ -111,10 +108,11 @@ const conditionReplay: Invariant = {
   name: "condition replay",
   before(step, found) {
     const { story, event, node, commit, evidence } = step;
-    if (node === undefined || node.attempt > 0 || node.end !== null || story.joined(node) !== "run") return;
+    if (node === undefined || node.attempt > 0 || node.end !== null || node.joined !== "run") return;
     const isSkip = event.kind === "nodeSkipped" && event.reason === "condition";
     if (!isSkip && !isBeginning(step)) return;
-    const verdict = conditionOf({ story, node, commit, evidence });
+    const seen = event.kind === "taskDispatched" ? event.seen : null;
+    const verdict = conditionOf({ story, node, seen, commit, evidence });
     if (verdict === undefined || verdict === "unknown") return;
     const { condition, condition_on_error } = node.shape.spec;
     const expected = verdict === "error" && condition_on_error === "skip" ? "false" : verdict;

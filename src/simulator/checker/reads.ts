@@ -1,5 +1,5 @@
 import type { ClientEntry } from "../history.ts";
-import { type Evidence, executionOf, type Numbered } from "./evidence.ts";
+import { type Commit, type Evidence, executionOf, type Numbered } from "./evidence.ts";
 import type { Found, Invariant } from "./invariant.ts";
 import { journalFacts, type JournalFacts, type Moment } from "./journal-facts.ts";
 
@@ -52,16 +52,16 @@ function knowsWhatWasAnswered(
   const { sentAfter, found: isFound, version, reader } = read.entry;
   const client = evidence.clients.get(execution);
   if (client === undefined) return;
-  const wasLost = (commit: { readonly voidedAt: number | null }): boolean =>
-    commit.voidedAt !== null && commit.voidedAt < read.order;
+  const isThere = ({ order, voidedAt }: Commit): boolean =>
+    order < sentAfter && (voidedAt === null || voidedAt > read.order);
   const accepted = client.submitted.find(({ entry, order }) => entry.outcome === "ok" && order < sentAfter);
   const commits = facts.acceptances.get(execution) ?? [];
-  if (accepted !== undefined && !isFound && commits.some(({ commit }) => !wasLost(commit))) {
+  if (accepted !== undefined && !isFound && commits.some(({ commit }) => isThere(commit))) {
     found(`${reader} did not find it, and its client had been told ok before`, { execution });
   }
   for (const { entry, order } of client.cancelled) {
     if (entry.outcome !== "ok" || order >= sentAfter) continue;
-    const command = facts.commands.get(entry.request)?.find(({ commit }) => !wasLost(commit));
+    const command = facts.commands.get(entry.request)?.find(({ commit }) => isThere(commit));
     if (command === undefined || version >= command.version) continue;
     found(`${reader} read version ${version}, and the cancel that made ${command.version} had been answered`, {
       execution,

@@ -1,6 +1,16 @@
 import { contentHash } from "../../json/hash.ts";
 import type { Json } from "../../json/json.ts";
-import { MISSING, parsePath, type Path, type Reader, readPath, UNKNOWN, valueOf, wholeBlob } from "./reference-path.ts";
+import {
+  MISSING,
+  parsePath,
+  type Path,
+  type Reader,
+  readPath,
+  sightOf,
+  UNKNOWN,
+  valueOf,
+  wholeBlob,
+} from "./reference-path.ts";
 import type { Shape, ShapeNode } from "./shape.ts";
 
 /** What a handler is to get: the config with nulls where holes are, the holes, and what the parents gave. */
@@ -62,11 +72,14 @@ export function secretsNamed(node: ShapeNode, shape: Shape): ReadonlySet<string>
 }
 
 /** `{parent: output}` of the parents that completed. */
-export function parentOutputs({ story, node, evidence }: Reader): Json | typeof UNKNOWN {
+export function parentOutputs(reader: Reader): Json | typeof UNKNOWN {
+  const { story, node, evidence } = reader;
   const outputs: Record<string, Json> = {};
   for (const { node: index } of node.shape.parents) {
     const parent = story.nodes[index]!;
-    if (parent.status !== "completed" || parent.output === null) continue;
+    const sight = sightOf(parent, reader);
+    if (sight === "blurred") return UNKNOWN;
+    if (sight === "hidden" || parent.status !== "completed" || parent.output === null) continue;
     const value = valueOf(parent.output, evidence);
     if (value === UNKNOWN) return UNKNOWN;
     outputs[parent.shape.id] = value;

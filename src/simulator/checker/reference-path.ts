@@ -24,6 +24,8 @@ export interface Path {
 export interface Reader {
   readonly story: Story;
   readonly node: NodeStory;
+  /** The version it looks at, if that is on record; null = as of now. */
+  readonly seen: number | null;
   readonly commit: Commit;
   readonly evidence: Evidence;
 }
@@ -58,7 +60,8 @@ export function readPath(path: Path, reader: Reader): Read {
   if (path.root.kind === "execution") return reader.story.id;
   if (path.root.kind === "input") return walk(valueOf(reader.story.accepted!.input, reader.evidence), path.steps);
   const node = reader.story.nodes[path.root.index]!;
-  if (isBlurred(node, reader)) return UNKNOWN;
+  const sight = sightOf(node, reader);
+  if (sight !== "clear") return sight === "hidden" ? MISSING : UNKNOWN;
   const [first, ...rest] = path.steps;
   if (first === "error" && node.status === "failed") return walk(node.error as unknown as Json, rest);
   if (node.status !== "completed" || node.output === null) return MISSING;
@@ -71,7 +74,8 @@ export function wholeBlob(path: Path, reader: Reader): { readonly hash: string; 
   const node = path.root.kind === "node" ? reader.story.nodes[path.root.index]! : undefined;
   const whole =
     path.steps.length === 0 || (node !== undefined && path.steps.length === 1 && path.steps[0] === "output");
-  const value = node === undefined ? reader.story.accepted!.input : node.status === "completed" ? node.output : null;
+  if (node !== undefined && (node.status !== "completed" || sightOf(node, reader) !== "clear")) return undefined;
+  const value = node === undefined ? reader.story.accepted!.input : node.output;
   return whole && value !== null && "blob" in value ? value.blob : undefined;
 }
 
@@ -82,11 +86,15 @@ export function valueOf(value: Value, evidence: Evidence): Json | typeof UNKNOWN
 }
 
 /**
- * Several nodes may be run by one decision, on the state before it. A node that does not wait for all its parents may
- * then have been run without the outputs that come just before it in the journal.
+ * Whether a reader sees how a node ended. Without a version on record it may be blurred: several nodes may be run by one
+ * decision, on the state before it, so one that does not wait for all its parents may have been run without what comes
+ * just before it in the journal.
  */
-function isBlurred(node: NodeStory, { node: reading, commit }: Reader): boolean {
-  return !reading.shape.waitsForAll && node.endedIn === commit && node.endedBy?.startsWith("node") === true;
+export function sightOf(node: NodeStory, { node: reading, seen, commit }: Reader): "clear" | "hidden" | "blurred" {
+  if (node.endedVersion === null) return "hidden";
+  if (seen !== null) return node.endedVersion <= seen ? "clear" : "hidden";
+  const isBlurred = !reading.shape.waitsForAll && node.endedIn === commit && node.endedBy?.startsWith("node") === true;
+  return isBlurred ? "blurred" : "clear";
 }
 
 function walk(start: Json | typeof UNKNOWN, steps: readonly (string | number)[]): Read {

@@ -42,7 +42,7 @@ function reader(config: JsonObject, condition?: string): Reader {
   ];
   for (const event of events) story.fold(event, {} as never, { definitions: { d1: world.workflow } } as never);
   const evidence = { blob: () => undefined } as Pick<Evidence, "blob"> as Evidence;
-  return { story, node: story.node("n")!, commit: {} as never, evidence };
+  return { story, node: story.node("n")!, seen: null, commit: {} as never, evidence };
 }
 
 const SCOPE: Scope = {

@@ -23,6 +23,8 @@ export interface NodeStory {
   again: "attempt" | "delivery" | null;
   /** The deadline it is under: for its start, its end, or its next attempt. */
   dueAtMs: number | null;
+  /** The version its input was made from at its first dispatch; null before. */
+  seen: number | null;
   /** When the attempt to come may begin at the earliest. */
   retryAtMs: number | null;
   output: Value | null;
@@ -30,7 +32,13 @@ export interface NodeStory {
   end: NodeEnd | null;
   endedBy: ExecutionEvent["kind"] | null;
   endedIn: Commit | null;
+  /** The event that ended it. */
+  endedVersion: number | null;
   readonly edges: EdgeCounts;
+  /** What its join said when it first said anything but wait: that stands, whatever becomes of other parents. */
+  joined: Joined;
+  /** The event after which it said so. */
+  joinedVersion: number;
 }
 
 /**
@@ -80,10 +88,6 @@ export class Story {
     return index === undefined ? undefined : this.nodes[index];
   }
 
-  joined(node: NodeStory): Joined {
-    return join(node.shape.spec.join, node.edges);
-  }
-
   isHandled(node: NodeStory): boolean {
     return node.shape.children.some((edge) => edge.on === "failed" && this.nodes[edge.node]!.status === "completed");
   }
@@ -96,6 +100,7 @@ export class Story {
       case "started":
         this.isStarted = true;
         this.deadlineAtMs = event.deadlineAtMs;
+        for (const node of this.nodes) this.ask(node);
         return;
       case "executionEnded":
         return this.close(event, commit);
@@ -204,6 +209,7 @@ export class Story {
       node.lost = 0;
     }
     node.delivery = event.delivery;
+    node.seen ??= event.seen;
     node.tokens[event.delivery - 1] = tokenOf(event.nonce, this.id, event.node, event.attempt, event.delivery);
     node.status = "queued";
     node.again = null;
@@ -232,15 +238,23 @@ export class Story {
     node.end = end;
     node.endedBy = by;
     node.endedIn = commit;
+    node.endedVersion = this.version;
     node.status = end === "completed" ? "completed" : end.startsWith("skipped") ? "skipped" : "failed";
     this.openCount--;
     if (end === "completed") this.completedCount++;
     if (node.status === "failed") this.failed.push(node);
     for (const { node: index, on } of node.shape.children) {
-      const { edges } = this.nodes[index]!;
-      edges.undecided--;
-      edges[edge(end, on)]++;
+      const child = this.nodes[index]!;
+      child.edges.undecided--;
+      child.edges[edge(end, on)]++;
+      this.ask(child);
     }
+  }
+
+  private ask(node: NodeStory): void {
+    if (node.joined !== "wait") return;
+    node.joined = join(node.shape.spec.join, node.edges);
+    node.joinedVersion = this.version;
   }
 }
 
@@ -257,12 +271,16 @@ function newNode(shape: ShapeNode): NodeStory {
     out: false,
     again: null,
     dueAtMs: null,
+    seen: null,
     retryAtMs: null,
     output: null,
     error: null,
     end: null,
     endedBy: null,
     endedIn: null,
+    endedVersion: null,
     edges: { undecided: shape.parents.length, ok: 0, void: 0, bad: 0 },
+    joined: "wait",
+    joinedVersion: 0,
   };
 }

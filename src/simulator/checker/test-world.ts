@@ -46,6 +46,7 @@ export class TestWorld {
   private epoch = 0;
   private seq = 0;
   private readonly versions = new Map<string, number>();
+  private readonly firstSeen = new Map<string, number>();
 
   constructor(nodes: readonly WorkflowNode[], workflow: Partial<Workflow> = {}) {
     this.workflow = {
@@ -82,9 +83,10 @@ export class TestWorld {
   }
 
   /** Commits events of the execution at hand, with the tasks that they dispatch and a wake time that hurts nobody. */
-  commit(events: readonly ExecutionEvent[], more: Partial<CommitEntry> = {}): this {
+  commit(said: readonly ExecutionEvent[], more: Partial<CommitEntry> = {}): this {
     const { entity, epoch, nonce, now } = this;
     const version = (this.versions.get(entity) ?? 0) + 1;
+    const events = said.map((event, i) => this.withSeen(event, version + i - 1));
     this.versions.set(entity, version + events.length - 1);
     const isOver = events.some((event) => event.kind === "executionEnded");
     const dispatches = events.filter((event) => event.kind === "taskDispatched");
@@ -120,11 +122,20 @@ export class TestWorld {
     return this;
   }
 
+  /** A first dispatch sees everything before it, later ones what the first saw. */
+  private withSeen(event: ExecutionEvent, version: number): ExecutionEvent {
+    if (event.kind !== "taskDispatched") return event;
+    const seen = this.firstSeen.get(event.node) ?? version;
+    this.firstSeen.set(event.node, seen);
+    return { ...event, seen };
+  }
+
   /** The store forgets everything from this entry on. */
   rollBack(toOrder: number, seq: number, version: number): this {
     this.add({ log: "nemesis", kind: "rolledBack", toOrder });
     this.seq = seq;
     this.versions.set(this.entity, version);
+    this.firstSeen.clear();
     return this;
   }
 
@@ -193,7 +204,7 @@ export class TestWorld {
     const spec = this.workflow.nodes.find(({ id }) => id === node);
     return {
       kind: "taskDispatched",
-      seen: 0,
+      seen: 0, // Known when it is committed.
       atMs: this.now,
       node,
       attempt,

@@ -14,7 +14,7 @@ type Waker =
 
 function wakerOf(story: Story, node: NodeStory): Waker {
   if (node.out || node.status === "waiting") return node.dueAtMs === null ? "nothing" : "deadline";
-  const joined = node.attempt === 0 ? story.joined(node) : "run";
+  const joined = node.attempt === 0 ? node.joined : "run";
   if (joined === "wait") return "parent";
   if (joined !== "run") return "turn";
   if (node.attempt > 0 && node.again === null) return "nothing";
