@@ -149,6 +149,22 @@ export function rolledBackWorld(): World {
   return world.commit([world.completed("b", 3), world.ended()]).world({ lossy: true });
 }
 
+/** The store goes back to before it gave `a` away, and gives it away once more under the same token. */
+export function givenAgainWorld(): World {
+  const world = new TestWorld([node("a")]);
+  world.begin(world.dispatched("a"));
+  const kept = world.history.length;
+  world
+    .work("a", 1)
+    .commit([world.completed("a", 1), world.ended()])
+    .read(5, "COMPLETED");
+  world.rollBack(kept, 1, 3);
+  const { nonce } = world;
+  world.read(3, "RUNNING").work("a", 2).acquire("engine-2");
+  const token = world.token("a").replace(world.nonce, nonce);
+  return world.commit([world.completed("a", 2), world.ended()], { revoke: [token] }).world({ lossy: true });
+}
+
 /** At most one node at a time. */
 export function narrowWorld(): World {
   const world = new TestWorld([node("a"), node("b")], { max_parallel_nodes: 1 });
@@ -179,6 +195,7 @@ export const CLEAN_WORLDS: Readonly<Record<string, () => World>> = {
   conditions: conditionsWorld,
   slow: slowWorld,
   "rolled back": rolledBackWorld,
+  "given again": givenAgainWorld,
   narrow: narrowWorld,
   poisoned: poisonedWorld,
 };

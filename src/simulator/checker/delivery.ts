@@ -26,10 +26,14 @@ const noDispatchLost: Invariant = {
 const noSpuriousRuns: Invariant = {
   id: "I32",
   name: "no spurious runs",
-  world({ tokens, world }, _stories, found) {
+  world({ tokens, world, rollbacks }, _stories, found) {
     for (const [token, { delivered, starts }] of tokens) {
       const [, execution = "", , node = ""] = token.split(":");
-      if (delivered.length > 1 && world.volatileTasks === false) {
+      // A store that went back has the task again that it had given away.
+      const isAgain = delivered.some(
+        ({ order }, i) => i > 0 && !rollbacks.some((at) => at > delivered[i - 1]!.order && at < order),
+      );
+      if (isAgain && world.volatileTasks === false) {
         const workers = delivered.map(({ entry }) => entry.worker).join(", ");
         found(`The task ${token} was delivered ${delivered.length} times, to ${workers}`, { execution, node });
       }
