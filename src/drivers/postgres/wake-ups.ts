@@ -29,7 +29,8 @@ export class WakeUps {
   readonly #waiters = new Map<string, Set<Waiter>>();
   readonly #closing = new AbortController();
   #client: Client | undefined;
-  #outgoing = new Set<string>();
+  readonly #outgoing = new Set<string>();
+  #isSending = false;
 
   constructor(host: Host, config: ClientConfig, incarnation: string) {
     this.#host = host;
@@ -75,12 +76,11 @@ export class WakeUps {
 
   /** To be called after the commit. Never rejects: a hint that cannot be sent is made up for by looking. */
   announce(keys: Iterable<string>): void {
-    const isFirst = this.#outgoing.size === 0;
     for (const key of keys) {
       this.#outgoing.add(key);
       this.#wake(key);
     }
-    if (isFirst && this.#outgoing.size > 0) void this.#host.sleep(COALESCE_MS).then(() => this.#flush());
+    if (!this.#isSending && this.#outgoing.size > 0) void this.#send();
   }
 
   async close(): Promise<void> {
@@ -91,13 +91,16 @@ export class WakeUps {
     await client?.end();
   }
 
-  async #flush(): Promise<void> {
-    const keys = [...this.#outgoing];
-    this.#outgoing = new Set();
-    for (let i = 0; i < keys.length; i += MAX_KEYS_A_PAYLOAD) {
-      const payload = JSON.stringify(keys.slice(i, i + MAX_KEYS_A_PAYLOAD));
-      await this.#client?.query(SQL.notify, [this.#channel, payload]).catch(() => {});
+  /** What is announced while this sends goes out with the next payload: one statement at a time. */
+  async #send(): Promise<void> {
+    this.#isSending = true;
+    while (this.#outgoing.size > 0) {
+      await this.#host.sleep(COALESCE_MS);
+      const keys = [...this.#outgoing].slice(0, MAX_KEYS_A_PAYLOAD);
+      for (const key of keys) this.#outgoing.delete(key);
+      await this.#client?.query(SQL.notify, [this.#channel, JSON.stringify(keys)]).catch(() => {});
     }
+    this.#isSending = false;
   }
 
   async #reconnect(broken: Client): Promise<void> {

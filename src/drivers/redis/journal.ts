@@ -52,16 +52,11 @@ export class RedisJournal implements Journal {
   async due(partition: number, beforeMs: number, limit: number, after?: Wake): Promise<readonly Wake[]> {
     const start = after === undefined ? undefined : { atMs: after.atMs, key: after.entity };
     const due: Wake[] = [];
-    for await (const { atMs, key } of placesFrom(
-      this.#redis,
-      keyOf(this.#redis, "wakes", partition),
-      "earliest",
-      start,
-    )) {
-      if (atMs > beforeMs || due.length >= limit) break;
-      due.push({ entity: key, atMs });
+    for await (const places of placesFrom(this.#redis, keyOf(this.#redis, "wakes", partition), "earliest", start)) {
+      due.push(...places.filter(({ atMs }) => atMs <= beforeMs).map(({ atMs, key }) => ({ entity: key, atMs })));
+      if (due.length >= limit || (places.at(-1)?.atMs ?? 0) > beforeMs) break;
     }
-    return due;
+    return due.slice(0, limit);
   }
 
   async watch(entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {

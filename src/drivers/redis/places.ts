@@ -8,36 +8,21 @@ export interface PlaceInTime {
 
 const STEP = 100;
 
-/** From the earliest on or from the latest back, beyond `start`. */
+/** From the earliest on or from the latest back, beyond `start`, a step at a time. */
 export async function* placesFrom(
   redis: Redis,
   key: string,
   from: "earliest" | "latest",
   start: PlaceInTime | undefined,
-): AsyncGenerator<PlaceInTime, void> {
-  const isForward = from === "earliest";
-  const first = start?.atMs.toString() ?? (isForward ? "-inf" : "+inf");
-  const ends = isForward ? [first, "+inf"] : [first, "-inf", "REV"];
+): AsyncGenerator<readonly PlaceInTime[], void> {
+  const direction = from === "earliest" ? 1 : -1;
+  const first = start?.atMs.toString() ?? (direction === 1 ? "-inf" : "+inf");
+  const range = direction === 1 ? [first, "+inf", "BYSCORE"] : [first, "-inf", "BYSCORE", "REV"];
   for (let offset = 0; ; offset += STEP) {
-    const [min, max, ...reverse] = ends;
-    const range = [
-      "ZRANGE",
-      key,
-      min!,
-      max!,
-      "BYSCORE",
-      ...reverse,
-      "LIMIT",
-      String(offset),
-      String(STEP),
-      "WITHSCORES",
-    ];
-    const found = await redis.client.sendCommand<readonly (readonly [string, number])[]>(range);
-    for (const [name, atMs] of found) {
-      const place = { atMs, key: name };
-      const order = start === undefined ? 1 : compare(place, start) * (isForward ? 1 : -1);
-      if (order > 0) yield place;
-    }
+    const command = ["ZRANGE", key, ...range, "LIMIT", String(offset), String(STEP), "WITHSCORES"];
+    const found = await redis.client.sendCommand<readonly (readonly [string, number])[]>(command);
+    const places = found.map(([name, atMs]) => ({ atMs, key: name }));
+    yield places.filter((place) => start === undefined || compare(place, start) * direction > 0);
     if (found.length < STEP) return;
   }
 }

@@ -57,11 +57,11 @@ export class RedisQueries implements Queries {
   ): Promise<readonly Item[]> {
     const items: Item[] = [];
     const start = cursor === undefined ? undefined : parseCursor(cursor);
-    for await (const place of placesFrom(this.#redis, key, "latest", start)) {
-      const item = await find(place.key);
-      if (item !== undefined) items.push(item);
+    for await (const places of placesFrom(this.#redis, key, "latest", start)) {
+      const found = await Promise.all(places.map(({ key }) => find(key)));
+      items.push(...found.filter((item) => item !== undefined));
       if (items.length > limit) break;
     }
-    return items;
+    return items.slice(0, limit + 1);
   }
 }

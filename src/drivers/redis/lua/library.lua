@@ -19,13 +19,18 @@ local function wall_ms()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- The clock for leases: the wall clock, plus what it was ever set back.
+-- The clock for leases: the wall clock, plus what it was ever set back. What it has seen is written down ten times a
+-- second and not at every look: with a sync for every write, a look that finds nothing would cost as much as a commit.
 local function lease_ms()
   local now = wall_ms()
   local known = redis.call('HMGET', key('clock'), 'wall', 'offset')
-  local behind = math.max(0, tonumber(known[1] or 0) - now)
-  local offset = tonumber(known[2] or 0) + behind
-  redis.call('HSET', key('clock'), 'wall', now, 'offset', offset)
+  local wall, offset = tonumber(known[1] or 0), tonumber(known[2] or 0)
+  if now < wall then
+    offset = offset + wall - now
+    redis.call('HSET', key('clock'), 'wall', now, 'offset', offset)
+  elseif now > wall + 100 then
+    redis.call('HSET', key('clock'), 'wall', now)
+  end
   return now + offset
 end
 
