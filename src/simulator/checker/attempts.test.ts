@@ -66,6 +66,21 @@ describe("attempts", () => {
       },
     ],
     [
+      "I13",
+      "hand-backs are held against a task",
+      () => {
+        const world = new TestWorld([node("a")]);
+        world.begin(world.dispatched("a")).work("a");
+        for (const delivery of [1, 2]) {
+          world.commit([world.lost("a", [1, delivery], true), world.dispatched("a", {}, [1, delivery + 1])]);
+          world.work("a", undefined, {}, [1, delivery + 1]);
+        }
+        const error = { code: "POISON_TASK", message: "", retryable: false };
+        const events = [world.failed("a", error, { delivery: 3 }), world.ended("failed")];
+        return world.commit(events, { deadLetters: world.letter("a") }).world();
+      },
+    ],
+    [
       "I14",
       "a result counts for an attempt that had failed",
       () => {
