@@ -87,13 +87,10 @@ export class Nemesis {
     this.supervise();
   }
 
-  /** Everything is well again, and stays so. */
+  /** Everything is well again, and stays so. Whoever is stopped or asleep comes back in its own time. */
   heal(): void {
     this.healed = true;
     Object.assign(this.world.weather, fairWeather());
-    for (const { process } of [...this.world.engines, ...this.world.workers]) {
-      process.pausedUntil = Math.min(process.pausedUntil, this.world.timeline.now);
-    }
   }
 
   private note(kind: string, target: string): void {

@@ -238,11 +238,12 @@ function acknowledge(
   outcomes: readonly CommitOutcome[],
 ): void {
   for (const [i, outcome] of outcomes.entries()) {
-    const { partition, nonce, seq } = batches[i]!.fence;
+    const { fence, id: batch } = batches[i]!;
+    const { partition, nonce, seq } = fence;
     const entry = { log: "journal" as const, at: ground.timeline.now, partition, nonce, seq, owner: process.name };
     if (outcome.kind === "fenced") ground.record({ ...entry, kind: "fenced" });
     if (outcome.kind === "committed" || outcome.kind === "alreadyApplied") {
-      ground.record({ ...entry, kind: "acknowledged" });
+      ground.record({ ...entry, kind: "acknowledged", batch });
     }
   }
 }

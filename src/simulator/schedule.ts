@@ -432,6 +432,7 @@ export class Simulation implements Ground {
       remains: remainsOf(this.memory, this.definitions),
       liveness: knobs.liveness,
       lossy: knobs.lossy,
+      volatileTasks: knobs.volatileTasks,
       poisoned: [...this.poisoned],
       secrets: { CANARY },
     };

@@ -297,11 +297,11 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "engine/tenures.ts",
-        find: '      const outcome = await this.store.partitions.reacquire(owner.fence, this.settings.leaseMs);\n      if (outcome.kind === "acquired") this.take(outcome.tenure);',
+        find: '      const outcome = await this.store.partitions.reacquire(owner.fence, this.settings.leaseMs);\n      if (outcome.kind === "acquired") this.take(outcome.tenure, false);',
         put: `      const fresh = await this.store.partitions.renew([owner.fence], this.settings.leaseMs);
       const held = fresh.partitions[0]!;
       if (held.kind === "held") {
-        this.take({ ...owner.tenure, seq: held.seq, storeTimeMs: fresh.storeTimeMs, lastTimeMs: owner.time.nowMs() });
+        this.take({ ...owner.tenure, seq: held.seq, storeTimeMs: fresh.storeTimeMs, lastTimeMs: owner.time.nowMs() }, false);
       }`,
       },
       { file: "drivers/memory/commit.ts", find: " && partition.lastBatch === batch.id", put: "" },
@@ -402,7 +402,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "killer-is-never-named",
     thought: "an owner that dies is started again",
-    patches: [{ file: "engine/owner.ts", find: "this.careful = tenure.strikes >= 3;", put: "this.careful = false;" }],
+    patches: [{ file: "engine/owner.ts", find: "this.careful = tenure.strikes >= 3 || tenure.suspect !== null;", put: "this.careful = false;" }],
   },
 
   // ── the worker ──────────────────────────────────────────────────────────────────────────────────────────────────

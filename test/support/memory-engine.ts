@@ -49,9 +49,16 @@ export async function memoryEngine(
     const definition = contentHash(text);
     await store.records.put([{ scope: "definition", hash: definition, text }]);
     const id = host.id();
-    const body = { kind: "start" as const, workflow: workflow.name, definition, input: { json: input }, bodyHash: definition };
+    const body = {
+      kind: "start" as const,
+      workflow: workflow.name,
+      definition,
+      input: { json: input },
+      bodyHash: definition,
+    };
     const outcome = await requests.send({ to: entityKey("execution", id), by: "test", id, body });
-    if (outcome.kind !== "answered" || !("ok" in outcome.answer)) throw new Error(`not started: ${JSON.stringify(outcome)}`);
+    if (outcome.kind !== "answered" || !("ok" in outcome.answer))
+      throw new Error(`not started: ${JSON.stringify(outcome)}`);
     return id;
   };
   const read = (id: string): Promise<ExecutionState> => readExecution(store, id);

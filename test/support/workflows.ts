@@ -1,7 +1,11 @@
 import type { Dependency, Workflow, WorkflowNode } from "../../src/definition/workflow.ts";
 
 /** A canonical node with every default written out. */
-export function node(id: string, dependencies: readonly Dependency[] = [], more: Partial<WorkflowNode> = {}): WorkflowNode {
+export function node(
+  id: string,
+  dependencies: readonly Dependency[] = [],
+  more: Partial<WorkflowNode> = {},
+): WorkflowNode {
   const handler = more.handler ?? "step";
   return {
     id,
