@@ -24,6 +24,7 @@ export function simulatedHandler(
   process: SimProcess,
   mood: HandlerMood,
   seed: number,
+  killed: () => void,
   samples?: Readonly<Record<string, Json>>,
 ): Handler {
   return async (call) => {
@@ -33,6 +34,7 @@ export function simulatedHandler(
     const durationMs = attempt.chance(mood.slow) ? attempt.integer(1_000, 9_000) : attempt.integer(0, 200);
     await process.host.sleep(durationMs, call.signal);
     if (kills) {
+      killed();
       process.kill();
       return null;
     }

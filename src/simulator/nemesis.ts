@@ -134,7 +134,7 @@ export class Nemesis {
       case "silence worker":
         target!.kill();
         // It works, but never says that it is still there: tasks longer than its lease are lost again and again.
-        return world.startWorker({ heartbeatMs: 1e9, startReportMs: 1e9 });
+        return this.note("silent", world.startWorker({ heartbeatMs: 1e9, startReportMs: 1e9 }).name);
       case "store down":
         world.weather.downUntil = world.timeline.now + random.integer(300, 5_000);
         return;

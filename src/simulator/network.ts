@@ -185,14 +185,29 @@ async function commit(
   if (ground.timeline.now < ground.weather.fullUntil) {
     return batches.map(() => ({ kind: "refused", reason: "full" }));
   }
+  const conserved = batches.map((batch) => messagesBefore(ground, batch));
   const outcomes = await ground.memory.journal.commit(batches).catch((error: unknown) => {
     ground.bug(`a commit of ${process.name} was not even refused: ${String(error)}`);
     throw error;
   });
   for (const [i, outcome] of outcomes.entries()) {
-    if (outcome.kind === "committed") ground.record(committed(ground, process, batches[i]!));
+    if (outcome.kind !== "committed") continue;
+    conserved[i]!();
+    ground.record(committed(ground, process, batches[i]!));
   }
   return outcomes;
+}
+
+/** A commit takes out of the inbox what its owner had read, and not a message more. Answers the check for afterwards. */
+function messagesBefore(ground: Ground, batch: CommitBatch): () => void {
+  const inbox = (): { id: number }[] => ground.memory.data.partitions[batch.fence.partition]!.inbox;
+  const before = inbox().map(({ id }) => id);
+  return () => {
+    const after = new Set(inbox().map(({ id }) => id));
+    const read = new Set(batch.consumed.flatMap(({ value }) => value as number[]));
+    const wrong = before.filter((id) => after.has(id) === read.has(id));
+    if (wrong.length > 0) ground.bug(`I34 a commit lost or kept ${wrong.length} messages that it had no business with`);
+  };
 }
 
 function committed(ground: Ground, process: SimProcess, batch: CommitBatch): HistoryEntry {

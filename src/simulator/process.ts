@@ -47,7 +47,8 @@ export class SimProcess implements Actor {
     if (until <= from) return;
     this.asleepUntil = until;
     this.pause(ms);
-    this.timeline.after(ms, () => (this.sleptMs += until - from));
+    // At once, not when it wakes: nobody in it looks at a clock before then, and then it must be right.
+    this.sleptMs += until - from;
   }
 
   private sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {

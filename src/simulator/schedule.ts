@@ -239,10 +239,19 @@ export class Simulation implements Ground {
     };
   }
 
-  startWorker(settings: Partial<WorkerSettings> = {}): void {
+  startWorker(settings: Partial<WorkerSettings> = {}): SimProcess {
     const process = this.process("worker");
     const store = this.connect(process);
-    const handler = simulatedHandler(process, this.knobs.mood, this.options.seed, this.options.samples);
+    const killed = (): void => {
+      this.record({
+        log: "nemesis",
+        kind: "fault",
+        at: this.timeline.now,
+        fault: "handler kills",
+        target: process.name,
+      });
+    };
+    const handler = simulatedHandler(process, this.knobs.mood, this.options.seed, killed, this.options.samples);
     const { name } = process;
     const record = this.record.bind(this);
     const entry = (token: string) => ({ log: "worker" as const, at: this.timeline.now, worker: name, token });
@@ -276,6 +285,7 @@ export class Simulation implements Ground {
     });
     this.workers.push({ process, worker });
     worker.start();
+    return process;
   }
 
   // ── clients ───────────────────────────────────────────────────────────────────────────────────────────────────

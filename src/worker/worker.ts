@@ -76,6 +76,8 @@ export class Worker {
   private readonly settings: WorkerSettings;
   private readonly running = new Map<string, Running>();
   private readonly stopping = new AbortController();
+  /** After the last hand-back: nothing is left to keep alive. */
+  private readonly ended = new AbortController();
   private loops: Promise<unknown> | undefined;
   private freed: (() => void) | undefined;
 
@@ -94,6 +96,7 @@ export class Worker {
   /** Stops taking, waits for what runs, and hands back the rest without using up its attempts. */
   async stop(): Promise<void> {
     this.stopping.abort();
+    this.freed?.();
     const waitUntilMs = this.host.monotonicMs() + this.settings.graceMs;
     while (this.running.size > 0 && this.host.monotonicMs() < waitUntilMs) await this.host.sleep(50);
     const left = [...this.running.values()];
@@ -102,6 +105,7 @@ export class Worker {
       one.abort.abort();
     }
     if (left.length > 0) await this.handBack(left.map((one) => one.leased));
+    this.ended.abort();
     await this.loops;
   }
 
@@ -283,8 +287,8 @@ export class Worker {
 
   private async beat(): Promise<void> {
     let beatAtMs = this.host.monotonicMs();
-    while (!this.stopping.signal.aborted || this.running.size > 0) {
-      await this.host.sleep(this.settings.startReportMs);
+    while (!this.ended.signal.aborted) {
+      await this.host.sleep(this.settings.startReportMs, this.ended.signal);
       const nowMs = this.host.monotonicMs();
       const all = nowMs - beatAtMs >= this.settings.heartbeatMs;
       if (all) beatAtMs = nowMs;
