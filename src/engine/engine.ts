@@ -204,6 +204,7 @@ export class Engine {
     }
     for (const key of due) if (!owner.entities.has(key)) missing.add(key);
     if (missing.size === 0) return;
+    if (missing.values().some((key) => owner.released.has(key))) await this.inFlight;
     const loaded = await this.loader.load([...missing], starts, owner.suspects);
     for (const entity of loaded.values()) {
       if (entity.kind === "unknown") continue;

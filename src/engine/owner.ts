@@ -44,6 +44,8 @@ export class Owner {
   readonly wakes: WakeHeap = new WakeHeap();
   /** Entities with something to do that no message or time must bring. */
   readonly busy: Set<string> = new Set();
+  /** Entities that left memory in a batch that is not committed yet: what the store has of them is out of date. */
+  readonly released: Set<string> = new Set();
   /** Entities to be loaded without being folded, and why. */
   readonly suspects: Map<string, Quarantine["error"]> = new Map();
   /** Sequence number of the next batch. */
@@ -139,6 +141,11 @@ export class Owner {
 
   private takeMessage(builder: BatchBuilder, message: Message): void {
     const entity = this.entities.get(message.to);
+    if (entity === undefined && this.released.has(message.to)) {
+      // It was let go earlier in this batch: behind what was parked for it, like everything that came after.
+      builder.send(message);
+      return;
+    }
     if (entity === undefined) {
       // Nobody knows it: a start without its definition, or a message for something purged.
       builder.reply(message.reply, { refused: "NOT_FOUND" });
@@ -148,6 +155,7 @@ export class Owner {
     builder.touched.add(entity.key);
     if (entity.kind === "quarantine") {
       if (message.body.kind === "release") this.release(builder, entity, message);
+      else if (entity.releasable) this.release(builder, { ...entity, parked: [...entity.parked, message] }, undefined);
       else parkMessage(builder, entity, message, this.time.nowMs());
       return;
     }
@@ -171,13 +179,13 @@ export class Owner {
     this.busy.add(key);
   }
 
-  /** The next batch loads it anew; until then its wake stands in for it. */
+  /** The next batch loads it anew. Its wake time in the store has stood all the while. */
   private release(builder: BatchBuilder, entity: Quarantine, message: Message | undefined): void {
     releaseQuarantine(builder, entity, message, this.time.nowMs());
     this.forget(entity.key);
     this.suspects.delete(entity.key);
+    this.released.add(entity.key);
     this.wakes.file(entity.key, this.time.nowMs());
-    builder.wake(entity.key, this.time.nowMs());
   }
 
   /** Lets every busy entity go on for as long as the batch has room. Answers what has to be fetched first. */
@@ -360,6 +368,7 @@ export class Owner {
     this.committedBatch = builder.number;
     if (this.inFlight?.batch === builder.number) this.inFlight = null;
     for (const key of builder.touched) {
+      this.released.delete(key);
       const entity = this.entities.get(key);
       if (entity?.kind !== "resident" || entity.touchedBy > builder.number) continue;
       if (entity.machine.isEnded(entity.state) && entity.withdrawing.length === 0) this.forget(key);

@@ -51,6 +51,7 @@ const REST_MS = 3_600_000;
 const EPOCH_MS = 1_750_000_000_000;
 
 const QUEUES = ["step", "fast", "slow"];
+const NEWER_FORMAT = 1_000;
 
 /** Everything that is drawn once for a world. */
 interface Knobs {
@@ -61,6 +62,8 @@ interface Knobs {
   readonly lossy: boolean;
   readonly volatileTasks: boolean;
   readonly poison: "none" | "throws" | "kills";
+  /** Two releases run side by side, and only the newer can read what it writes. */
+  readonly mixedReleases: boolean;
   readonly engine: Partial<EngineSettings>;
   readonly maxBatchEntries: number;
   readonly mood: HandlerMood;
@@ -84,6 +87,7 @@ function drawKnobs(random: Random): Knobs {
           [1, "throws" as const],
           [1, "kills" as const],
         ]),
+    mixedReleases: !lossy && random.chance(0.08),
     engine: {
       window: random.pick([1, 2, 5, 1000]),
       maxResidents: random.pick([1, 3, 10_000]),
@@ -129,6 +133,7 @@ export class Simulation implements Ground {
   private readonly poisoned = new Set<string>();
   private readonly nemesis: Nemesis;
   private readonly bugs: string[] = [];
+  private isHealed = false;
   private clientsLeft = 0;
   private names = 0;
   private steps = 0;
@@ -162,7 +167,10 @@ export class Simulation implements Ground {
     const healAt = FAULTS_MS + 5_000;
     await this.go(knobs.liveness ? healAt : this.random.integer(FAULTS_MS / 2, FAULTS_MS + 20_000));
     if (knobs.liveness) {
+      this.isHealed = true;
       this.nemesis.heal();
+      // The upgrade is finished: the engines of the older release are gone, for good.
+      if (knobs.mixedReleases) for (const { process } of this.engines) process.kill();
       this.record({ log: "nemesis", kind: "healed", at: this.timeline.now });
       await this.go(healAt + REST_MS);
       this.record({ log: "nemesis", kind: "quiet", at: this.timeline.now });
@@ -212,7 +220,9 @@ export class Simulation implements Ground {
   startEngine(): void {
     const process = this.process("engine");
     const store = this.connect(process);
-    const machines: Machine[] = [this.machineFor(process) as Machine, tallyMachine as unknown as Machine];
+    const newer = this.knobs.mixedReleases && (this.isHealed || this.random.chance(0.5));
+    const machine = { ...(this.machineFor(process) as Machine), ...(newer && { eventFormat: NEWER_FORMAT }) };
+    const machines: Machine[] = [machine, tallyMachine as unknown as Machine];
     const observer = {
       quarantined: (key: string, error: unknown) => {
         if (!this.poisoned.has(entityId(key))) this.bug(`${key} was quarantined: ${String(error)}`);

@@ -76,7 +76,10 @@ export class MemoryStore implements Store {
 
   /** Puts back what `dump` gave: a store that has gone back to an earlier state. Whoever waits looks again. */
   restore(data: MemoryData): void {
+    const { nextMessageId } = this.#memory.data;
     this.#memory.data = structuredClone(data);
+    // A message id stands for one message for ever: an owner may still come to consume what it read before.
+    this.#memory.data.nextMessageId = Math.max(nextMessageId, data.nextMessageId);
     this.#memory.waiters.wakeEverybody();
   }
 
