@@ -1,4 +1,4 @@
-import { contentHash } from "../json/canonical.ts";
+import { canonicalHash } from "../json/canonical.ts";
 import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
 import { pointerStep } from "../json/pointer.ts";
 import { Schema } from "../json/schema.ts";
@@ -75,7 +75,7 @@ export function loadDefinition(
 
 /** The hash that names a version of a definition: the same canonical content, the same hash. */
 export function definitionHash(workflow: Workflow): string {
-  return contentHash(workflow as unknown as Json);
+  return canonicalHash(workflow as unknown as Json);
 }
 
 interface Envelope {
@@ -207,6 +207,6 @@ function checkInputSchema(value: Json, pointer: string, problems: ProblemList): 
 /** A workflow without a name still gets one that is the same next time. */
 function nameByContent(workflow: Mutable<Workflow>, problems: ProblemList): void {
   const { name: _, ...nameless } = workflow;
-  workflow.name = `unnamed-${contentHash(nameless as unknown as Json).slice(0, 8)}`;
+  workflow.name = `unnamed-${canonicalHash(nameless as unknown as Json).slice(0, 8)}`;
   problems.add("UNNAMED", "", { name: workflow.name }, { hint: 'Add "name": versions are counted by it.' });
 }

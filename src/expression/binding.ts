@@ -1,5 +1,5 @@
 import { MISSING, stepInto } from "./step.ts";
-import { nearestName } from "./nearest.ts";
+import { nearestName } from "../errors/nearest-name.ts";
 import type { Missing, Step } from "./step.ts";
 import type { BlobRef, ExpressionProblem, NodeView, Reference, Scope } from "./scope.ts";
 import type { Json } from "../json/json.ts";
@@ -38,6 +38,10 @@ const FORBIDDEN_NAMES: ReadonlySet<string> = new Set(
     "function return while for var let const class throw void"
   ).split(" "),
 );
+
+/** A hint is a courtesy: it must not cost more than the failure it explains. */
+const MAX_HINT_NAME = 64;
+const MAX_HINT_KEYS = 500;
 
 export function isForbiddenStep(step: Step): boolean {
   return FORBIDDEN_STEPS.has(step);
@@ -203,7 +207,7 @@ function lacks(value: Json, step: Step): string {
     if (typeof step === "number") return `has ${value.length} elements, none at index ${step}.`;
     return `is a list: only an index can be read from it, not \`${step}\`.`;
   }
-  const nearest = nearestName(String(step), Object.keys(value));
+  const nearest = nearestName(String(step).slice(0, MAX_HINT_NAME), Object.keys(value).slice(0, MAX_HINT_KEYS));
   const subtract = String(step).includes("-") ? " To subtract, put spaces around the minus." : "";
   return `has no key "${step}"${nearest === undefined ? "" : `; the nearest is "${nearest}"`}.${subtract}`;
 }

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { contentHash } from "./hash.ts";
 import type { Json, JsonObject } from "./json.ts";
 
 /** Far above MAX_JSON_DEPTH; only a value that refers to itself gets here. */
@@ -13,8 +13,8 @@ export function canonicalJson(value: Json): string {
 }
 
 /** SHA-256 of the canonical text, in hexadecimal. */
-export function contentHash(value: Json): string {
-  return createHash("sha256").update(canonicalJson(value)).digest("hex");
+export function canonicalHash(value: Json): string {
+  return contentHash(canonicalJson(value));
 }
 
 interface Frame {

@@ -2,7 +2,7 @@ import type { MemoryData } from "../drivers/memory/memory-data.ts";
 import { fairWeather } from "./network.ts";
 import type { SimProcess } from "./process.ts";
 import type { Random } from "./random.ts";
-import type { Simulation } from "./schedule.ts";
+import type { Ground } from "./network.ts";
 
 type FaultKind =
   | "kill engine"
@@ -44,17 +44,33 @@ const WEIGHTS: readonly (readonly [number, FaultKind])[] = [
   [1, "wall clock"],
 ];
 
+/** The world as the one who attacks it sees it. */
+export interface Field extends Ground {
+  readonly knobs: {
+    readonly engines: number;
+    readonly workers: number;
+    readonly lossy: boolean;
+    readonly volatileTasks: boolean;
+  };
+  readonly storeProcess: SimProcess;
+  readonly history: readonly unknown[];
+  readonly engines: readonly { readonly process: SimProcess; readonly engine: { stop(): Promise<void> } }[];
+  readonly workers: readonly { readonly process: SimProcess; readonly worker: { stop(): Promise<void> } }[];
+  startEngine(): void;
+  startWorker(settings?: { readonly heartbeatMs: number; readonly startReportMs: number }): SimProcess;
+}
+
 /** Does everything that machines, networks and people do to a cluster. Each world gets some kinds of fault, not all. */
 export class Nemesis {
   readonly counts = new Map<string, number>();
-  private readonly world: Simulation;
+  private readonly world: Field;
   private readonly random: Random;
   private readonly keep: ReadonlySet<number> | undefined;
   private pending = 0;
   private healed = false;
   private saved: { data: MemoryData; order: number } | null = null;
 
-  constructor(world: Simulation, random: Random, keep: ReadonlySet<number> | undefined) {
+  constructor(world: Field, random: Random, keep: ReadonlySet<number> | undefined) {
     this.world = world;
     this.random = random;
     this.keep = keep;

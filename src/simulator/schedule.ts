@@ -14,8 +14,8 @@ import { Worker, type WorkerSettings } from "../worker/worker.ts";
 import { CANARY, randomWorkflow } from "./generate.ts";
 import { type HandlerMood, simulatedHandler } from "./handlers.ts";
 import type { HistoryEntry, World } from "./history.ts";
-import { Nemesis } from "./nemesis.ts";
-import { connect, fairWeather, type Ground, type Weather } from "./network.ts";
+import { type Field, Nemesis } from "./nemesis.ts";
+import { connect, fairWeather, type Weather } from "./network.ts";
 import { SimProcess } from "./process.ts";
 import { Random } from "./random.ts";
 import { remainsOf } from "./remains.ts";
@@ -116,7 +116,7 @@ export async function runSchedule(options: ScheduleOptions): Promise<ScheduleRes
 }
 
 /** A simulated cluster: production engines, workers and requests over one store, a network between, and a nemesis. */
-export class Simulation implements Ground {
+export class Simulation implements Field {
   readonly timeline = new Timeline();
   readonly random: Random;
   readonly weather: Weather = fairWeather();

@@ -23,6 +23,7 @@ describe("delivery", () => {
       "a handler is called twice",
       () => ({ ...deliveredTwice(plainWorld()), volatileTasks: true, history: twiceStarted() }),
     ],
+    ["I32", "a worker that is well loses its task", () => healedFirst(poisonedWorld())],
     ["I34", "a message is left", () => remain(plainWorld(), { inbox: 1 })],
     ["I34", "a task is left", () => remain(plainWorld(), { tasks: ["nonce-1:e1:1:a:1:1"] })],
     [
@@ -34,6 +35,11 @@ describe("delivery", () => {
     ["I35", "a dead letter is lost", () => remain(poisonedWorld(), { deadLetters: [] })],
   ]);
 });
+
+/** The same history, in a world where nothing was ever wrong. */
+function healedFirst(world: World): World {
+  return { ...world, history: [{ log: "nemesis", kind: "healed", at: 0 }, ...world.history] };
+}
 
 function twiceStarted(): World["history"] {
   const world = plainWorld();

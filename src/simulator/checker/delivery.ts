@@ -1,5 +1,5 @@
-import { executionOf, isExecution } from "./evidence.ts";
-import type { Invariant, Place } from "./invariant.ts";
+import { type Evidence, executionOf, isExecution } from "./evidence.ts";
+import type { Found, Invariant, Place } from "./invariant.ts";
 import { deadLetterClass } from "./reference-rules.ts";
 
 /** What was dispatched reaches a worker, unless it was over before; until then it is in a queue. */
@@ -26,46 +26,44 @@ const noDispatchLost: Invariant = {
 const RECOVERY_MS = 100_000;
 
 /** When nothing is wrong, a task does not sit in its queue until its deadline, and a worker that is well loses none. */
-const peacefulDelivery: Invariant = {
-  id: "I32",
-  name: "no spurious runs",
-  world({ tokens, world, surviving }, _stories, found) {
-    const healed = world.history.findIndex((entry) => entry.log === "nemesis" && entry.kind === "healed");
-    if (healed < 0) return;
-    const struck = new Set<string>();
-    for (const entry of world.history) if (entry.log === "nemesis" && entry.kind === "fault") struck.add(entry.target);
-    const byDispatch = new Map<string, readonly { readonly order: number; readonly entry: { worker: string } }[]>();
-    for (const [token, { delivered }] of tokens) byDispatch.set(token.slice(token.indexOf(":") + 1), delivered);
-    for (const commit of surviving) {
-      if (commit.order < healed) continue;
-      const isLate = commit.entry.at > world.history[healed]!.at + RECOVERY_MS;
-      for (const { entity, events } of commit.entry.records) {
-        const execution = executionOf(entity);
-        for (const event of events) {
-          if (event.kind !== "deliveryLost" && event.kind !== "taskFailed") continue;
-          const name = `${execution}:1:${event.node}:${event.attempt}:${event.delivery}`;
-          const delivered = byDispatch.get(name) ?? [];
-          const place = { execution, node: event.node, commit };
-          if (event.kind === "taskFailed") {
-            const waited = event.deadline === "queue" && delivered.length === 0 && isLate;
-            if (waited) found("It waited in its queue until its deadline, while workers had nothing to do", place);
-            continue;
-          }
-          const holder = delivered.findLast(({ order }) => order > healed)?.entry.worker;
-          // An owner that puts its tasks back after a restart may do so for one that was just reported lost.
-          if (event.handedBack || holder === undefined || struck.has(holder) || world.volatileTasks !== false) continue;
-          found(`${holder} lost its task, and nothing had happened to it`, place);
+function judgePeace({ tokens, world, surviving }: Evidence, found: Found): void {
+  const healed = world.history.findIndex((entry) => entry.log === "nemesis" && entry.kind === "healed");
+  if (healed < 0) return;
+  const struck = new Set<string>();
+  for (const entry of world.history) if (entry.log === "nemesis" && entry.kind === "fault") struck.add(entry.target);
+  const byDispatch = new Map<string, readonly { readonly order: number; readonly entry: { worker: string } }[]>();
+  for (const [token, { delivered }] of tokens) byDispatch.set(token.slice(token.indexOf(":") + 1), delivered);
+  for (const commit of surviving) {
+    if (commit.order < healed) continue;
+    const isLate = commit.entry.at > world.history[healed]!.at + RECOVERY_MS;
+    for (const { entity, events } of commit.entry.records) {
+      const execution = executionOf(entity);
+      for (const event of events) {
+        if (event.kind !== "deliveryLost" && event.kind !== "taskFailed") continue;
+        const name = `${execution}:1:${event.node}:${event.attempt}:${event.delivery}`;
+        const delivered = byDispatch.get(name) ?? [];
+        const place = { execution, node: event.node, commit };
+        if (event.kind === "taskFailed") {
+          const waited = event.deadline === "queue" && delivered.length === 0 && isLate;
+          if (waited) found("It waited in its queue until its deadline, while workers had nothing to do", place);
+          continue;
         }
+        const holder = delivered.findLast(({ order }) => order > healed)?.entry.worker;
+        // An owner that puts its tasks back after a restart may do so for one that was just reported lost.
+        if (event.handedBack || holder === undefined || struck.has(holder) || world.volatileTasks !== false) continue;
+        found(`${holder} lost its task, and nothing had happened to it`, place);
       }
     }
-  },
-};
+  }
+}
 
 /** A dispatch is delivered once, and its handler runs once for it. */
 const noSpuriousRuns: Invariant = {
   id: "I32",
   name: "no spurious runs",
-  world({ tokens, world, rollbacks }, _stories, found) {
+  world(evidence, _stories, found) {
+    const { tokens, world, rollbacks } = evidence;
+    judgePeace(evidence, found);
     for (const [token, { delivered, starts }] of tokens) {
       const [, execution = "", , node = ""] = token.split(":");
       // A store that went back has the task again that it had given away.
@@ -145,10 +143,4 @@ const dlqExact: Invariant = {
   },
 };
 
-export const DELIVERY: readonly Invariant[] = [
-  noDispatchLost,
-  noSpuriousRuns,
-  peacefulDelivery,
-  queueConservation,
-  dlqExact,
-];
+export const DELIVERY: readonly Invariant[] = [noDispatchLost, noSpuriousRuns, queueConservation, dlqExact];

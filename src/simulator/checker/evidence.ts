@@ -1,7 +1,7 @@
 import { contentHash } from "../../json/hash.ts";
 import type { Json } from "../../json/json.ts";
 import type { ClientEntry, HistoryEntry, JournalEntry, WorkerEntry, World } from "../history.ts";
-import type { Given } from "./reference-config.ts";
+import type { Given } from "./given.ts";
 
 type Kind<Entry, K> = Extract<Entry, { readonly kind: K }>;
 export type CommitEntry = Kind<JournalEntry, "commit">;

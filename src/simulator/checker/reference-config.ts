@@ -1,5 +1,6 @@
 import { contentHash } from "../../json/hash.ts";
 import type { Json } from "../../json/json.ts";
+import type { Given, Hole, Part } from "./given.ts";
 import {
   MISSING,
   parsePath,
@@ -12,24 +13,6 @@ import {
   wholeBlob,
 } from "./reference-path.ts";
 import type { Shape, ShapeNode } from "./shape.ts";
-
-/** What a handler is to get: the config with nulls where holes are, the holes, and what the parents gave. */
-export interface Given {
-  readonly config: Json;
-  readonly holes: readonly Hole[];
-  readonly inputs: Json | undefined;
-  readonly inputHash: string;
-}
-
-export type Hole =
-  | { readonly pointer: string; readonly kind: "secret"; readonly parts: readonly Part[] }
-  | {
-      readonly pointer: string;
-      readonly kind: "blob";
-      readonly ref: { readonly hash: string; readonly bytes: number };
-    };
-
-type Part = { readonly text: string } | { readonly secret: string };
 
 /** One `{{ }}`: a path with an optional default, a secret, or something this reference does not know. */
 type Term =

@@ -1,0 +1,111 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+
+/**
+ * The tree shows the architecture: a folder of src/ imports only from the folders named here, to its left on the ladder.
+ * `drivers` are imported by nobody but tests, the simulator and what composes an engine.
+ */
+const LADDER: Readonly<Record<string, readonly string[]>> = {
+  errors: [],
+  json: ["errors"],
+  expression: ["errors", "json"],
+  definition: ["errors", "json", "expression"],
+  core: ["errors", "json", "expression", "definition"],
+  host: [],
+  store: ["errors", "json", "core", "host"],
+  drivers: ["json", "core", "host", "store"],
+  inbox: ["json", "core", "host", "store"],
+  engine: ["json", "core", "host", "store"],
+  worker: ["json", "expression", "core", "host", "store"],
+  simulator: ["json", "definition", "core", "host", "store", "drivers", "inbox", "engine", "worker"],
+};
+
+/** Folders without I/O, clock, randomness or waiting: what they do follows from what they are given. */
+const PURE = ["errors", "json", "expression", "definition", "core"];
+const IMPURE =
+  /\b(Date\.now|new Date\(|Math\.random|setTimeout|setInterval|setImmediate|performance\.now|process\.|await |async )/;
+/** The one place where a built-in module is needed for a pure function. */
+const PURE_BUILTINS: Readonly<Record<string, string>> = { "json/hash.ts": "node:crypto" };
+/** Programs beside the library: they write a file that is checked in. */
+const PROGRAMS = new Set(["definition/write-schema.ts"]);
+
+const SRC = join(import.meta.dirname, "..", "src");
+
+const files = readdirSync(SRC, { recursive: true, encoding: "utf8" })
+  .filter((file) => file.endsWith(".ts") && !/(\.test|\/test-[a-z-]+)\.ts$/.test(file))
+  .map((file) => ({ file, text: readFileSync(join(SRC, file), "utf8") }));
+
+function importsOf(text: string): string[] {
+  return [...text.matchAll(/(?:^|\n)(?:import|export)[^;]*?from\s+"([^"]+)"/g)].map((match) => match[1]!);
+}
+
+/** The code without comments and strings, so that a word in a sentence is no finding. */
+function codeOf(text: string): string {
+  return text
+    .replaceAll(/\/\*[\s\S]*?\*\//g, "")
+    .replaceAll(/\/\/.*/g, "")
+    .replaceAll(/"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`/g, '""');
+}
+
+describe("the tree", () => {
+  test("has only folders that stand on the ladder", () => {
+    const folders = new Set(files.map(({ file }) => file.split("/")[0]!).filter((name) => !name.endsWith(".ts")));
+    expect([...folders].filter((folder) => LADDER[folder] === undefined)).toEqual([]);
+  });
+
+  test("imports only to the left", () => {
+    const wrong: string[] = [];
+    for (const { file, text } of files) {
+      const folder = file.split("/")[0]!;
+      if (folder.endsWith(".ts")) continue;
+      for (const target of importsOf(text)) {
+        if (!target.startsWith(".")) continue;
+        const to = relative(SRC, resolve(SRC, dirname(file), target)).split("/")[0]!;
+        if (to !== folder && LADDER[folder]?.includes(to) !== true) wrong.push(`${file} imports ${target}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  test("has no cycles", () => {
+    const edges = new Map(
+      files.map(({ file, text }) => [
+        file,
+        importsOf(text)
+          .filter((target) => target.startsWith("."))
+          .map((target) => relative(SRC, resolve(SRC, dirname(file), target))),
+      ]),
+    );
+    const done = new Set<string>();
+    const cycles: string[] = [];
+    const visit = (file: string, path: readonly string[]): void => {
+      const at = path.indexOf(file);
+      if (at >= 0) cycles.push([...path.slice(at), file].join(" → "));
+      if (at >= 0 || done.has(file)) return;
+      for (const next of edges.get(file) ?? []) visit(next, [...path, file]);
+      done.add(file);
+    };
+    for (const file of edges.keys()) visit(file, []);
+    expect(cycles).toEqual([]);
+  });
+
+  test("keeps clocks, randomness, I/O and waiting out of the pure folders", () => {
+    const wrong: string[] = [];
+    for (const { file, text } of files) {
+      if (!PURE.includes(file.split("/")[0]!) || PROGRAMS.has(file)) continue;
+      const found = IMPURE.exec(codeOf(text));
+      if (found !== null) wrong.push(`${file}: ${found[0]}`);
+      for (const target of importsOf(text)) {
+        if (target.startsWith("node:") && PURE_BUILTINS[file] !== target) wrong.push(`${file} imports ${target}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  test("names no file for what it has in common with others", () => {
+    expect(
+      files.map(({ file }) => file).filter((file) => /(utils?|helpers?|common|types|misc)\.ts$/.test(file)),
+    ).toEqual([]);
+  });
+});
