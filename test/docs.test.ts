@@ -1,0 +1,10 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { statesPage } from "../scripts/write-states.ts";
+
+const ROOT = join(import.meta.dirname, "..");
+
+test("docs/states.md is what the move tables say (npm run docs writes it)", () => {
+  expect(readFileSync(join(ROOT, "docs/states.md"), "utf8")).toBe(statesPage());
+});
