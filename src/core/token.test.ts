@@ -19,7 +19,11 @@ test("whatever was formatted is parsed to the same", () => {
     attempt: number,
     delivery: number,
   });
-  fc.assert(fc.property(any, (given) => void expect(parseToken(formatToken(given))).toEqual(given)));
+  fc.assert(
+    fc.property(any, (given) => {
+      expect(parseToken(formatToken(given))).toEqual(given);
+    }),
+  );
 });
 
 describe("a text that names no dispatch is no token", () => {

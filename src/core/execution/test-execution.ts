@@ -187,7 +187,7 @@ export function imprint(state: ExecutionState): string {
   return JSON.stringify([
     executionMachine.snapshot(state),
     [edges, undecided, okEdges, badEdges, joined, inLine, readersLeft].map((array) => Array.from(array)),
-    [openCount, completedCount, state.timers.peekMs(), [...state.liveByQueue]],
+    [openCount, completedCount, state.timers.peekMs(), [...state.liveByQueue].toSorted(([a], [b]) => (a < b ? -1 : 1))],
     state.timers.due(Number.MAX_SAFE_INTEGER, 1_000_000),
   ]);
 }

@@ -1,0 +1,94 @@
+import { describe, expect, test } from "vitest";
+import { executionMachine } from "./machine.ts";
+import type { ExecutionState } from "./state.ts";
+import { failure, imprint, node, START_MS, Trial, workflow } from "./test-execution.ts";
+import { randomHistory, runOut } from "./test-histories.ts";
+import { viewExecution } from "./view.ts";
+
+function restored(state: ExecutionState): ExecutionState {
+  return executionMachine.restore("x", state.plan, executionMachine.snapshot(state));
+}
+
+describe("a snapshot restored is the fold it was taken of", () => {
+  test("at every version of random histories", () => {
+    for (let seed = 1; seed <= 150; seed++) {
+      const trial = runOut(randomHistory(seed));
+      const fold = executionMachine.create("x", trial.state.plan);
+      for (const event of trial.events) {
+        executionMachine.evolve(fold, event);
+        const copy = restored(fold);
+        if (imprint(copy) === imprint(fold)) continue;
+        expect({ seed, version: fold.version, copy: imprint(copy) }).toEqual({
+          seed,
+          version: fold.version,
+          copy: imprint(fold),
+        });
+      }
+      expect(viewExecution(restored(fold))).toEqual(viewExecution(trial.state));
+    }
+  });
+
+  test("and goes on as the fold does, event by event", () => {
+    for (let seed = 200; seed <= 260; seed++) {
+      const trial = runOut(randomHistory(seed));
+      const cut = Math.floor(trial.events.length / 2);
+      const fold = executionMachine.create("x", trial.state.plan);
+      for (const event of trial.events.slice(0, cut)) executionMachine.evolve(fold, event);
+      const copy = restored(fold);
+      for (const event of trial.events.slice(cut)) {
+        executionMachine.evolve(copy, event);
+        executionMachine.check(copy, true);
+      }
+      expect(imprint(copy)).toBe(imprint(trial.state));
+    }
+  });
+
+  test("before the first event, and while only accepted", () => {
+    const trial = new Trial(workflow([node("a"), node("b", ["a"])]));
+    expect(imprint(restored(trial.state))).toBe(imprint(trial.state));
+    const accepted = {
+      workflow: "w",
+      definition: "hash",
+      input: { json: 1 },
+      bodyHash: "",
+      by: "",
+      tenant: "",
+      trace: "",
+    };
+    trial.apply({ kind: "accepted", atMs: START_MS, ...accepted });
+    expect(imprint(restored(trial.state))).toBe(imprint(trial.state));
+    expect(restored(trial.state).joined[0]).toBe(0);
+  });
+
+  test("with a parent, a quarantine and what was parked", () => {
+    const trial = new Trial(workflow([node("a")])).begin({ json: 1 }, { entity: "execution/p", instance: "n" });
+    const message = {
+      id: "m",
+      to: "execution/x",
+      by: "t",
+      trace: "",
+      tenant: "default",
+      body: { kind: "cancel", request: "r" },
+    } as const;
+    trial.apply({ kind: "quarantined", atMs: 1, error: failure() }, { kind: "parked", atMs: 1, message });
+    const copy = restored(trial.state);
+    expect(copy).toMatchObject({
+      parent: { entity: "execution/p", instance: "n" },
+      quarantined: failure(),
+      parked: [message],
+    });
+  });
+});
+
+test("a snapshot names its definition", () => {
+  const { state } = new Trial(workflow([node("a")])).begin();
+  expect(executionMachine.definitionOfSnapshot(executionMachine.snapshot(state))).toBe("hash");
+});
+
+test("a snapshot shares nothing with the state: what happens later does not change it", () => {
+  const trial = new Trial(workflow([node("a"), node("b", ["a"])])).begin();
+  const copy = restored(trial.state);
+  const before = imprint(copy);
+  trial.completes("a").completes("b");
+  expect(imprint(copy)).toBe(before);
+});
