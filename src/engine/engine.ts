@@ -195,6 +195,8 @@ export class Engine {
 
   /** Loads what messages and wakes will touch, in one round trip, before anything is decided. */
   private async bringIn(owner: Owner, messages: readonly Message[], due: readonly string[]): Promise<void> {
+    owner.pinned = new Set([...messages.map((message) => message.to), ...due]);
+    owner.unknown.clear();
     const missing = new Set<string>();
     const starts = new Map<string, Message>();
     for (const message of messages) {
@@ -206,8 +208,11 @@ export class Engine {
     if (missing.size === 0) return;
     if (missing.values().some((key) => owner.released.has(key))) await this.inFlight;
     const loaded = await this.loader.load([...missing], starts, owner.suspects);
-    for (const entity of loaded.values()) {
-      if (entity.kind === "unknown") continue;
+    for (const [key, entity] of loaded) {
+      if (entity.kind === "unknown") {
+        owner.unknown.add(key);
+        continue;
+      }
       owner.admit(entity);
       if (entity.kind === "resident" && this.store.capabilities.volatileTasks)
         await this.restoreTasks(owner, entity.key);

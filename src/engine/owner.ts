@@ -44,6 +44,10 @@ export class Owner {
   readonly wakes: WakeHeap = new WakeHeap();
   /** Entities with something to do that no message or time must bring. */
   readonly busy: Set<string> = new Set();
+  /** What the batch being formed will touch: it must not leave memory between being looked for and being used. */
+  pinned: ReadonlySet<string> = new Set();
+  /** Entities of those that nobody knows. */
+  readonly unknown: Set<string> = new Set();
   /** Entities that left memory in a batch that is not committed yet: what the store has of them is out of date. */
   readonly released: Set<string> = new Set();
   /** Entities to be loaded without being folded, and why. */
@@ -147,7 +151,8 @@ export class Owner {
       return;
     }
     if (entity === undefined) {
-      // Nobody knows it: a start without its definition, or a message for something purged.
+      // A start without its definition, or a message for something purged; anything else has to be in memory by now.
+      if (!this.unknown.has(message.to)) throw new Error(`${message.to} was not brought in`);
       builder.reply(message.reply, { refused: "NOT_FOUND" });
       return;
     }
@@ -167,7 +172,10 @@ export class Owner {
 
   private takeWake(builder: BatchBuilder, key: string): void {
     const entity = this.entities.get(key);
-    if (entity === undefined) return;
+    if (entity === undefined) {
+      if (!this.unknown.has(key) && !this.released.has(key)) throw new Error(`${key} was not brought in`);
+      return;
+    }
     entity.touchedBy = builder.number;
     builder.touched.add(key);
     if (entity.kind === "quarantine") {
@@ -370,7 +378,7 @@ export class Owner {
     for (const key of builder.touched) {
       this.released.delete(key);
       const entity = this.entities.get(key);
-      if (entity?.kind !== "resident" || entity.touchedBy > builder.number) continue;
+      if (entity?.kind !== "resident" || entity.touchedBy > builder.number || this.pinned.has(key)) continue;
       if (entity.machine.isEnded(entity.state) && entity.withdrawing.length === 0) this.forget(key);
     }
     this.shrink();
@@ -382,7 +390,7 @@ export class Owner {
     if (excess <= 0) return;
     for (const [key, entity] of this.entities) {
       if (excess <= 0) return;
-      if (entity.touchedBy > this.committedBatch || this.busy.has(key)) continue;
+      if (entity.touchedBy > this.committedBatch || this.busy.has(key) || this.pinned.has(key)) continue;
       if (entity.kind === "resident" && !this.mayLeave(entity)) continue;
       this.forget(key);
       excess--;

@@ -368,6 +368,32 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: "evict-while-forming",
+    thought: "it was in memory a moment ago",
+    patches: [
+      {
+        file: "engine/owner.ts",
+        find: " || entity.touchedBy > builder.number || this.pinned.has(key)) continue;",
+        put: " || entity.touchedBy > builder.number) continue;",
+      },
+      {
+        file: "engine/owner.ts",
+        find: " || this.busy.has(key) || this.pinned.has(key)) continue;",
+        put: " || this.busy.has(key)) continue;",
+      },
+      {
+        file: "engine/owner.ts",
+        find: "      if (!this.unknown.has(message.to)) throw new Error(`${message.to} was not brought in`);\n",
+        put: "",
+      },
+      {
+        file: "engine/owner.ts",
+        find: "      if (!this.unknown.has(key) && !this.released.has(key)) throw new Error(`${key} was not brought in`);\n",
+        put: "",
+      },
+    ],
+  },
+  {
     name: "read-again-in-flight",
     thought: "the inbox knows what was read",
     patches: [{ file: "engine/engine.ts", find: "after: owner.inFlight?.position ?? null,", put: "after: null," }],

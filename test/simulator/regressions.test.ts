@@ -19,6 +19,8 @@ const FOUND: readonly (readonly [what: string, options: ScheduleOptions])[] = [
   ["a released entity was loaded while the commit that released it was under way", { seed: 90959 }],
   ["a message that followed the release of its entity in the same batch was dropped", { seed: 90959 }],
   ["a message id was given again after the store had gone back", { seed: 90647 }],
+  ["an entity left memory between being looked for and being used, and its message with it", { seed: 738403641 }],
+  ["an entity left memory so that its wake found nobody", { seed: 738404795 }],
   ["a worker that was told to stop waited for its next heartbeat", { seed: 80520 }],
 ];
 
