@@ -109,6 +109,36 @@ export interface ErrorValue {
   readonly details?: Json;
 }
 
+const KINDS: Readonly<Record<MessageKind, true>> = {
+  start: true,
+  cancel: true,
+  taskStarted: true,
+  taskCompleted: true,
+  taskFailed: true,
+  taskHandedBack: true,
+  deliveryLost: true,
+  childEnded: true,
+  release: true,
+};
+
+/** Reads an entry of an inbox. undefined = nobody can make anything of it: it must not hold up what comes after. */
+export function readMessage(text: string): Message | undefined {
+  let value: Partial<Message> | null;
+  try {
+    value = JSON.parse(text) as Partial<Message> | null;
+  } catch {
+    return undefined;
+  }
+  const kind = value?.body?.kind;
+  const isWhole =
+    typeof value?.id === "string" &&
+    typeof value.to === "string" &&
+    value.to.includes("/") &&
+    kind !== undefined &&
+    Object.hasOwn(KINDS, kind);
+  return isWhole ? (value as Message) : undefined;
+}
+
 export function messageText(message: Message): string {
   return JSON.stringify(message);
 }

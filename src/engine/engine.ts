@@ -1,13 +1,13 @@
 import type { Machine } from "../core/machine.ts";
 import { type Need, needKey } from "../core/machine.ts";
-import type { Message } from "../core/message.ts";
+import { type Message, readMessage } from "../core/message.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import type { CommitOutcome, ReadResult, Store, StoredRecord } from "../store/contract.ts";
 import type { BatchBuilder } from "./batch.ts";
 import { Loader, ValueMissing } from "./loader.ts";
 import type { EngineObserver } from "./observer.ts";
-import { DecisionFailed, Owner } from "./owner.ts";
+import { DecisionFailed, type Incoming, Owner } from "./owner.ts";
 import { DEFAULT_SETTINGS, type EngineSettings } from "./settings.ts";
 import { Tenures } from "./tenures.ts";
 
@@ -17,6 +17,20 @@ export interface EngineOptions {
   readonly machines: readonly Machine[];
   readonly settings?: Partial<EngineSettings>;
   readonly observer?: EngineObserver;
+}
+
+const NOTHING_READ: Incoming = { position: null, messages: [], rubbish: [] };
+
+/** Tells the messages of a read from what nobody can make anything of. */
+function sort(read: ReadResult): Incoming {
+  const messages: Message[] = [];
+  const rubbish: string[] = [];
+  for (const text of read.messages) {
+    const message = readMessage(text);
+    if (message === undefined) rubbish.push(text);
+    else messages.push(message);
+  }
+  return { position: read.messages.length === 0 ? null : read.position, messages, rubbish };
 }
 
 interface Formed {
@@ -151,11 +165,11 @@ export class Engine {
   }
 
   private async formOne(owner: Owner, read: ReadResult | undefined): Promise<BatchBuilder | undefined> {
-    const messages = (read?.messages ?? []).map((text) => JSON.parse(text) as Message);
+    const incoming = read === undefined ? NOTHING_READ : sort(read);
     const due = owner.wakes.takeDue(owner.time.nowMs(), owner.careful ? 1 : this.settings.maxWakes);
     try {
-      if (owner.careful) return await this.formCarefully(owner, read, messages, due);
-      return await this.decide(owner, read, messages, [...due, ...owner.busy]);
+      if (owner.careful) return await this.formCarefully(owner, incoming, due);
+      return await this.decide(owner, incoming, [...due, ...owner.busy]);
     } catch (error) {
       for (const key of due) owner.wakes.file(key, owner.time.nowMs());
       if (!(error instanceof DecisionFailed)) throw error;
@@ -166,16 +180,15 @@ export class Engine {
 
   private async decide(
     owner: Owner,
-    read: ReadResult | undefined,
-    messages: readonly Message[],
+    incoming: Incoming,
     due: readonly string[],
     only?: string,
   ): Promise<BatchBuilder | undefined> {
-    await this.bringIn(owner, messages, due);
+    await this.bringIn(owner, incoming.messages, due);
     if (!owner.valid) return undefined;
     const builder = owner.newBatch();
     try {
-      owner.take(builder, read, messages, due);
+      owner.take(builder, incoming, due);
       for (;;) {
         const needs = owner.advance(builder, only);
         if (needs.size === 0) break;
@@ -189,7 +202,7 @@ export class Engine {
       owner.abandon(builder);
       throw error;
     }
-    if (messages.length > 0) owner.inFlight = { batch: builder.number, position: read!.position };
+    if (incoming.position !== null) owner.inFlight = { batch: builder.number, position: incoming.position };
     return builder;
   }
 
@@ -278,10 +291,14 @@ export class Engine {
    */
   private async formCarefully(
     owner: Owner,
-    read: ReadResult | undefined,
-    messages: readonly Message[],
+    incoming: Incoming,
     due: readonly string[],
   ): Promise<BatchBuilder | undefined> {
+    const { messages } = incoming;
+    if (incoming.rubbish.length > 0) {
+      for (const key of due) owner.wakes.file(key, owner.time.nowMs());
+      return this.decide(owner, incoming, [], "");
+    }
     const item = owner.announced ?? messages[0]?.to ?? due[0] ?? owner.busy.values().next().value;
     if (item === undefined) {
       if (++owner.carefulItems >= CAREFUL_ITEMS) owner.careful = false;
@@ -300,7 +317,7 @@ export class Engine {
     const forOthers = due.filter((key) => key !== item);
     for (const key of forOthers) owner.wakes.file(key, owner.time.nowMs());
     const isMessage = messages[0]?.to === item;
-    return this.decide(owner, isMessage ? read : undefined, isMessage ? messages : [], isMessage ? [] : [item], item);
+    return this.decide(owner, isMessage ? incoming : NOTHING_READ, isMessage ? [] : [item], item);
   }
 
   /** A decision threw: after a few tries its entity is left alone, and the partition goes on. */

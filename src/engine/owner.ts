@@ -4,7 +4,7 @@ import type { Message } from "../core/message.ts";
 import { contentHash } from "../json/hash.ts";
 import type { Json } from "../json/json.ts";
 import type { Host } from "../host/host.ts";
-import type { Capabilities, CommitBatch, Fence, Position, ReadResult, Tenure } from "../store/contract.ts";
+import type { Capabilities, CommitBatch, Fence, Position, Tenure } from "../store/contract.ts";
 import { BatchBuilder } from "./batch.ts";
 import { PartitionTime } from "./partition-time.ts";
 import { formatSuspicion, GUILTY_DEATHS, readSuspicion } from "./suspicion.ts";
@@ -30,7 +30,19 @@ export class DecisionFailed extends Error {
   }
 }
 
+/** Of an unreadable message, this much is kept. */
+const MAX_SHOWN_CHARS = 10_000;
+
 export type Entity = Resident | Quarantine;
+
+/** What one read brought. */
+export interface Incoming {
+  /** null if it brought nothing. */
+  readonly position: Position | null;
+  readonly messages: readonly Message[];
+  /** Texts that are no messages. */
+  readonly rubbish: readonly string[];
+}
 
 /**
  * The memory of one partition during one tenure: the entities, their wakes, the tasks out. Everything here can be
@@ -132,15 +144,20 @@ export class Owner {
   }
 
   /** Takes what was read and is due: whom it concerns must be in memory by now. */
-  take(
-    builder: BatchBuilder,
-    read: ReadResult | undefined,
-    messages: readonly Message[],
-    due: readonly string[],
-  ): void {
-    if (read !== undefined && messages.length > 0) builder.consumed.push(read.position);
-    for (const message of messages) this.takeMessage(builder, message);
+  take(builder: BatchBuilder, incoming: Incoming, due: readonly string[]): void {
+    if (incoming.position !== null) builder.consumed.push(incoming.position);
+    for (const text of incoming.rubbish) this.throwOut(builder, text);
+    for (const message of incoming.messages) this.takeMessage(builder, message);
     for (const key of due) this.takeWake(builder, key);
+  }
+
+  /** What cannot be read is nobody's message. It is kept where people look, and holds nobody up. */
+  private throwOut(builder: BatchBuilder, text: string): void {
+    const error = { code: "MESSAGE_UNREADABLE", message: "Nobody can read this entry of the inbox", retryable: false };
+    const letter = { id: `inbox:${contentHash(text).slice(0, 32)}`, class: "poison" as const, queue: "inbox" };
+    const shown = text.slice(0, MAX_SHOWN_CHARS);
+    const key = `inbox/${this.partition}`;
+    builder.deadLetter(key, { ...letter, text: JSON.stringify({ error, text: shown }) }, this.time.nowMs());
   }
 
   private takeMessage(builder: BatchBuilder, message: Message): void {

@@ -90,11 +90,17 @@ async function main(argv: readonly string[]): Promise<number> {
     process.stderr.write(`--schedules and --seed take whole numbers\n${USAGE}\n`);
     return 2;
   }
-  const options: Plan["options"] = {
-    ...(values.dag !== undefined && readWorkflow(values.dag)),
-    ...(values.input !== undefined && { input: JSON.parse(values.input) as never }),
-    ...(values.executions !== undefined && { executions: Number(values.executions) }),
-  };
+  let options: Plan["options"];
+  try {
+    options = {
+      ...(values.dag !== undefined && readWorkflow(values.dag)),
+      ...(values.input !== undefined && { input: JSON.parse(values.input) as never }),
+      ...(values.executions !== undefined && { executions: Number(values.executions) }),
+    };
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n`);
+    return 2;
+  }
   const faults = values.faults === undefined ? null : values.faults.split(",").map(Number);
   const processes = Math.min(count, Number(values.processes ?? availableParallelism()));
   const plans = Array.from({ length: processes }, (_, i): Plan => {

@@ -22,7 +22,8 @@ type FaultKind =
   | "store clock"
   | "wall clock"
   | "store back"
-  | "restart all";
+  | "restart all"
+  | "rubbish";
 
 /** How often each fault is drawn, beside the others. */
 const WEIGHTS: readonly (readonly [number, FaultKind])[] = [
@@ -42,6 +43,7 @@ const WEIGHTS: readonly (readonly [number, FaultKind])[] = [
   [2, "disorder"],
   [2, "store clock"],
   [1, "wall clock"],
+  [1, "rubbish"],
 ];
 
 /** The world as the one who attacks it sees it. */
@@ -172,7 +174,21 @@ export class Nemesis {
         return this.goBack();
       case "restart all":
         return this.restartAll();
+      case "rubbish":
+        return this.throwRubbish(random);
     }
+  }
+
+  /** Somebody writes into an inbox what no engine can read. */
+  private throwRubbish(random: Random): void {
+    const { memory } = this.world;
+    const text = random.pick([
+      `{"id":"${random.hex(8)}`,
+      `{"id":"${random.hex(8)}","to":"execution/x","body":{"kind":"?"}}`,
+    ]);
+    void memory.inbox.append([
+      { partition: random.integer(0, memory.capabilities.partitionCount - 1), start: false, text },
+    ]);
   }
 
   private badWeather(random: Random): void {

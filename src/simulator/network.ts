@@ -43,6 +43,8 @@ export interface Ground {
   readonly memory: MemoryStore;
   readonly weather: Weather;
   readonly random: Random;
+  /** Chance that a message on the network takes its time. */
+  readonly slowness: number;
   record(entry: HistoryEntry): void;
   /** Our own code contradicted itself. */
   bug(message: string): void;
@@ -117,26 +119,27 @@ function carry<T>(
     timeline.after(waitMs + CALL_TIMEOUT_MS, () => reject(new NoAnswer("the store did not answer in time")), process);
     const arrive = (): void => {
       if (timeline.now < weather.downUntil) {
-        timeline.after(latency(random), () => reject(new NoAnswer("the store is down")), process);
+        timeline.after(latency(ground), () => reject(new NoAnswer("the store is down")), process);
         return;
       }
       apply().then(
         (answer) => {
           if (isCut(ground, process) || random.chance(weather.loss)) return;
-          timeline.after(latency(random), () => resolve(answer), process);
+          timeline.after(latency(ground), () => resolve(answer), process);
         },
-        (error: unknown) => timeline.after(latency(random), () => reject(error as Error), process),
+        (error: unknown) => timeline.after(latency(ground), () => reject(error as Error), process),
       );
     };
     if (isCut(ground, process) || random.chance(weather.loss)) return;
     const late = random.chance(weather.delay);
-    timeline.after(late ? random.integer(CALL_TIMEOUT_MS, 4 * CALL_TIMEOUT_MS) : latency(random), arrive);
+    timeline.after(late ? random.integer(CALL_TIMEOUT_MS, 4 * CALL_TIMEOUT_MS) : latency(ground), arrive);
     if (repeatable && random.chance(weather.duplication)) timeline.after(random.integer(1, 5_000), arrive);
   });
 }
 
-function latency(random: Random): number {
-  return random.chance(0.05) ? random.integer(5, 60) : random.next() * 2;
+/** Mostly a moment; how often it is longer is a trait of the world, so that calls overtake each other more or less. */
+function latency({ random, slowness }: Ground): number {
+  return random.chance(slowness) ? random.integer(5, 60) : random.next() * 2;
 }
 
 function isCut(ground: Ground, process: SimProcess): boolean {

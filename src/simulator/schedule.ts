@@ -66,6 +66,7 @@ interface Knobs {
   readonly mixedReleases: boolean;
   readonly engine: Partial<EngineSettings>;
   readonly maxBatchEntries: number;
+  readonly slowness: number;
   readonly mood: HandlerMood;
 }
 
@@ -90,7 +91,7 @@ function drawKnobs(random: Random): Knobs {
     mixedReleases: !lossy && random.chance(0.08),
     engine: {
       window: random.pick([1, 2, 5, 1000]),
-      maxResidents: random.pick([1, 3, 10_000]),
+      maxResidents: random.pick([1, 1, 3, 10_000]),
       snapshotEvents: random.pick([3, 10, 1000]),
       maxEvents,
       maxWakes: random.pick([1, 5, 200]),
@@ -98,6 +99,7 @@ function drawKnobs(random: Random): Knobs {
       checkWhole: true,
     },
     maxBatchEntries: Math.max(maxEvents * 2, random.pick([8, 40, 1000])),
+    slowness: random.pick([0.05, 0.3]),
     mood: {
       failing: random.pick([0, 0.1, 0.3]),
       fatal: random.pick([0, 0.02, 0.1]),
@@ -147,6 +149,10 @@ export class Simulation implements Field {
     const { partitions, volatileTasks } = this.knobs;
     this.memory = openMemory({ host: this.storeProcess.host, partitions, volatileTasks });
     this.nemesis = new Nemesis(this, this.random.fork(), options.keepFaults);
+  }
+
+  get slowness(): number {
+    return this.knobs.slowness;
   }
 
   bug(message: string): void {

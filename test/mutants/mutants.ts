@@ -354,6 +354,11 @@ export const MUTANTS: readonly Mutant[] = [
         find: "    this.busy.add(entity.key);\n    this.countTasks(entity);",
         put: "    this.countTasks(entity);",
       },
+      {
+        file: "engine/owner.ts",
+        find: "      this.busy.delete(key);\n      return;\n    }\n    this.busy.add(key);\n",
+        put: "      this.busy.delete(key);\n      return;\n    }\n",
+      },
     ],
   },
   {
@@ -362,8 +367,19 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "engine/owner.ts",
-        find: "    for (const message of messages) this.takeMessage(builder, message);",
-        put: "    for (const message of messages.slice(0, Math.max(1, messages.length - 1))) this.takeMessage(builder, message);",
+        find: "    for (const message of incoming.messages) this.takeMessage(builder, message);",
+        put: "    for (const message of incoming.messages.slice(0, Math.max(1, incoming.messages.length - 1))) this.takeMessage(builder, message);",
+      },
+    ],
+  },
+  {
+    name: "rubbish-stops-the-partition",
+    thought: "nobody writes rubbish into an inbox",
+    patches: [
+      {
+        file: "engine/engine.ts",
+        find: "    if (message === undefined) rubbish.push(text);",
+        put: "    if (message === undefined) throw new Error(text);",
       },
     ],
   },
@@ -428,7 +444,13 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "killer-is-never-named",
     thought: "an owner that dies is started again",
-    patches: [{ file: "engine/owner.ts", find: "this.careful = tenure.strikes >= 3 || tenure.suspect !== null;", put: "this.careful = false;" }],
+    patches: [
+      {
+        file: "engine/owner.ts",
+        find: "this.careful = tenure.strikes >= 3 || tenure.suspect !== null;",
+        put: "this.careful = false;",
+      },
+    ],
   },
 
   // ── the worker ──────────────────────────────────────────────────────────────────────────────────────────────────

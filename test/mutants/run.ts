@@ -49,7 +49,13 @@ function simulate(mutant: string, seed: number): Promise<Caught> {
       } catch {
         // An unhandled rejection or an endless loop is a way of being caught too, but it must be the simulation's.
         if (err.includes("does not fit") || err.includes("there is no mutant")) reject(new Error(err));
-        else resolve({ mutant, schedules: 0, invariants: ["CRASH"], message: err.split("\n").find((line) => /Error/.test(line)) ?? err });
+        else
+          resolve({
+            mutant,
+            schedules: 0,
+            invariants: ["CRASH"],
+            message: err.split("\n").find((line) => /Error/.test(line)) ?? err,
+          });
       }
     });
   });
@@ -64,12 +70,15 @@ await Promise.all(
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
       const caught = await simulate(next.name, Number(values.seed));
       results.push(caught);
-      const verdict = caught.invariants.length === 0 ? "SURVIVED" : `${caught.invariants.join(" ")} after ${caught.schedules}`;
+      const verdict =
+        caught.invariants.length === 0 ? "SURVIVED" : `${caught.invariants.join(" ")} after ${caught.schedules}`;
       process.stdout.write(`${next.name.padEnd(30)} ${verdict}  ${caught.message.slice(0, 140)}\n`);
     }
   }),
 );
 const survived = results.filter(({ invariants }) => invariants.length === 0);
-process.stdout.write(`\n${results.length} mutants, ${results.length - survived.length} caught, ${survived.length} survived\n`);
+process.stdout.write(
+  `\n${results.length} mutants, ${results.length - survived.length} caught, ${survived.length} survived\n`,
+);
 process.stdout.write(`${results.length - survived.length} passed, ${survived.length} failed\n`);
 process.exitCode = survived.length > 0 ? 1 : 0;

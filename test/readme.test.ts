@@ -1,0 +1,23 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { readDefinition } from "../src/definition/read.ts";
+
+const README = readFileSync(join(import.meta.dirname, "..", "README.md"), "utf8");
+const WORKFLOW = /```yaml\n([\s\S]*?)```/.exec(README)![1]!;
+
+describe("the README", () => {
+  test("shows a workflow that is valid", () => {
+    const { errors, warnings } = readDefinition(WORKFLOW, { format: "yaml" });
+    expect(errors).toEqual([]);
+    expect(warnings.map(({ code }) => code)).toEqual([]);
+  });
+
+  test("shows an error as it is", () => {
+    const misspelt = WORKFLOW.replace("dependencies: [fetch]", "dependencies: [fetsh]");
+    const { errors } = readDefinition(misspelt, { format: "yaml" });
+    const { code, path, line, column, message, hint } = errors[0]!;
+    const shown = `${code} ${path} (line ${line}, column ${column}): ${message} ${hint}`;
+    expect(README).toContain(shown);
+  });
+});
