@@ -1,0 +1,103 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { node, workflow } from "../../test/support/workflows.ts";
+import { entityKey } from "../core/entity.ts";
+import { executionMachine } from "../core/execution/machine.ts";
+import type { Machine } from "../core/machine.ts";
+import { HandlerError } from "../worker/handler.ts";
+import { TestWorld } from "./test-engine.ts";
+
+let world: TestWorld;
+beforeEach(() => {
+  world = new TestWorld();
+});
+afterEach(() => world.close());
+
+/** The next release: it writes events that this one does not know. */
+const newer = { ...executionMachine, eventFormat: executionMachine.eventFormat + 1 } as unknown as Machine;
+const chain = workflow([node("a"), node("b", ["a"])]);
+
+const soon = { max_attempts: 3, base_delay_seconds: 0.05, max_delay_seconds: 1, exponential_base: 1, jitter: 0 };
+
+describe("events of a newer release", () => {
+  test("stop their execution and no other; when it is next due, an engine of that release takes it up by itself", async () => {
+    const first = world.engine({}, newer);
+    const failing = world.worker({
+      step: () => {
+        throw new HandlerError("LATER", "not yet", { retryable: true });
+      },
+    });
+    await world.start(workflow([node("a", [], { retry: soon }), node("b", ["a"])]), null, "new");
+    await world.until("new", (events) => events.some(({ kind }) => kind === "taskFailed"));
+    await world.stop(first);
+    await world.stop(failing);
+
+    const second = world.engine();
+    const events = await world.until("new", (all) => all.some(({ kind }) => kind === "quarantined"));
+    expect(events.at(-1)).toMatchObject({ error: { code: "FORMAT_TOO_NEW" } });
+    world.worker({ step: () => ({ value: 1 }) });
+    expect(await world.ended(await world.start(chain))).toMatchObject({ status: "COMPLETED" });
+    await world.stop(second);
+
+    world.engine({}, newer);
+    expect(await world.ended("new")).toMatchObject({ status: "COMPLETED" });
+    const kinds = await world.kinds("new");
+    expect(kinds.slice(kinds.indexOf("quarantined"), kinds.indexOf("retryDue") + 1)).toEqual([
+      "quarantined",
+      "released",
+      "retryDue",
+    ]);
+  });
+
+  test("what was sent meanwhile is parked, and counts once such an engine hears of the execution again", async () => {
+    const first = world.engine({}, newer);
+    await world.start(chain, null, "new");
+    await world.stop(first);
+    const second = world.engine();
+    const worker = world.worker({ step: () => ({ value: 1 }) });
+    await world.until("new", (events) => events.some(({ kind }) => kind === "parked"));
+    await world.stop(second);
+    await world.stop(worker);
+
+    world.engine({}, newer);
+    await world.send("new", { kind: "cancel", request: "r" });
+    expect(await world.ended("new")).toMatchObject({ status: "CANCELLED", nodes: { a: { status: "COMPLETED" } } });
+    const kinds = await world.kinds("new");
+    expect(kinds.slice(kinds.indexOf("quarantined")).filter((kind) => kind !== "taskDispatched")).toEqual([
+      "quarantined",
+      "parked",
+      "released",
+      "taskCompleted",
+      "commandApplied",
+      "executionEnded",
+    ]);
+  });
+});
+
+describe("a snapshot", () => {
+  test("of another format is ignored, and the events tell the same", async () => {
+    const other = { ...executionMachine, snapshotFormat: 99, snapshot: () => "rubbish" } as unknown as Machine;
+    const first = world.engine({ snapshotEvents: 2 }, other);
+    await world.start(chain, null, "x");
+    await world.stop(first);
+    expect(world.memory.data.entities.get(entityKey("execution", "x"))!.snapshot).toMatchObject({ format: 99 });
+
+    world.engine();
+    world.worker({ step: () => ({ value: 1 }) });
+    expect(await world.ended("x")).toMatchObject({ status: "COMPLETED" });
+    expect(await world.kinds("x")).not.toContain("quarantined");
+  });
+
+  test("of our format that cannot be read stops its execution only", async () => {
+    const broken = { ...executionMachine, snapshot: () => '{"definition":1}' } as unknown as Machine;
+    const first = world.engine({ snapshotEvents: 2 }, broken);
+    await world.start(chain, null, "x");
+    await world.stop(first);
+
+    world.engine();
+    world.worker({ step: () => ({ value: 1 }) });
+    await world.start(chain, null, "y");
+    expect(await world.ended("y")).toMatchObject({ status: "COMPLETED" });
+    const events = await world.until("x", (all) => all.some(({ kind }) => kind === "quarantined"));
+    expect(events.find(({ kind }) => kind === "quarantined")).toMatchObject({ error: { code: "FOLD_FAILED" } });
+  });
+});

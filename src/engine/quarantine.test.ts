@@ -1,0 +1,161 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { diamond, node, workflow } from "../../test/support/workflows.ts";
+import { entityKey } from "../core/entity.ts";
+import { executionMachine } from "../core/execution/machine.ts";
+import type { ExecutionState } from "../core/execution/state.ts";
+import type { Machine } from "../core/machine.ts";
+import type { MessageKind } from "../core/message.ts";
+import { gate, TestWorld } from "./test-engine.ts";
+
+let world: TestWorld;
+beforeEach(() => {
+  world = new TestWorld();
+});
+afterEach(() => world.close());
+
+/** A machine with a bug that one execution meets, until it is mended. */
+function buggy(where: MessageKind | "advance" | "check"): { machine: Machine; mend(): void; id: string } {
+  let broken = true;
+  const id = "bad";
+  const trip = (state: ExecutionState, at: string): void => {
+    if (broken && state.id === id && at === where) throw new TypeError(`our own bug in ${at}`);
+  };
+  const machine: typeof executionMachine = {
+    ...executionMachine,
+    decide: (state, message, context) => {
+      trip(state, message.body.kind);
+      return executionMachine.decide(state, message, context);
+    },
+    advance: (state, context) => {
+      if (state.completedCount > 0) trip(state, "advance");
+      return executionMachine.advance(state, context);
+    },
+    check: (state, whole) => {
+      if (state.completedCount > 0) trip(state, "check");
+      executionMachine.check(state, whole);
+    },
+  };
+  return {
+    machine,
+    mend: () => {
+      broken = false;
+    },
+    id,
+  };
+}
+
+const chain = workflow([node("a"), node("b", ["a"])]);
+const isQuarantined = (events: readonly { kind: string }[]): boolean =>
+  events.some(({ kind }) => kind === "quarantined");
+
+describe.each(["taskCompleted", "advance", "check"] as const)("an execution whose %s throws", (where) => {
+  test("is left alone after a few tries; its partition goes on, and a release takes up what was parked, in order", async () => {
+    const bug = buggy(where);
+    const quarantined: string[] = [];
+    world.engine({}, bug.machine, { quarantined: (key) => quarantined.push(key) });
+    const steps = gate();
+    world.worker({ step: steps.handler });
+    await world.start(chain, null, bug.id);
+    await world.start(diamond(), null, "good");
+    for (const id of ["a", "c", "d"]) steps.open(id, { value: 1 });
+
+    await world.until(bug.id, isQuarantined);
+    // The other one shares partition and batch with it, and is not held up.
+    steps.open("b", { value: 1 });
+    expect(await world.ended("good")).toMatchObject({ status: "COMPLETED" });
+    expect(quarantined).toEqual([entityKey("execution", bug.id)]);
+
+    expect(await world.send(bug.id, { kind: "cancel", request: "r1" })).toEqual({ refused: "QUARANTINED" });
+    const parked = (await world.events(bug.id)).flatMap((event) =>
+      event.kind === "parked" ? [event.message.body.kind] : [],
+    );
+    expect(parked).toEqual(["taskCompleted", "cancel"]);
+    const { items } = await world.memory.queries.deadLetters({ limit: 10 });
+    expect(items).toMatchObject([{ class: "poison", queue: "quarantine", entity: "execution/bad" }]);
+    expect(JSON.parse(items[0]!.text)).toMatchObject({
+      error: { code: "DECISION_FAILED", message: /our own bug/ as never },
+    });
+
+    bug.mend();
+    expect(await world.send(bug.id, { kind: "release", request: "r2" })).toEqual({ ok: { released: true, parked: 2 } });
+    const view = await world.ended(bug.id);
+    expect(view.nodes["a"]!.status).toBe("COMPLETED");
+    expect(view.status).toBe("CANCELLED");
+    const kinds = await world.kinds(bug.id);
+    expect(kinds.slice(kinds.indexOf("quarantined")).filter((kind) => kind !== "taskDispatched")).toEqual([
+      "quarantined",
+      "parked",
+      "parked",
+      "released",
+      "taskCompleted",
+      "commandApplied",
+      "executionEnded",
+    ]);
+  });
+});
+
+test("a quarantine stands over a restart of the engine, and a release that mends nothing leads into it again", async () => {
+  const bug = buggy("cancel");
+  const first = world.engine({}, bug.machine);
+  await world.start(chain, null, bug.id);
+  expect(await world.send(bug.id, { kind: "cancel", request: "r1" })).toEqual({ refused: "QUARANTINED" });
+  await world.stop(first);
+
+  world.engine({}, bug.machine);
+  expect(await world.send(bug.id, { kind: "cancel", request: "r2" })).toEqual({ refused: "QUARANTINED" });
+  expect(await world.send(bug.id, { kind: "release", request: "r3" })).toEqual({ ok: { released: true, parked: 2 } });
+  await world.until(bug.id, (events) => events.filter(({ kind }) => kind === "quarantined").length === 2);
+  bug.mend();
+  await world.until(bug.id, (events) => events.filter(({ kind }) => kind === "parked").length === 4);
+  await world.send(bug.id, { kind: "release", request: "r4" });
+  expect(await world.ended(bug.id)).toMatchObject({ status: "CANCELLED" });
+  const answers = (await world.events(bug.id)).filter(({ kind }) => kind.startsWith("command"));
+  expect(answers).toMatchObject([
+    { kind: "commandApplied", request: "r1" },
+    { kind: "commandRefused", request: "r2" },
+  ]);
+});
+
+test("a start that cannot be decided is refused, kept as a dead letter, and leaves nothing else", async () => {
+  const bug = buggy("start");
+  world.engine({}, bug.machine);
+  expect(await world.submit(chain, null, bug.id)).toEqual({ refused: "QUARANTINED" });
+  expect(await world.events(bug.id)).toEqual([]);
+  const { items } = await world.memory.queries.deadLetters({ limit: 10 });
+  expect(JSON.parse(items[0]!.text)).toMatchObject({
+    message: { body: { kind: "start" } },
+    error: { code: "DECISION_FAILED" },
+  });
+  expect((await world.memory.queries.headers({ limit: 10 })).items).toEqual([]);
+});
+
+test("an execution whose value the store has lost is quarantined, and nothing else is", async () => {
+  world.engine();
+  world.worker({ step: ({ nodeId }) => (nodeId === "a" ? { n: 1, text: "x".repeat(70_000) } : { done: true }) });
+  const reads = workflow([node("a"), node("b", ["a"], { config: { n: "{{ a.n }}" } })]);
+  world.memory.records.get = lose(world.memory.records.get.bind(world.memory.records), entityKey("execution", "bad"));
+  await world.start(reads, null, "bad");
+  await world.start(reads, null, "good");
+  expect(await world.ended("good")).toMatchObject({ status: "COMPLETED" });
+  const events = await world.until("bad", isQuarantined);
+  const [quarantined] = events.filter(({ kind }) => kind === "quarantined");
+  expect(quarantined).toMatchObject({ error: { code: "DECISION_FAILED" } });
+  expect(JSON.stringify(quarantined)).toContain("is not in the store");
+});
+
+type Get = TestWorld["store"]["records"]["get"];
+
+/** A store that has lost the values of one entity. */
+function lose(get: Get, scope: string): Get {
+  return async (keys) => {
+    const texts = await get(keys);
+    return texts.map((text, i) => (keys[i]!.scope === scope ? null : text));
+  };
+}
+
+test("a message for what does not exist, or a start without its definition, is answered and dropped", async () => {
+  world.engine();
+  expect(await world.send("nobody", { kind: "cancel", request: "r" })).toEqual({ refused: "NOT_FOUND" });
+  const body = { kind: "start" as const, workflow: "w", definition: "gone", input: { json: null }, bodyHash: "" };
+  expect(await world.send("nobody", body)).toEqual({ refused: "NOT_FOUND" });
+});

@@ -1,0 +1,117 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { diamond, node, workflow } from "../../test/support/workflows.ts";
+import type { MemoryStore } from "../drivers/memory/memory-store.ts";
+import { Random } from "../simulator/random.ts";
+import type { CommitBatch, CommitOutcome, Store } from "../store/contract.ts";
+import { TestWorld } from "./test-engine.ts";
+
+let world: TestWorld;
+afterEach(() => world.close());
+
+type Trouble = (role: string, call: string) => "before" | "after" | undefined;
+
+/** The store with a bad line to it: a call may fail before it arrives, or its answer may not come back. */
+function troubled(trouble: Trouble, commit?: (batches: readonly CommitBatch[]) => CommitOutcome | undefined) {
+  return (store: MemoryStore): Store => {
+    const role = <Role extends object>(name: string, target: Role): Role =>
+      new Proxy(target, {
+        get: (_, call: string) => {
+          const original = (target as Record<string, (...given: unknown[]) => Promise<unknown>>)[call]!.bind(target);
+          return async (...given: unknown[]): Promise<unknown> => {
+            const when = trouble(name, call);
+            if (when === "before") throw new Error(`${name}.${call} did not arrive`);
+            const refused = call === "commit" ? commit?.(given[0] as readonly CommitBatch[]) : undefined;
+            if (refused !== undefined) return (given[0] as readonly CommitBatch[]).map(() => refused);
+            const answer = await original(...given);
+            if (when === "after") throw new Error(`the answer of ${name}.${call} was lost`);
+            return answer;
+          };
+        },
+      });
+    return {
+      capabilities: store.capabilities,
+      partitions: role("partitions", store.partitions),
+      inbox: role("inbox", store.inbox),
+      journal: role("journal", store.journal),
+      tasks: role("tasks", store.tasks),
+      records: role("records", store.records),
+      queries: role("queries", store.queries),
+      close: () => store.close(),
+    };
+  };
+}
+
+const steps = { step: ({ config }: { config: unknown }) => ({ value: JSON.stringify(config).length }) };
+
+async function runsDiamonds(count: number): Promise<void> {
+  world.engine();
+  world.worker(steps, { leaseMs: 1000 });
+  const ids = await Promise.all(Array.from({ length: count }, () => world.start(diamond())));
+  for (const id of ids) {
+    const view = await world.ended(id);
+    expect([view.status, view.output]).toEqual(["COMPLETED", { d: { value: 22 } }]);
+    const kinds = (await world.kinds(id)).filter((kind) => kind === "taskCompleted");
+    expect(kinds).toHaveLength(4);
+  }
+}
+
+describe("executions come to their end", () => {
+  test("though one call in fourteen to the store fails, before or after it took effect", async () => {
+    const random = new Random(7);
+    world = new TestWorld({
+      wrap: troubled((role) =>
+        role !== "inbox" && random.chance(0.07) ? random.pick(["before", "after"] as const) : undefined,
+      ),
+    });
+    await runsDiamonds(10);
+  });
+
+  test("though a third of the commits are refused", async () => {
+    const random = new Random(8);
+    const full: CommitOutcome = { kind: "refused", reason: "disk full" };
+    world = new TestWorld({
+      wrap: troubled(
+        () => undefined,
+        () => (random.chance(0.33) ? full : undefined),
+      ),
+    });
+    await runsDiamonds(10);
+  });
+
+  test.each(["before", "after"] as const)(
+    "though the outcome of some commits stays unknown, lost %s they took effect",
+    async (when) => {
+      let commits = 0;
+      // Two in a row: the resend of the same bytes fails too, so that the owner has to take the partition anew.
+      const trouble: Trouble = (_, call) => (call === "commit" && commits++ % 4 >= 2 ? when : undefined);
+      world = new TestWorld({ wrap: troubled(trouble) });
+      await runsDiamonds(5);
+      expect(world.memory.data.partitions[0]!.epoch).toBeGreaterThan(1);
+    },
+  );
+
+  test("though a blob could not be written at first", async () => {
+    let puts = 0;
+    world = new TestWorld({ wrap: troubled((_, call) => (call === "put" && puts++ === 0 ? "before" : undefined)) });
+    world.engine();
+    world.worker({ step: () => "done" });
+    const config = { a: "{{ input.text }}", b: "{{ input.text }}" };
+    const id = await world.start(workflow([node("a", [], { config })]), { text: "x".repeat(40_000) });
+    expect(await world.ended(id)).toMatchObject({ status: "COMPLETED", nodes: { a: { attempt: 1 } } });
+    expect(puts).toBeGreaterThan(1);
+  });
+});
+
+test("a commit of an owner that lost its partition is fenced, and it steps down", async () => {
+  const reasons: string[] = [];
+  world = new TestWorld();
+  world.engine({ renewMs: 3_600_000, leaseMs: 7_200_000 }, undefined, { steppedDown: (_, why) => reasons.push(why) });
+  const id = await world.start(workflow([node("a")]));
+  // Somebody with a clock of their own took it over.
+  const partition = world.memory.data.partitions[0]!;
+  partition.leaseUntilMs = 0;
+  await world.memory.partitions.acquire(0, "other", 50);
+  world.worker({ step: () => null });
+  await expect.poll(() => reasons).toEqual(["fenced"]);
+  expect(await world.kinds(id)).not.toContain("executionEnded");
+});
