@@ -138,9 +138,9 @@ export class Nemesis {
       case "kill worker":
         return target!.kill();
       case "stop engine":
-        return void engine!.engine.stop().then(() => engine!.process.kill());
+        return void engine.engine.stop().then(() => engine.process.kill());
       case "stop worker":
-        return void worker!.worker.stop().then(() => worker!.process.kill());
+        return void worker.worker.stop().then(() => worker.process.kill());
       case "pause engine":
       case "pause worker":
         return target!.pause(random.integer(200, 12_000));

@@ -122,12 +122,11 @@ function carry<T>(
         timeline.after(latency(ground), () => reject(new NoAnswer("the store is down")), process);
         return;
       }
-      apply().then(
-        (answer) => {
-          if (isCut(ground, process) || random.chance(weather.loss)) return;
-          timeline.after(latency(ground), () => resolve(answer), process);
-        },
-        (error: unknown) => timeline.after(latency(ground), () => reject(error as Error), process),
+      const answer = apply();
+      const isLost = (): boolean => isCut(ground, process) || random.chance(weather.loss);
+      void answer.then(
+        (given) => !isLost() && timeline.after(latency(ground), () => resolve(given), process),
+        (error: unknown) => timeline.after(latency(ground), () => reject(error), process),
       );
     };
     if (isCut(ground, process) || random.chance(weather.loss)) return;

@@ -228,7 +228,7 @@ export class Simulation implements Field {
     const store = this.connect(process);
     const newer = this.knobs.mixedReleases && (this.isHealed || this.random.chance(0.5));
     const machine = { ...(this.machineFor(process) as Machine), ...(newer && { eventFormat: NEWER_FORMAT }) };
-    const machines: Machine[] = [machine, tallyMachine as unknown as Machine];
+    const machines: Machine[] = [machine, tallyMachine];
     const observer = {
       quarantined: (key: string, error: unknown) => {
         if (!this.poisoned.has(entityId(key))) this.bug(`${key} was quarantined: ${String(error)}`);
@@ -242,7 +242,7 @@ export class Simulation implements Field {
   /** The production machine; in a poisoned world one that throws, or kills its process, at certain executions. */
   private machineFor(process: SimProcess): Machine<ExecutionState> {
     const { poison } = this.knobs;
-    if (poison === "none") return executionMachine as unknown as Machine<ExecutionState>;
+    if (poison === "none") return executionMachine;
     return {
       ...(executionMachine as unknown as Machine<ExecutionState>),
       decide: (state, message, context) => {

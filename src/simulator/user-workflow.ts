@@ -43,7 +43,7 @@ function samplesOf(workflow: Workflow): Pick<SimulatedWorkflow, "samples" | "inp
 
 /** The value, with something at the end of this path. */
 function withPath(value: Json, path: readonly (string | number)[]): Json {
-  const root: { holder: Json } = { holder: structuredClone(value) as Json };
+  const root: { holder: Json } = { holder: structuredClone(value) };
   let place = root as unknown as Record<string | number, Json>;
   let key: string | number = "holder";
   for (const step of path) {

@@ -27,7 +27,9 @@ function simulate(mutant: string, seed: number): Promise<Caught> {
         join(ROOT, "src/simulator/main.ts"),
         "--first",
         "--json",
-        ...["--schedules", String(MOST_SCHEDULES), "--seed", String(seed), "--processes", "1"],
+        `--schedules=${MOST_SCHEDULES}`,
+        `--seed=${seed}`,
+        "--processes=1",
       ],
       { env: { ...process.env, MILLRACE_MUTANT: mutant } },
     );
