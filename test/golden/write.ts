@@ -1,0 +1,210 @@
+/**
+ * Writes the golden journals that are missing: `npx node test/golden/write.ts`. Never writes over one that is there.
+ * See README.md in this folder.
+ */
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { executionMachine } from "../../src/core/execution/machine.ts";
+import { failure, node, RETRYABLE, Trial, workflow } from "../../src/core/execution/test-execution.ts";
+import { viewExecution } from "../../src/core/execution/view.ts";
+import type { Workflow, WorkflowNode } from "../../src/definition/workflow.ts";
+import type { Json } from "../../src/json/json.ts";
+import { diamond } from "../support/workflows.ts";
+import type { Golden } from "./golden.ts";
+
+const RELEASE = "0.1";
+const branch: Partial<WorkflowNode> = { on_error: "fail_branch" };
+const engine = (handler: string, config: Record<string, Json> = {}): Partial<WorkflowNode> => ({
+  handler,
+  config,
+  timeout_seconds: null,
+});
+
+interface Case {
+  readonly about: string;
+  readonly workflow: Workflow;
+  readonly run: (trial: Trial) => void;
+  /** After how many events a snapshot is kept. */
+  readonly snapshotAt: number;
+}
+
+const cases: Readonly<Record<string, Case>> = {
+  diamond: {
+    about: "Four nodes that pass data on; one start is reported.",
+    workflow: diamond(),
+    snapshotAt: 6,
+    run: (trial) => {
+      trial.begin({ json: { who: "ann" } }).at(1000).completes("a", { value: 1 }).at(2000);
+      trial.starts("b", 500);
+      trial.at(3000).completes("c", { value: 3 }).completes("b", { value: 2 }).at(4000).completes("d", { value: [2, 3] });
+    },
+  },
+  retry: {
+    about: "Two failures, a zombie's result, a lost worker within the third attempt, a completion.",
+    workflow: workflow([node("a"), node("b", ["a"])]),
+    snapshotAt: 9,
+    run: (trial) => {
+      const old = trial.begin().token("a");
+      trial.fails("a", RETRYABLE).at(1000).settle();
+      trial.send({ kind: "taskCompleted", token: old, output: { json: "zombie" }, runningMs: 1 });
+      trial.starts("a");
+      trial.at(2000).fails("a", { ...RETRYABLE, details: { status: 503 } }).at(9000).settle().loses("a");
+      trial.at(9500).completes("a", { ok: true }).completes("b", "done");
+    },
+  },
+  "fail-branch": {
+    about: "A failed branch, skips of both kinds, a template that cannot be resolved, a failure that was handled.",
+    workflow: workflow(
+      [
+        node("f", [], branch),
+        node("f1", ["f"]),
+        node("f2", ["f1", "o"]),
+        node("caught"),
+        node("catch", [{ id: "caught", on: "failed" }]),
+        node("o"),
+        node("no", ["o"], { condition: "o.n > 5" }),
+        node("no1", ["no"]),
+        node("t", ["o"], { config: { deep: ["{{ o.nothing }}"] }, ...branch }),
+        node("last", ["f2", "no1", "o"], { join: "all_done" }),
+      ],
+      { on_error: "fail_branch" },
+    ),
+    snapshotAt: 14,
+    run: (trial) => {
+      trial.begin().fails("f").fails("caught").completes("o", { n: 1 }).completes("catch", "mended").completes("last", 1);
+    },
+  },
+  "fail-fast": {
+    about: "One node fails for good: what depends on it reads as skipped, the rest as cancelled.",
+    workflow: workflow([node("f"), node("f1", ["f"]), node("f2", ["f1"]), node("o"), node("o1", ["o"]), node("w")]),
+    snapshotAt: 7,
+    run: (trial) => {
+      trial.begin().fails("w", RETRYABLE);
+      trial.starts("o");
+      trial.at(500).fails("f", { code: "HTTP_404", message: "gone" });
+    },
+  },
+  timeout: {
+    about: "A queue timeout under fail_branch, a run timeout that is retried, then the workflow's own timeout.",
+    workflow: workflow(
+      [node("q", [], { queue_timeout_seconds: 5, ...branch }), node("r", [], { timeout_seconds: 2 }), node("s", ["r"])],
+      { timeout_seconds: 60 },
+    ),
+    snapshotAt: 6,
+    run: (trial) => {
+      trial.begin();
+      trial.starts("r");
+      trial.at(5000).settle().at(12_000).settle().at(13_000).settle().at(60_000).settle();
+    },
+  },
+  cancel: {
+    about: "A cancel while one node runs and one waits; its late result; the same cancel again, and another one.",
+    workflow: workflow([node("a"), node("b"), node("c", ["a", "b"])]),
+    snapshotAt: 8,
+    run: (trial) => {
+      const token = trial.begin().token("a");
+      trial.starts("a");
+      trial.fails("b", RETRYABLE);
+      trial.at(300).send({ kind: "cancel", request: "r1" }, "ann");
+      trial.at(400).send({ kind: "taskCompleted", token, output: { json: { late: true } }, runningMs: 399 });
+      trial.send({ kind: "taskFailed", token, error: failure(), runningMs: 399 });
+      trial.send({ kind: "cancel", request: "r1" }, "ann");
+      trial.send({ kind: "cancel", request: "r2" }, "bob");
+    },
+  },
+  poison: {
+    about: "A task that is handed back once and loses three workers.",
+    workflow: workflow([node("a", [], branch), node("b", ["a"]), node("c")]),
+    snapshotAt: 7,
+    run: (trial) => {
+      trial.begin().send({ kind: "taskHandedBack", token: trial.token("a") });
+      trial.nonce = "second";
+      trial.settle().at(15_000).loses("a").at(30_000).loses("a").at(45_000).loses("a").completes("c");
+    },
+  },
+  values: {
+    about: "Input and output nodes, an output that is a blob, a config that is one, an output that left memory.",
+    workflow: workflow([
+      node("i", [], engine("input", { size: 1 })),
+      node("large", ["i"]),
+      node("middle", ["i"]),
+      node("reads", ["large", "middle"], { config: { all: "{{ large }}", some: "{{ middle.text }}" } }),
+      node("config", ["i"], { config: { a: "{{ i.text }}", b: "{{ i.text }}" } }),
+      node("o", ["reads", "config"], engine("output")),
+    ]),
+    snapshotAt: 9,
+    run: (trial) => {
+      trial.begin({ json: { text: "x".repeat(40_000) } });
+      const blob = { hash: "5f".repeat(32), bytes: 70_000 };
+      trial.send({ kind: "taskCompleted", token: trial.token("large"), output: { blob }, runningMs: 9 });
+      const json = { text: "y".repeat(1500) };
+      trial.send({ kind: "taskCompleted", token: trial.token("middle"), output: { json, bytes: 1512 }, runningMs: 9 });
+      trial.settle().completes("reads", 1).completes("config", { n: 2 });
+    },
+  },
+  joins: {
+    about: "one_success, quorum and all_done joins; the early one is delivered again with what it saw at first.",
+    workflow: workflow([
+      node("p1"),
+      node("p2", [], branch),
+      node("p3"),
+      node("one", ["p1", "p2", "p3"], {
+        join: "one_success",
+        inputs: true,
+        config: { p3: "{{ p3.n | default(0) }}" },
+      }),
+      node("two", ["p1", "p2", "p3"], { join: "quorum:2" }),
+      node("all", ["p1", "p2", { id: "p3", on: "done" }], { join: "all_success" }),
+      node("any", ["p1", "p2", "p3"], { join: "all_done" }),
+    ]),
+    snapshotAt: 9,
+    run: (trial) => {
+      trial.begin().completes("p1", { n: 1 }).fails("p2").completes("p3", { n: 3 }).loses("one");
+      trial.completes("one").completes("two").completes("any");
+    },
+  },
+  quarantine: {
+    about: "The shell's own events: quarantined, parked, released, and on it goes.",
+    workflow: workflow([node("a"), node("b", ["a"])]),
+    snapshotAt: 6,
+    run: (trial) => {
+      const token = trial.begin().token("a");
+      const body = { kind: "taskCompleted", token, output: { json: 1 }, runningMs: 5 } as const;
+      const message = { id: "m1", to: "execution/x", by: "worker", trace: "", tenant: "default", body };
+      const error = { code: "DECISION_FAILED", message: "TypeError: our own bug", retryable: false };
+      const at = { atMs: trial.nowMs };
+      trial.apply({ kind: "quarantined", ...at, error }, { kind: "parked", ...at, message });
+      trial.apply({ kind: "released", ...at, request: "r" }).send(body);
+      trial.settle().completes("b", 2);
+    },
+  },
+};
+
+const folder = new URL(`${RELEASE}/`, import.meta.url);
+mkdirSync(folder, { recursive: true });
+for (const [name, { about, workflow, run, snapshotAt }] of Object.entries(cases)) {
+  const file = new URL(`${name}.json`, folder);
+  if (existsSync(file)) {
+    console.log(`${name}: is there, and stays`);
+    continue;
+  }
+  const trial = new Trial(workflow);
+  run(trial);
+  const early = executionMachine.create("x", trial.state.plan);
+  for (const event of trial.events.slice(0, snapshotAt)) executionMachine.evolve(early, event);
+  const golden: Golden = {
+    about,
+    release: RELEASE,
+    execution: "x",
+    workflow,
+    eventFormat: executionMachine.eventFormat,
+    events: trial.events,
+    snapshot: {
+      version: snapshotAt,
+      format: executionMachine.snapshotFormat,
+      text: executionMachine.snapshot(early),
+    },
+    summary: viewExecution(trial.state),
+  };
+  writeFileSync(file, `${JSON.stringify(golden, null, 1)}\n`);
+  console.log(`${name}: ${trial.events.length} events, ${golden.summary.status}`);
+}
