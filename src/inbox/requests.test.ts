@@ -1,0 +1,136 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { node, workflow } from "../../test/support/workflows.ts";
+import { entityKey } from "../core/entity.ts";
+import { type MemoryStore, openMemory } from "../drivers/memory/memory-store.ts";
+import { TestWorld } from "../engine/test-engine.ts";
+import { nodeHost } from "../host/node-host.ts";
+import type { Inbox, Store } from "../store/contract.ts";
+import { Requests } from "./requests.ts";
+
+let world: TestWorld;
+let requests: Requests | undefined;
+beforeEach(() => {
+  world = new TestWorld();
+});
+afterEach(async () => {
+  requests?.stop();
+  await world.close();
+});
+
+const one = workflow([node("a")]);
+
+function withInbox(store: MemoryStore, inbox: Partial<Inbox>): Store {
+  const { capabilities, partitions, journal, tasks, records, queries } = store;
+  const own: Inbox = {
+    append: (messages) => store.inbox.append(messages),
+    read: (given, waitMs) => store.inbox.read(given, waitMs),
+    replies: (process, waitMs) => store.inbox.replies(process, waitMs),
+    ...inbox,
+  };
+  return { capabilities, partitions, inbox: own, journal, tasks, records, queries, close: () => store.close() };
+}
+
+/** Of a process to which no reply ever comes. */
+function deaf(): Requests {
+  const replies: Inbox["replies"] = async (_, waitMs) => {
+    await nodeHost.sleep(waitMs);
+    return [];
+  };
+  requests = new Requests(withInbox(world.memory, { replies }), nodeHost);
+  requests.start();
+  return requests;
+}
+
+const to = (id: string): string => entityKey("execution", id);
+const cancel = (id: string, request: string) => ({
+  to: to(id),
+  by: "t",
+  id: request,
+  body: { kind: "cancel", request } as const,
+});
+
+describe("a request is answered by the owner's decision", () => {
+  test("applied, refused, unknown", async () => {
+    world.engine();
+    const id = await world.start(one);
+    expect(await world.send(id, { kind: "cancel", request: "r1" })).toMatchObject({ ok: { status: "CANCELLED" } });
+    expect(await world.send(id, { kind: "cancel", request: "r2" })).toMatchObject({ refused: "ALREADY_TERMINAL" });
+    expect(await world.send("nobody", { kind: "cancel", request: "r3" })).toEqual({ refused: "NOT_FOUND" });
+  });
+});
+
+describe("when no reply comes, the journal tells", () => {
+  test("that a command was applied, or refused and why", async () => {
+    world.engine();
+    const id = await world.start(one);
+    expect(await deaf().send(cancel(id, "r1"), 300)).toEqual({ kind: "answered", answer: { ok: {} } });
+    expect(await requests!.send(cancel(id, "r2"), 300)).toEqual({
+      kind: "answered",
+      answer: { refused: "ALREADY_TERMINAL" },
+    });
+  });
+
+  test("that a start was accepted, or that its id is taken by another body", async () => {
+    world.engine();
+    const id = await world.start(one, null, "x");
+    const [accepted] = await world.events(id);
+    const { definition } = accepted as { definition: string };
+    const body = { kind: "start" as const, workflow: "test", definition, input: { json: null }, bodyHash: "b" };
+    const start = { to: to("x"), by: "t", id: "s", body };
+    expect(await deaf().send(start, 100)).toEqual({
+      kind: "answered",
+      answer: { ok: { execution_id: "x", status: "RUNNING" } },
+    });
+    expect(await requests!.send({ ...start, body: { ...body, bodyHash: "other" } }, 100)).toEqual({
+      kind: "answered",
+      answer: { refused: "IDEMPOTENCY_KEY_REUSED" },
+    });
+  });
+
+  test("nothing, if nobody has decided it: the outcome is unknown", async () => {
+    const engine = world.engine();
+    const id = await world.start(one);
+    await world.stop(engine);
+    expect(await deaf().send(cancel(id, "r1"), 50)).toEqual({ kind: "unknown" });
+    // It was not lost: the next owner decides it.
+    world.engine();
+    expect(await world.ended(id)).toMatchObject({ status: "CANCELLED" });
+    expect(await requests!.send(cancel(id, "r1"), 50)).toEqual({ kind: "answered", answer: { ok: {} } });
+  });
+});
+
+test("a start that the inbox has no room for is refused before anything has happened", async () => {
+  const full = openMemory({ host: nodeHost, maxInbox: 0 });
+  requests = new Requests(full, nodeHost);
+  const body = { kind: "start" as const, workflow: "w", definition: "d", input: { json: null }, bodyHash: "" };
+  expect(await requests.send({ to: to("x"), by: "t", id: "s", body }, 50)).toEqual({ kind: "overloaded" });
+  await full.close();
+});
+
+test("an append whose outcome is not known is looked up like any other", async () => {
+  world.engine();
+  const id = await world.start(one);
+  const append: Inbox["append"] = async (messages) => {
+    await world.memory.inbox.append(messages);
+    throw new Error("the answer was lost");
+  };
+  requests = new Requests(withInbox(world.memory, { append }), nodeHost);
+  requests.start();
+  const outcome = await requests.send(cancel(id, "r1"), 50);
+  expect(["unknown", "answered"]).toContain(outcome.kind);
+  expect(await world.ended(id)).toMatchObject({ status: "CANCELLED" });
+});
+
+test("a store that cannot be read gives no answer, and does not end the process", async () => {
+  const failing: Partial<Inbox> = {
+    append: () => Promise.reject(new Error("away")),
+    replies: () => Promise.reject(new Error("away")),
+  };
+  const store = withInbox(world.memory, failing);
+  requests = new Requests(
+    { ...store, journal: { ...store.journal, load: () => Promise.reject(new Error("away")) } },
+    nodeHost,
+  );
+  requests.start();
+  expect(await requests.send(cancel("x", "r"), 20)).toEqual({ kind: "unknown" });
+});
