@@ -1,9 +1,21 @@
 import { defineConfig } from "vitest/config";
 
+/** Test files that need real servers. A run that has none of them starts none. */
+const WITH_SERVICES = ["test/drivers/postgres*.test.ts", "test/drivers/redis*.test.ts"];
+
 export default defineConfig({
   test: {
-    include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    projects: [
+      {
+        extends: true,
+        test: { name: "unit", include: ["src/**/*.test.ts", "test/**/*.test.ts"], exclude: WITH_SERVICES },
+      },
+      {
+        extends: true,
+        test: { name: "services", include: WITH_SERVICES, globalSetup: "scripts/services/global-setup.ts" },
+      },
+    ],
   },
 });

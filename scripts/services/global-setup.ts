@@ -9,7 +9,7 @@ declare module "vitest" {
   }
 }
 
-/** One Redis and one Postgres for a whole run of vitest: name this file in `globalSetup`. */
+/** One Redis and one Postgres for all files of the vitest project that names this in `globalSetup`. */
 export default async function globalSetup(project: TestProject): Promise<() => Promise<void>> {
   const [redis, postgres] = await Promise.all([startRedis(), startPostgres()]);
   project.provide("redisUrl", redis.url);

@@ -8,10 +8,13 @@ import { freePort, givenService, ServerProcess, type Service } from "./service.t
 
 const VARIABLE = "MILLRACE_TEST_REDIS_URL";
 
-/** A real Redis with the settings of the strict profile: every write is on disk before it is answered. */
-export async function startRedis(): Promise<Service> {
+/**
+ * A real Redis with the settings of the strict profile: every write is on disk before it is answered. One that is not
+ * shared is never a server that was given: the test changes its settings.
+ */
+export async function startRedis({ shared }: { readonly shared: boolean } = { shared: true }): Promise<Service> {
   const given = process.env[VARIABLE];
-  if (given !== undefined) return givenService(given);
+  if (given !== undefined && shared) return givenService(given);
   const program = await findProgram({
     program: "redis-server",
     folders: [],
