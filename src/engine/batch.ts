@@ -20,7 +20,7 @@ import type {
 export class BatchBuilder {
   readonly number: number;
   readonly partition: number;
-  readonly consumed: Position[] = [];
+  consumed: Position | null = null;
   readonly touched: Set<string> = new Set();
   readonly tasks: Task[] = [];
   readonly revoke: string[] = [];
@@ -56,7 +56,7 @@ export class BatchBuilder {
 
   get isEmpty(): boolean {
     return (
-      this.consumed.length === 0 &&
+      this.consumed === null &&
       !this.announcement &&
       this.records.size === 0 &&
       this.wakes.size === 0 &&
@@ -138,6 +138,7 @@ export class BatchBuilder {
       revoke: this.revoke,
       mail: this.mail,
       replies: this.replies,
+      discard: [],
       deadLetters: this.deadLetters,
       purge: [],
       suspect,

@@ -1,7 +1,7 @@
-import { entityId, entityKind } from "../core/entity.ts";
+import { entityId, entityKind, partitionOf } from "../core/entity.ts";
 import type { Machine, MachineEvent } from "../core/machine.ts";
 import type { Message } from "../core/message.ts";
-import type { Loaded, Store } from "../store/contract.ts";
+import type { Loaded, LoadRequest, Store } from "../store/contract.ts";
 import { DefinitionCache } from "./definition-cache.ts";
 import { newResident, type Quarantine, type Resident } from "./resident.ts";
 
@@ -37,7 +37,7 @@ export class Loader {
   ): Promise<ReadonlyMap<string, LoadResult>> {
     const results = new Map<string, LoadResult>();
     if (keys.length === 0) return results;
-    const loaded = await this.store.journal.load(keys.map((entity) => ({ entity })));
+    const loaded = await this.store.journal.load(keys.map((key) => this.request(key)));
     for (const entry of loaded) {
       results.set(entry.entity, await this.resident(entry, starts.get(entry.entity), raw.get(entry.entity)));
     }
@@ -65,7 +65,7 @@ export class Loader {
 
   /** One event of the past, by its version. */
   async fetchEvent(key: string, version: number): Promise<MachineEvent> {
-    const [loaded] = await this.store.journal.load([{ entity: key, aboveVersion: version - 1 }]);
+    const [loaded] = await this.store.journal.load([{ ...this.request(key), aboveVersion: version - 1 }]);
     for (const record of loaded!.records) {
       if (record.version <= version && version < record.version + record.count) {
         return (JSON.parse(record.text) as MachineEvent[])[version - record.version]!;
@@ -159,8 +159,12 @@ export class Loader {
     return stored!;
   }
 
+  private request(entity: string): LoadRequest {
+    return { partition: partitionOf(entity, this.store.capabilities.partitionCount), entity };
+  }
+
   private async wholeJournal(key: string): Promise<Loaded["records"]> {
-    const [loaded] = await this.store.journal.load([{ entity: key, aboveVersion: 0 }]);
+    const [loaded] = await this.store.journal.load([{ ...this.request(key), aboveVersion: 0 }]);
     return loaded!.records;
   }
 }

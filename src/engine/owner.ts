@@ -145,7 +145,7 @@ export class Owner {
 
   /** Takes what was read and is due: whom it concerns must be in memory by now. */
   take(builder: BatchBuilder, incoming: Incoming, due: readonly string[]): void {
-    if (incoming.position !== null) builder.consumed.push(incoming.position);
+    builder.consumed = incoming.position;
     for (const text of incoming.rubbish) this.throwOut(builder, text);
     for (const message of incoming.messages) this.takeMessage(builder, message);
     for (const key of due) this.takeWake(builder, key);

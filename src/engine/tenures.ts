@@ -140,7 +140,7 @@ export class Tenures {
   private async balance(signal: AbortSignal): Promise<void> {
     const ttlMs = this.settings.renewMs * REGISTRATION_RENEWALS;
     await this.store.records.register({ process: this.engine, role: "engine", text: "{}" }, ttlMs);
-    const { alive } = await this.store.queries.counts();
+    const alive = await this.store.records.registered();
     const engines = Math.max(1, alive.filter((process) => process.role === "engine").length);
     const { partitionCount } = this.store.capabilities;
     const share = Math.ceil(partitionCount / engines);

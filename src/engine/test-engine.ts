@@ -1,4 +1,4 @@
-import { entityKey } from "../core/entity.ts";
+import { entityKey, partitionOf } from "../core/entity.ts";
 import type { ExecutionEvent } from "../core/execution/events.ts";
 import { executionMachine } from "../core/execution/machine.ts";
 import { type ExecutionSummary, viewExecution } from "../core/execution/view.ts";
@@ -120,7 +120,7 @@ export class TestWorld {
     while (!this.closed) {
       const events = await this.events(id);
       if (fits(events)) return events;
-      await this.memory.journal.watch(entityKey("execution", id), events.length, 200);
+      await this.memory.journal.watch(this.place(id), entityKey("execution", id), events.length, 200);
     }
     throw new Error(`the world ended before ${id} was as expected`);
   }
@@ -132,12 +132,17 @@ export class TestWorld {
   }
 
   async events(id: string): Promise<readonly ExecutionEvent[]> {
-    const [loaded] = await this.memory.journal.load([{ entity: entityKey("execution", id), aboveVersion: 0 }]);
+    const entity = entityKey("execution", id);
+    const [loaded] = await this.memory.journal.load([{ partition: this.place(id), entity, aboveVersion: 0 }]);
     return loaded!.records.flatMap((record) => JSON.parse(record.text) as ExecutionEvent[]);
   }
 
   async kinds(id: string): Promise<string[]> {
     return (await this.events(id)).map((event) => event.kind);
+  }
+
+  private place(id: string): number {
+    return partitionOf(entityKey("execution", id), this.memory.capabilities.partitionCount);
   }
 }
 

@@ -88,7 +88,8 @@ export class Requests {
   /** Replies are best effort. What was decided stands in the journal, under the id of the request. */
   private async lookUp(request: Request): Promise<RequestOutcome> {
     try {
-      const [loaded] = await this.store.journal.load([{ entity: request.to, aboveVersion: 0 }]);
+      const partition = partitionOf(request.to, this.store.capabilities.partitionCount);
+      const [loaded] = await this.store.journal.load([{ partition, entity: request.to, aboveVersion: 0 }]);
       for (const record of loaded!.records) {
         for (const event of JSON.parse(record.text) as DecidedEvent[]) {
           const answer = answerIn(event, request);

@@ -1,4 +1,4 @@
-import type { CommitBatch, CommitOutcome, Outgoing, Store } from "../store/contract.ts";
+import type { CommitBatch, CommitOutcome, Outgoing, PutOutcome, Store } from "../store/contract.ts";
 import type { MemoryStore } from "../drivers/memory/memory-store.ts";
 import type { ExecutionEvent } from "../core/execution/events.ts";
 import type { Message } from "../core/message.ts";
@@ -81,7 +81,8 @@ export function connect(ground: Ground, process: SimProcess, capabilities: Parti
       },
       load: (requests) => call(() => memory.journal.load(requests)),
       due: (partition, beforeMs, limit, after) => call(() => memory.journal.due(partition, beforeMs, limit, after)),
-      watch: (entity, version, waitMs) => call(() => memory.journal.watch(entity, version, waitMs), waitMs),
+      watch: (partition, entity, version, waitMs) =>
+        call(() => memory.journal.watch(partition, entity, version, waitMs), waitMs),
     },
     tasks: {
       lease: (request) => call(() => memory.tasks.lease(request), request.waitMs, false),
@@ -91,10 +92,11 @@ export function connect(ground: Ground, process: SimProcess, capabilities: Parti
       restore: (tasks) => call(() => memory.tasks.restore(tasks)),
     },
     records: {
-      put: (records) => call(() => memory.records.put(records)),
+      put: (records, options) => call(() => put(ground, records, options)),
       get: (keys) => call(() => memory.records.get(keys)),
       publish: (name, hash) => call(() => memory.records.publish(name, hash)),
       register: (registration, ttlMs) => call(() => memory.records.register(registration, ttlMs)),
+      registered: () => call(() => memory.records.registered()),
     },
     queries: {
       headers: (query) => call(() => memory.queries.headers(query)),
@@ -149,6 +151,7 @@ function isCut(ground: Ground, process: SimProcess): boolean {
 async function append(ground: Ground, messages: readonly Outgoing[]): ReturnType<Store["inbox"]["append"]> {
   const { memory, random, weather, timeline } = ground;
   if (timeline.now < weather.fullUntil && messages.some((message) => message.start)) {
+    await memory.inbox.append(messages.filter((message) => !message.start));
     return messages.map((message) => (message.start ? "overloaded" : "appended"));
   }
   if (!random.chance(weather.disorder)) return memory.inbox.append(messages);
@@ -157,6 +160,12 @@ async function append(ground: Ground, messages: readonly Outgoing[]): ReturnType
     timeline.after(random.integer(1, 3_000), () => memory.inbox.appendAt(id, message));
   }
   return messages.map(() => "appended");
+}
+
+/** A full store takes no definition and no input; what work needs to end is always taken. */
+async function put(ground: Ground, ...args: Parameters<Store["records"]["put"]>): Promise<PutOutcome> {
+  const isFull = ground.timeline.now < ground.weather.fullUntil;
+  return isFull && args[1]?.refusable === true ? "refused" : ground.memory.records.put(...args);
 }
 
 function acquired<T extends Awaited<ReturnType<Store["partitions"]["acquire"]>>>(
@@ -206,7 +215,7 @@ function messagesBefore(ground: Ground, batch: CommitBatch): () => void {
   const before = inbox().map(({ id }) => id);
   return () => {
     const after = new Set(inbox().map(({ id }) => id));
-    const read = new Set(batch.consumed.flatMap(({ value }) => value as number[]));
+    const read = new Set((batch.consumed?.value ?? []) as number[]);
     const wrong = before.filter((id) => after.has(id) === read.has(id));
     if (wrong.length > 0) ground.bug(`I34 a commit lost or kept ${wrong.length} messages that it had no business with`);
   };

@@ -1,4 +1,4 @@
-import { entityId, entityKey } from "../core/entity.ts";
+import { entityId, entityKey, partitionOf } from "../core/entity.ts";
 import { executionMachine } from "../core/execution/machine.ts";
 import type { ExecutionState } from "../core/execution/state.ts";
 import type { Machine, MachineEvent } from "../core/machine.ts";
@@ -341,13 +341,15 @@ export class Simulation implements Field {
     const text = JSON.stringify(workflow);
     const definition = contentHash(text);
     this.definitions[definition] = workflow;
+    const records = [{ scope: "definition", hash: definition, text }];
     for (;;) {
       try {
-        await client.store.records.put([{ scope: "definition", hash: definition, text }]);
-        break;
+        const outcome = await client.store.records.put(records, { refusable: true });
+        if (outcome === "stored") break;
       } catch {
-        await client.process.host.sleep(200);
+        // No answer: putting the same again is safe.
       }
+      await client.process.host.sleep(200);
     }
     const input = this.options.input ?? { n: random.integer(0, 6) };
     const parent = random.chance(0.3) ? entityKey("tally", `t${random.integer(0, 1)}`) : undefined;
@@ -426,7 +428,9 @@ export class Simulation implements Field {
         const execution = random.pick(this.executions);
         const sentAfter = this.history.length;
         try {
-          const [loaded] = await store.journal.load([{ entity: entityKey("execution", execution), aboveVersion: 0 }]);
+          const entity = entityKey("execution", execution);
+          const partition = partitionOf(entity, store.capabilities.partitionCount);
+          const [loaded] = await store.journal.load([{ partition, entity, aboveVersion: 0 }]);
           const events = loaded!.records.flatMap((record) => JSON.parse(record.text) as MachineEvent[]);
           const ended = events.find((event) => event.kind === "executionEnded") as { status?: string } | undefined;
           const status = events.length === 0 ? "NONE" : (ended?.status ?? "running").toUpperCase();

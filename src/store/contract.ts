@@ -2,6 +2,7 @@
  * The store contract: six small roles. A driver keeps what the core decided and holds guards, never rules.
  * Every text the engine hands over (records, messages, tasks, snapshots) is opaque to the driver.
  * docs/commit-protocol.md and docs/task-protocol.md tell why each rule is there; store/conformance proves a driver.
+ * This is format 1: three real stores have carried it, and what changes from here on is another format.
  */
 export interface Store {
   readonly capabilities: Capabilities;
@@ -11,6 +12,10 @@ export interface Store {
   readonly tasks: Tasks;
   readonly records: Records;
   readonly queries: Queries;
+  /**
+   * Whoever waits is answered at once, with nothing (a `watch` with the version as it was). A call that comes later and
+   * has something to do rejects. Closing again does nothing.
+   */
   close(): Promise<void>;
 }
 
@@ -33,8 +38,9 @@ export type EntityKey = string;
 // ── partitions ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Leases, here and of tasks, and registrations are judged by a clock of the store that does not go back: a wall clock
- * that is set back an hour would keep a dead owner's lease alive for that hour.
+ * Leases, here and of tasks, and registrations are judged by a clock of the store that does not go back, as far as the
+ * store has looked: a wall clock that is set back an hour would keep a dead owner's lease alive for that hour. A jump is
+ * only seen by looking before and after it; a renew looks, and an engine renews once a second.
  */
 export interface Partitions {
   /** Takes a free or lapsed partition: epoch + 1, a new nonce, so that every commit of an earlier owner is fenced. */
@@ -79,7 +85,7 @@ export interface Tenure extends Fence {
 
 export type AcquireOutcome =
   | { readonly kind: "acquired"; readonly tenure: Tenure }
-  | { readonly kind: "held"; readonly by: string; readonly untilMs: number };
+  | { readonly kind: "held"; readonly by: string };
 
 export interface RenewOutcome {
   readonly storeTimeMs: number;
@@ -92,11 +98,15 @@ export interface RenewOutcome {
 // ── inbox ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface Inbox {
-  /** Appends in order, per partition. Starts are refused when the partition's inbox is too full; nothing else ever is. */
+  /**
+   * Appends in order, per partition. Starts are refused when the partition's inbox is too full, or the store; nothing
+   * else ever is. The limit is about that many: senders need not wait for each other, so several at once may exceed it
+   * by what they carry.
+   */
   append(messages: readonly Outgoing[]): Promise<readonly AppendOutcome[]>;
   /**
    * The oldest messages of each partition that no commit has consumed, beyond `after`. Waits up to `waitMs` while all
-   * are empty. `after` is the position of a batch still being committed; null reads from the beginning.
+   * are empty.
    */
   read(requests: readonly ReadRequest[], waitMs: number): Promise<readonly ReadResult[]>;
   /** Replies for this process, each at most once; waits up to `waitMs`. Best effort: the journal is the truth. */
@@ -114,6 +124,11 @@ export type AppendOutcome = "appended" | "overloaded";
 
 export interface ReadRequest {
   readonly partition: number;
+  /**
+   * The position of the newest batch in flight; everything before it is consumed or in flight. At most one batch per
+   * partition is in flight when a read is made, so a driver may leave out the messages this names, or all up to its last
+   * if they become visible in order. null reads from the beginning.
+   */
   readonly after: Position | null;
   readonly limit: number;
   /** Stop before the message that would exceed this many characters in all; the first one is always given. */
@@ -145,7 +160,7 @@ export interface Journal {
    */
   due(partition: number, beforeMs: number, limit: number, after?: Wake): Promise<readonly Wake[]>;
   /** The entity's version once it is above `aboveVersion`, or as it is after `waitMs`. 0 = unknown entity. */
-  watch(entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number>;
+  watch(partition: number, entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number>;
 }
 
 export interface CommitBatch {
@@ -154,8 +169,8 @@ export interface CommitBatch {
   readonly id: string;
   /** Partition time; not below the last batch's. */
   readonly timeMs: number;
-  /** What the inbox may forget. */
-  readonly consumed: readonly Position[];
+  /** What the inbox may forget: the messages of the one read this batch was formed from, if there was one. */
+  readonly consumed: Position | null;
   readonly records: readonly JournalRecord[];
   readonly headers: readonly Header[];
   /** null = nothing to wake for. */
@@ -170,9 +185,17 @@ export interface CommitBatch {
   /** Messages to other entities, appended to their inboxes by this very commit; never refused, starts included. */
   readonly mail: readonly Outgoing[];
   readonly replies: readonly Reply[];
+  /**
+   * Ids of dead letters that are gone with this commit: replay and discard are commands to the owner. An unknown id is
+   * nothing; one that is also in `deadLetters` is there afterwards.
+   */
+  readonly discard: readonly string[];
   /** The same id again replaces. */
   readonly deadLetters: readonly DeadLetter[];
-  /** Journal, snapshot, wake time, header and records of these go, after everything else the batch says of them. */
+  /**
+   * Journal, snapshot, wake time, header and records of these go, after everything else the batch says of them. New
+   * `records` of an entity do not come in one batch with its purge: that is the engine's duty, and no driver sorts it out.
+   */
   readonly purge: readonly EntityKey[];
   /**
    * Set by an owner in careful mode before it touches something that may kill it. Such a commit keeps `strikes`;
@@ -187,7 +210,10 @@ export type CommitOutcome =
   | { readonly kind: "alreadyApplied" }
   /** Another owner, epoch, nonce or sequence number: our memory is not the truth any more. */
   | { readonly kind: "fenced" }
-  /** Nothing was written, for a reason that lies in the store (full, read-only). */
+  /**
+   * Nothing was written, for a reason that lies in the store (full, read-only). It may hold for every batch of the call,
+   * one that would have been fenced included.
+   */
   | { readonly kind: "refused"; readonly reason: string };
 
 /**
@@ -225,6 +251,8 @@ export interface Snapshot {
 }
 
 export interface LoadRequest {
+  /** Where the entity lives. A driver need not find it under another. */
+  readonly partition: number;
   readonly entity: EntityKey;
   /**
    * Only events above this version, and no snapshot; without it the newest snapshot and what came after. A record that
@@ -268,7 +296,7 @@ export interface Tasks {
    * oldest; waits up to `waitMs` for one.
    */
   lease(request: LeaseRequest): Promise<readonly LeasedTask[]>;
-  /** Extends the leases named and no others. With `runningMs` it also posts the `taskStarted` message. */
+  /** Extends the leases named and no others, and posts what those that are still ours have to say. */
   heartbeat(beats: readonly Heartbeat[], leaseMs: number): Promise<HeartbeatOutcome>;
   /** Removes the task and appends the result to its partition's inbox in one step. */
   settle(results: readonly Settlement[]): Promise<readonly SettleOutcome[]>;
@@ -287,6 +315,7 @@ export interface Task {
   readonly entity: EntityKey;
   readonly partition: number;
   readonly queue: string;
+  /** An integer from −1,000 to 1,000. */
   readonly priority: number;
   readonly text: string;
 }
@@ -307,8 +336,8 @@ export interface LeasedTask extends Task {
 export interface Heartbeat {
   readonly ref: string;
   readonly token: string;
-  /** How long the handler has been running, in the worker's own monotonic time; once, when it is first reported. */
-  readonly runningMs?: number;
+  /** That the handler is running, for the owner; once, when it is first reported. */
+  readonly started?: { readonly partition: number; readonly text: string };
 }
 
 /** Both name tasks by their tokens. */
@@ -336,14 +365,22 @@ export type SettleOutcome = "settled" | "posted" | "stale";
 // ── records ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface Records {
-  /** Immutable bytes by (scope, hash); putting them again changes nothing. The scope is an entity key or `definition`. */
-  put(records: readonly StoredRecord[]): Promise<void>;
+  /**
+   * Immutable bytes by (scope, hash); putting them again changes nothing. The scope is an entity key or `definition`.
+   * Only what is `refusable` may be refused by a store that is too full, all of it: a start's input, a definition. An
+   * output, a config or a snapshot never is, as nothing could end then, and a full store would never empty.
+   */
+  put(records: readonly StoredRecord[], options?: { readonly refusable: boolean }): Promise<PutOutcome>;
   get(keys: readonly RecordKey[]): Promise<readonly (string | null)[]>;
   /** The version of this content under this name: the same again for the same hash, else the next number. Atomic. */
   publish(name: string, hash: string): Promise<number>;
   /** Says that a process is alive, and what it serves. */
   register(registration: Registration, ttlMs: number): Promise<void>;
+  /** Who is alive now. */
+  registered(): Promise<readonly Registration[]>;
 }
+
+export type PutOutcome = "stored" | "refused";
 
 export interface RecordKey {
   readonly scope: string;
@@ -388,5 +425,4 @@ export interface Counts {
   readonly queued: Readonly<Record<string, number>>;
   readonly leased: number;
   readonly deadLetters: number;
-  readonly alive: readonly Registration[];
 }

@@ -6,7 +6,7 @@ import type { Host } from "../host/host.ts";
 import { checkJson } from "../json/check-json.ts";
 import { contentHash } from "../json/hash.ts";
 import type { Json } from "../json/json.ts";
-import type { LeasedTask, Settlement, Store } from "../store/contract.ts";
+import type { Heartbeat, LeasedTask, Settlement, Store } from "../store/contract.ts";
 import { errorValue } from "./error-value.ts";
 import { fillHoles, HoleUnfilled } from "../expression/fill-holes.ts";
 import { type Handler, HandlerError } from "./handler.ts";
@@ -300,11 +300,12 @@ export class Worker {
   }
 
   private async beatOnce(due: readonly Running[], nowMs: number): Promise<void> {
-    const beats = due.map(({ leased, reported, startedAtMs }) => ({
-      ref: leased.ref,
-      token: leased.token,
-      ...(!reported && { runningMs: Math.round(nowMs - startedAtMs) }),
-    }));
+    const beats = due.map(({ leased, reported, startedAtMs }): Heartbeat => {
+      const { ref, token, partition } = leased;
+      if (reported) return { ref, token };
+      const body = { kind: "taskStarted" as const, token, runningMs: Math.round(nowMs - startedAtMs) };
+      return { ref, token, started: { partition, text: taskMessage(leased, this.name, body) } };
+    });
     try {
       const { lost, cancelled } = await this.store.tasks.heartbeat(beats, this.settings.leaseMs);
       for (const one of due) one.reported = true;

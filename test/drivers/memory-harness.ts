@@ -37,6 +37,12 @@ export async function openMemoryHarness(
       memory.restart();
       return wrap(memory);
     },
+    setFull: async (isFull) => {
+      memory.faults.isFull = isFull;
+    },
+    refuseCommits: async (isRefusing) => {
+      memory.faults.refusesCommits = isRefusing;
+    },
     close: () => memory.close(),
   };
 }

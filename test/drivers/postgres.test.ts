@@ -11,6 +11,11 @@ import { postgresService } from "../support/services.ts";
 
 const INBOX_LIMIT = 60;
 const CLOCK_BEHIND = "create or replace function wall_ms() returns bigint language sql volatile";
+const NO_ROOM_FOR_LETTERS = `
+  create function no_room() returns trigger language plpgsql
+    as 'begin raise exception ''no room'' using errcode = ''disk_full''; end';
+  create trigger no_room before insert on dead_letters execute function no_room()`;
+const ROOM_FOR_LETTERS = "drop trigger no_room on dead_letters";
 
 let service: Service;
 beforeAll(async () => {
@@ -42,6 +47,8 @@ async function openHarness(): Promise<Harness> {
       );
       await stores[0]!.partitions.renew([], 0);
     },
+    // After most of the batch has been written: what was there must go again.
+    refuseCommits: (isRefusing) => query(url, isRefusing ? NO_ROOM_FOR_LETTERS : ROOM_FOR_LETTERS, schema),
     reopen: async () => {
       await stores[0]!.close();
       stores[0] = await open();

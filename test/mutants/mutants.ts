@@ -494,8 +494,8 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "drivers/memory/inbox.ts",
-        find: "  const gone = new Set(positions.flatMap(idsOf));\n",
-        put: "  const last = Math.max(0, ...positions.flatMap(idsOf));\n  const gone = { has: (id: number) => id <= last, size: Infinity };\n",
+        find: "  const gone = new Set(position === null ? [] : idsOf(position));\n",
+        put: "  const last = Math.max(0, ...(position === null ? [] : idsOf(position)));\n  const gone = { has: (id: number) => id <= last, size: Infinity };\n",
       },
     ],
   },

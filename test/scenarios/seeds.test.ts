@@ -220,10 +220,10 @@ describe("scenario C: the parents of a join complete at the same moment", () => 
     for (const id of ids) {
       let version = 0;
       for (;;) {
-        version = await engine.store.journal.watch(`execution/${id}`, version, 1000);
+        version = await engine.store.journal.watch(0, `execution/${id}`, version, 1000);
         if ((await engine.read(id)).isEnded) break;
       }
-      const [loaded] = await engine.store.journal.load([{ entity: `execution/${id}`, aboveVersion: 0 }]);
+      const [loaded] = await engine.store.journal.load([{ partition: 0, entity: `execution/${id}`, aboveVersion: 0 }]);
       const events = loaded!.records.flatMap((record) => JSON.parse(record.text) as { kind: string; node?: string }[]);
       const dispatches = events.filter((event) => event.kind === "taskDispatched").map((event) => event.node);
       expect(dispatches.filter((id) => id !== undefined).toSorted()).toEqual(["A", "B", "C", "D"]);

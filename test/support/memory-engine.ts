@@ -1,4 +1,4 @@
-import { entityKey } from "../../src/core/entity.ts";
+import { entityKey, partitionOf } from "../../src/core/entity.ts";
 import { buildPlan } from "../../src/core/execution/plan.ts";
 import { executionMachine } from "../../src/core/execution/machine.ts";
 import type { ExecutionState } from "../../src/core/execution/state.ts";
@@ -47,7 +47,8 @@ export async function memoryEngine(
   const start = async (workflow: Workflow, input: Json = null): Promise<string> => {
     const text = JSON.stringify(workflow);
     const definition = contentHash(text);
-    await store.records.put([{ scope: "definition", hash: definition, text }]);
+    const put = await store.records.put([{ scope: "definition", hash: definition, text }], { refusable: true });
+    if (put === "refused") throw new Error("the store is full");
     const id = host.id();
     const body = {
       kind: "start" as const,
@@ -68,11 +69,13 @@ export async function memoryEngine(
     read,
     run: async (workflow, input) => {
       const id = await start(workflow, input);
+      const entity = entityKey("execution", id);
+      const { partitionCount } = store.capabilities;
       let version = 0;
       for (;;) {
-        version = await store.journal.watch(entityKey("execution", id), version, 1000);
+        version = await store.journal.watch(partitionOf(entity, partitionCount), entity, version, 1000);
         const { items } = await store.queries.headers({ limit: 500 });
-        const header = items.find((item) => item.entity === entityKey("execution", id));
+        const header = items.find((item) => item.entity === entity);
         if (header !== undefined && header.class !== "open") return viewExecution(await read(id));
       }
     },
@@ -87,7 +90,9 @@ export async function memoryEngine(
 
 /** The state of an execution as any process can have it: the fold of its journal. */
 export async function readExecution(store: Store, id: string): Promise<ExecutionState> {
-  const [loaded] = await store.journal.load([{ entity: entityKey("execution", id), aboveVersion: 0 }]);
+  const entity = entityKey("execution", id);
+  const partition = partitionOf(entity, store.capabilities.partitionCount);
+  const [loaded] = await store.journal.load([{ partition, entity, aboveVersion: 0 }]);
   const events = loaded!.records.flatMap((record) => JSON.parse(record.text) as ExecutionEvent[]);
   const accepted = events[0];
   if (accepted?.kind !== "accepted") throw new Error(`there is no execution ${id}`);

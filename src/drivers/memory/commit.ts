@@ -16,7 +16,9 @@ export function commitBatch(memory: Memory, batch: CommitBatch): CommitOutcome {
     const isOurResend = partition.seq === batch.fence.seq + 1 && partition.lastBatch === batch.id;
     return { kind: isOurResend ? "alreadyApplied" : "fenced" };
   }
+  if (memory.faults.refusesCommits) return { kind: "refused", reason: "a test says so" };
   checkVersions(memory, batch);
+  checkPurge(batch);
 
   partition.seq += 1;
   partition.lastBatch = batch.id;
@@ -32,6 +34,7 @@ export function commitBatch(memory: Memory, batch: CommitBatch): CommitOutcome {
   for (const token of batch.revoke) revokeTask(memory, token);
   for (const { partition, text } of batch.mail) post(memory, partition, text);
   for (const reply of batch.replies) postReply(memory, reply);
+  for (const id of batch.discard) discardDeadLetter(memory, id);
   for (const letter of batch.deadLetters) putDeadLetter(memory, letter);
   // Last: whatever else the batch says of an entity it purges, nothing of it is left.
   for (const entity of batch.purge) purge(memory, batch.fence.partition, entity);
@@ -49,28 +52,30 @@ function checkVersions(memory: Memory, batch: CommitBatch): void {
   }
 }
 
+/** Every driver would make something else of it, and none what was meant. */
+function checkPurge({ records, purge }: CommitBatch): void {
+  const both = records.find(({ entity }) => purge.includes(entity));
+  assert(both === undefined, `${both?.entity} has new records and is purged in one batch`);
+}
+
 function writeEntities(memory: Memory, batch: CommitBatch): void {
-  const { partition } = batch.fence;
   for (const record of batch.records) {
-    const entity = entityData(memory, partition, record.entity);
+    const entity = entityData(memory, record.entity);
     entity.records.push(record);
     entity.version += record.count;
     memory.waiters.wakeAll(versionKey(record.entity));
   }
-  for (const snapshot of batch.snapshots) putSnapshot(entityData(memory, partition, snapshot.entity), snapshot);
+  for (const snapshot of batch.snapshots) putSnapshot(entityData(memory, snapshot.entity), snapshot);
   for (const header of batch.headers) putHeader(memory, header);
-  const { wakes } = partitionData(memory, partition);
-  for (const { entity, atMs } of batch.wakes) {
-    if (atMs !== null) entityData(memory, partition, entity);
-    setWake(wakes, entity, atMs);
-  }
+  const { wakes } = partitionData(memory, batch.fence.partition);
+  for (const { entity, atMs } of batch.wakes) setWake(wakes, entity, atMs);
 }
 
-function entityData(memory: Memory, partition: number, entity: EntityKey): EntityData {
+function entityData(memory: Memory, entity: EntityKey): EntityData {
   const { entities } = memory.data;
   const known = entities.get(entity);
   if (known !== undefined) return known;
-  const data: EntityData = { partition, version: 0, records: [], snapshot: null };
+  const data: EntityData = { version: 0, records: [], snapshot: null };
   entities.set(entity, data);
   return data;
 }
@@ -95,6 +100,14 @@ function putDeadLetter(memory: Memory, letter: DeadLetter): void {
   if (known?.atMs === letter.atMs) return;
   if (known !== undefined) removePlace(deadLetterPlaces, { atMs: known.atMs, key: known.id });
   insertPlace(deadLetterPlaces, { atMs: letter.atMs, key: letter.id });
+}
+
+function discardDeadLetter(memory: Memory, id: string): void {
+  const { deadLetters, deadLetterPlaces } = memory.data;
+  const known = deadLetters.get(id);
+  if (known === undefined) return;
+  deadLetters.delete(id);
+  removePlace(deadLetterPlaces, { atMs: known.atMs, key: id });
 }
 
 function purge(memory: Memory, partition: number, entity: EntityKey): void {

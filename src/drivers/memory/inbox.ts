@@ -24,8 +24,9 @@ export class MemoryInbox implements Inbox {
 
   /** The second half: the message becomes visible, possibly after messages with greater ids. */
   appendAt(id: number, message: Outgoing): AppendOutcome {
+    const { faults, limits } = this.#memory;
     const { inbox } = partitionData(this.#memory, message.partition);
-    if (message.start && inbox.length >= this.#memory.limits.maxInbox) return "overloaded";
+    if (message.start && (faults.isFull || inbox.length >= limits.maxInbox)) return "overloaded";
     insert(this.#memory, id, message);
     return "appended";
   }
@@ -85,9 +86,9 @@ function insert(memory: Memory, id: number, message: Outgoing): void {
   memory.waiters.wakeAll(inboxKey(message.partition));
 }
 
-/** Forgets exactly the messages that these positions name. */
-export function consume(memory: Memory, partition: number, positions: readonly Position[]): void {
-  const gone = new Set(positions.flatMap(idsOf));
+/** Forgets exactly the messages that the position names. */
+export function consume(memory: Memory, partition: number, position: Position | null): void {
+  const gone = new Set(position === null ? [] : idsOf(position));
   if (gone.size === 0) return;
   const { inbox } = partitionData(memory, partition);
   // What is consumed is nearly always at the front, and what lies behind the last of it need not be looked at.
@@ -113,7 +114,7 @@ function positionOf(ids: readonly number[]): Position {
   return { driver: DRIVER, value: ids };
 }
 
-function idsOf(position: Position): readonly number[] {
+export function idsOf(position: Position): readonly number[] {
   assert.equal(position.driver, DRIVER, "a position of another driver");
   return position.value as readonly number[];
 }

@@ -31,18 +31,20 @@ export class MemoryJournal implements Journal {
     return dueWakes(partitionData(this.#memory, partition).wakes, beforeMs, limit, after);
   }
 
-  async watch(entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {
-    const version = (): number => this.#memory.data.entities.get(entity)?.version ?? 0;
-    const isAbove = (): number | undefined => (version() > aboveVersion ? version() : undefined);
-    return (await this.#memory.waiters.until([versionKey(entity)], waitMs, isAbove)) ?? version();
+  async watch(_partition: number, entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {
+    let version = 0;
+    const isAbove = (): number | undefined => {
+      version = this.#memory.data.entities.get(entity)?.version ?? 0;
+      return version > aboveVersion ? version : undefined;
+    };
+    return (await this.#memory.waiters.until([versionKey(entity)], waitMs, isAbove)) ?? version;
   }
 
-  #loadOne({ entity, aboveVersion }: LoadRequest): Loaded {
+  #loadOne({ partition, entity, aboveVersion }: LoadRequest): Loaded {
     const data = this.#memory.data.entities.get(entity);
-    if (data === undefined) return { entity, snapshot: null, records: [], wakeAtMs: null };
-    const snapshot = aboveVersion === undefined ? data.snapshot : null;
-    const records = recordsAbove(data.records, aboveVersion ?? snapshot?.version ?? 0);
-    const wakeAtMs = partitionData(this.#memory, data.partition).wakes.at.get(entity) ?? null;
+    const snapshot = aboveVersion === undefined ? (data?.snapshot ?? null) : null;
+    const records = recordsAbove(data?.records ?? [], aboveVersion ?? snapshot?.version ?? 0);
+    const wakeAtMs = partitionData(this.#memory, partition).wakes.at.get(entity) ?? null;
     return { entity, snapshot, records, wakeAtMs };
   }
 }

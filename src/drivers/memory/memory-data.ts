@@ -59,7 +59,6 @@ export interface WakeData {
 }
 
 export interface EntityData {
-  readonly partition: number;
   version: number;
   readonly records: JournalRecord[];
   snapshot: Snapshot | null;

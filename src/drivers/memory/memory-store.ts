@@ -1,15 +1,13 @@
 import type { Host } from "../../host/host.ts";
 import type { Capabilities, Store } from "../../store/contract.ts";
 import { MemoryInbox } from "./inbox.ts";
-import { LeaseClock } from "./lease-clock.ts";
 import { MemoryJournal } from "./journal.ts";
 import { emptyData, emptyTasks, type MemoryData } from "./memory-data.ts";
-import type { Memory } from "./memory.ts";
+import { type Faults, Memory } from "./memory.ts";
 import { MemoryPartitions } from "./partitions.ts";
 import { MemoryQueries } from "./queries.ts";
 import { MemoryRecords } from "./records.ts";
 import { MemoryTasks } from "./tasks.ts";
-import { Waiters } from "./waiters.ts";
 
 export interface MemoryOptions {
   /** `wallMs` is the store's clock. */
@@ -49,13 +47,7 @@ export class MemoryStore implements Store {
       maxBatchEntries: 1000,
       maxBatchBytes: 1024 * 1024,
     };
-    const memory: Memory = {
-      host,
-      leaseClock: new LeaseClock(host),
-      waiters: new Waiters(host),
-      limits: { maxInbox, maxReplies },
-      data: emptyData(host.id(), partitions),
-    };
+    const memory = new Memory(host, { maxInbox, maxReplies }, emptyData(host.id(), partitions));
     this.#memory = memory;
     this.partitions = new MemoryPartitions(memory);
     this.inbox = new MemoryInbox(memory);
@@ -63,6 +55,11 @@ export class MemoryStore implements Store {
     this.tasks = new MemoryTasks(memory);
     this.records = new MemoryRecords(memory);
     this.queries = new MemoryQueries(memory);
+  }
+
+  /** To be switched on and off by a test. */
+  get faults(): Faults {
+    return this.#memory.faults;
   }
 
   /** What the store holds right now, to look at; `dump` gives a copy to keep. */
@@ -89,8 +86,7 @@ export class MemoryStore implements Store {
     this.#memory.waiters.wakeEverybody();
   }
 
-  /** Whoever waits gets what there is: nothing. */
   async close(): Promise<void> {
-    this.#memory.waiters.close();
+    this.#memory.close();
   }
 }

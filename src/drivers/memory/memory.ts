@@ -1,16 +1,42 @@
 import assert from "node:assert/strict";
 import type { Host } from "../../host/host.ts";
-import type { LeaseClock } from "./lease-clock.ts";
+import { LeaseClock } from "./lease-clock.ts";
 import type { MemoryData, PartitionData } from "./memory-data.ts";
-import type { Waiters } from "./waiters.ts";
+import { Waiters } from "./waiters.ts";
 
-/** What the roles of one store share. `data` is replaced whole when the simulator rolls the store back. */
-export interface Memory {
+/** What the roles of one store share. */
+export class Memory {
   readonly host: Host;
   readonly leaseClock: LeaseClock;
   readonly waiters: Waiters;
   readonly limits: Limits;
-  data: MemoryData;
+  readonly faults: Faults = { isFull: false, refusesCommits: false };
+  #data: MemoryData;
+  #isClosed = false;
+
+  constructor(host: Host, limits: Limits, data: MemoryData) {
+    this.host = host;
+    this.leaseClock = new LeaseClock(host);
+    this.waiters = new Waiters(host);
+    this.limits = limits;
+    this.#data = data;
+  }
+
+  /** Whatever a role does begins here, so this is where a call after the end is caught. */
+  get data(): MemoryData {
+    if (this.#isClosed) throw new Error("the store is closed");
+    return this.#data;
+  }
+
+  /** Replaced whole when the simulator rolls the store back. */
+  set data(data: MemoryData) {
+    this.#data = data;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.waiters.close();
+  }
 }
 
 export interface Limits {
@@ -18,6 +44,14 @@ export interface Limits {
   readonly maxInbox: number;
   /** Replies kept for one process; a process that stopped reading loses the oldest. */
   readonly maxReplies: number;
+}
+
+/** What a test makes go wrong. */
+export interface Faults {
+  /** What may be refused is refused: starts, and puts that are refusable. */
+  isFull: boolean;
+  /** Every commit is refused, as on a disk that is full. */
+  refusesCommits: boolean;
 }
 
 export function partitionData(memory: Memory, partition: number): PartitionData {

@@ -71,5 +71,5 @@ export function isHolder(memory: Memory, fence: Fence): boolean {
 }
 
 function heldBy(data: PartitionData): AcquireOutcome {
-  return { kind: "held", by: data.owner, untilMs: data.leaseUntilMs };
+  return { kind: "held", by: data.owner };
 }

@@ -26,16 +26,13 @@ export class MemoryQueries implements Queries {
   }
 
   async counts(): Promise<Counts> {
-    const { host, leaseClock, data } = this.#memory;
-    const storeTimeMs = host.wallMs();
-    const alive = [...data.registrations.values()].filter(({ untilMs }) => untilMs > leaseClock.nowMs());
+    const { host, data } = this.#memory;
     return {
-      storeTimeMs,
+      storeTimeMs: host.wallMs(),
       inbox: data.partitions.reduce((sum, { inbox }) => sum + inbox.length, 0),
       queued: Object.fromEntries([...data.tasks.queues].map(([name, { size }]) => [name, size])),
       leased: data.tasks.leased,
       deadLetters: data.deadLetters.size,
-      alive: alive.map(({ registration }) => registration),
     };
   }
 }

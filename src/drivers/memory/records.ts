@@ -1,4 +1,4 @@
-import type { RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
+import type { PutOutcome, RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
 import type { Memory } from "./memory.ts";
 
 export class MemoryRecords implements Records {
@@ -8,13 +8,15 @@ export class MemoryRecords implements Records {
     this.#memory = memory;
   }
 
-  async put(records: readonly StoredRecord[]): Promise<void> {
+  async put(records: readonly StoredRecord[], options?: { readonly refusable: boolean }): Promise<PutOutcome> {
     const scopes = this.#memory.data.records;
+    if (options?.refusable === true && this.#memory.faults.isFull) return "refused";
     for (const { scope, hash, text } of records) {
       const texts = scopes.get(scope) ?? new Map<string, string>();
       scopes.set(scope, texts);
       if (!texts.has(hash)) texts.set(hash, text);
     }
+    return "stored";
   }
 
   async get(keys: readonly RecordKey[]): Promise<readonly (string | null)[]> {
@@ -37,5 +39,11 @@ export class MemoryRecords implements Records {
       if (untilMs <= nowMs) data.registrations.delete(process);
     }
     data.registrations.set(registration.process, { registration, untilMs: nowMs + ttlMs });
+  }
+
+  async registered(): Promise<readonly Registration[]> {
+    const { leaseClock, data } = this.#memory;
+    const alive = [...data.registrations.values()].filter(({ untilMs }) => untilMs > leaseClock.nowMs());
+    return alive.map(({ registration }) => registration);
   }
 }

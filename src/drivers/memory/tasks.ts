@@ -35,7 +35,7 @@ export class MemoryTasks implements Tasks {
     const untilMs = this.#memory.leaseClock.nowMs() + leaseMs;
     const lost: string[] = [];
     const cancelled: string[] = [];
-    for (const { ref, token, runningMs } of beats) {
+    for (const { ref, token, started } of beats) {
       const stored = this.#leased(ref, token);
       if (stored === undefined) {
         lost.push(token);
@@ -43,9 +43,7 @@ export class MemoryTasks implements Tasks {
       }
       stored.leaseUntilMs = untilMs;
       if (stored.isRevoked) cancelled.push(token);
-      if (runningMs === undefined) continue;
-      const text = taskMessage(stored.task, "worker", { kind: "taskStarted", token, runningMs });
-      post(this.#memory, stored.task.partition, text);
+      if (started !== undefined) post(this.#memory, started.partition, started.text);
     }
     return { lost, cancelled };
   }

@@ -82,7 +82,7 @@ function isResend({ id, fence }: CommitBatch, row: PartitionRow | undefined): bo
 
 function keysOf(batch: CommitBatch): readonly string[] {
   return [
-    ...batch.records.map(({ entity }) => wakeKey.entity(entity)),
+    ...(batch.records.length > 0 ? [wakeKey.versions(batch.fence.partition)] : []),
     ...batch.tasks.map(({ queue }) => wakeKey.queue(queue)),
     ...batch.mail.map(({ partition }) => wakeKey.inbox(partition)),
     ...batch.replies.map(({ process }) => wakeKey.replies(process)),
@@ -90,7 +90,7 @@ function keysOf(batch: CommitBatch): readonly string[] {
 }
 
 /** Of these the server says by itself that nothing was written: class 53 is a lack of room, 25006 a read-only server. */
-function whyRefused(error: unknown): string | undefined {
+export function whyRefused(error: unknown): string | undefined {
   if (!(error instanceof DatabaseError) || error.code === undefined) return undefined;
   return error.code.startsWith("53") || error.code === "25006" ? error.message : undefined;
 }

@@ -68,7 +68,7 @@ export class PostgresJournal implements Journal {
     return rows<Wake>(this.#postgres.pool, SQL.due, [partition, beforeMs, atMs, entity, limit]);
   }
 
-  async watch(entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {
+  async watch(partition: number, entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {
     const { pool, wakeUps } = this.#postgres;
     let version = 0;
     const isAbove = async (): Promise<number | undefined> => {
@@ -76,7 +76,7 @@ export class PostgresJournal implements Journal {
       version = row?.version ?? 0;
       return version > aboveVersion ? version : undefined;
     };
-    return (await wakeUps.until([wakeKey.entity(entity)], waitMs, isAbove)) ?? version;
+    return (await wakeUps.until([wakeKey.versions(partition)], waitMs, isAbove)) ?? version;
   }
 }
 

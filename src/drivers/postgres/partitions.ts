@@ -108,5 +108,5 @@ async function lock(connection: Connection, partition: number): Promise<Partitio
 }
 
 function heldBy(row: PartitionRow): AcquireOutcome {
-  return { kind: "held", by: row.owner, untilMs: row.leaseUntilMs };
+  return { kind: "held", by: row.owner };
 }

@@ -70,6 +70,6 @@ class PostgresStore implements Store {
 
   async close(): Promise<void> {
     await this.#postgres.wakeUps.close();
-    await this.#postgres.pool.end();
+    if (!this.#postgres.pool.ending) await this.#postgres.pool.end();
   }
 }

@@ -1,5 +1,5 @@
-import type { Counts, DeadLetter, Header, HeaderQuery, Page, Queries, Registration } from "../../store/contract.ts";
-import { pageOf, parseCursor } from "../sqlite/page.ts";
+import type { Counts, DeadLetter, Header, HeaderQuery, Page, Queries } from "../../store/contract.ts";
+import { pageOf, parseCursor } from "../../store/page.ts";
 import { type Postgres, rows } from "./postgres.ts";
 
 const SQL = {
@@ -17,7 +17,6 @@ const SQL = {
       (select count(*) from tasks where lease_until_ms is not null) as leased,
       (select count(*) from dead_letters) as "deadLetters"`,
   queued: `select queue, count(*) as count from tasks where lease_until_ms is null group by queue`,
-  alive: `select process, role, text from registrations where until_ms > (select lease_ms())`,
 };
 
 type Sums = Pick<Counts, "storeTimeMs" | "inbox" | "leased" | "deadLetters">;
@@ -51,11 +50,10 @@ export class PostgresQueries implements Queries {
 
   async counts(): Promise<Counts> {
     const { pool } = this.#postgres;
-    const [[sums], queued, alive] = await Promise.all([
+    const [[sums], queued] = await Promise.all([
       rows<Sums>(pool, SQL.counts),
       rows<{ queue: string; count: number }>(pool, SQL.queued),
-      rows<Registration>(pool, SQL.alive),
     ]);
-    return { ...sums!, queued: Object.fromEntries(queued.map(({ queue, count }) => [queue, count])), alive };
+    return { ...sums!, queued: Object.fromEntries(queued.map(({ queue, count }) => [queue, count])) };
   }
 }

@@ -1,4 +1,5 @@
-import type { RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
+import type { PutOutcome, RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
+import { whyRefused } from "./commit.ts";
 import { columns, type Postgres, rows, transaction } from "./postgres.ts";
 
 /** A reply nobody has fetched by now is fetched by nobody: its process is gone. */
@@ -21,6 +22,7 @@ const SQL = {
   register: `
     insert into registrations (process, role, text, until_ms) values ($1, $2, $3, lease_ms() + $4)
     on conflict (process) do update set role = excluded.role, text = excluded.text, until_ms = excluded.until_ms`,
+  registered: `select process, role, text from registrations where until_ms > (select lease_ms())`,
   forgetDead: `delete from registrations where until_ms <= (select lease_ms())`,
   forgetReplies: `delete from replies where at_ms < (select wall_ms()) - $1`,
 };
@@ -32,9 +34,15 @@ export class PostgresRecords implements Records {
     this.#postgres = postgres;
   }
 
-  async put(records: readonly StoredRecord[]): Promise<void> {
+  async put(records: readonly StoredRecord[], options?: { readonly refusable: boolean }): Promise<PutOutcome> {
     const values = columns(records, "scope", "hash", "text");
-    await this.#postgres.pool.query(SQL.put, [...values]);
+    try {
+      await this.#postgres.pool.query(SQL.put, [...values]);
+      return "stored";
+    } catch (error) {
+      if (options?.refusable === true && whyRefused(error) !== undefined) return "refused";
+      throw error;
+    }
   }
 
   async get(keys: readonly RecordKey[]): Promise<readonly (string | null)[]> {
@@ -57,5 +65,9 @@ export class PostgresRecords implements Records {
     await pool.query(SQL.forgetDead);
     await pool.query(SQL.forgetReplies, [REPLY_TTL_MS]);
     await pool.query(SQL.register, [process, role, text, ttlMs]);
+  }
+
+  async registered(): Promise<readonly Registration[]> {
+    return rows<Registration>(this.#postgres.pool, SQL.registered);
   }
 }

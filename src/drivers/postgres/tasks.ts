@@ -31,7 +31,7 @@ const SQL = {
       where lease_until_ms is not null order by tasks.id for update of tasks
     )
     update tasks set lease_until_ms = (select lease_ms()) + $3 from held where tasks.id = held.id
-    returning token, entity, partition, is_revoked as "isRevoked"`,
+    returning token, is_revoked as "isRevoked"`,
   // A task settled twice in one call is gone the second time: only the first may post a failure.
   settle: `
     with result as materialized (
@@ -84,14 +84,16 @@ export class PostgresTasks implements Tasks {
     if (beats.length === 0) return { lost: [], cancelled: [] };
     const { pool, wakeUps } = this.#postgres;
     const values = [beats.map(({ ref }) => idOf(ref)), ...columns(beats, "token"), leaseMs];
-    const { held, started } = await transaction(pool, async (connection) => {
-      const held = await rows<HeldRow>(connection, SQL.heartbeat, values);
-      const started = held.flatMap((task) => startedMessages(task, beats));
+    const { isHeld, started } = await transaction(pool, async (connection) => {
+      const held = await rows<Pick<HeldRow, "token" | "isRevoked">>(connection, SQL.heartbeat, values);
+      const isHeld = new Map(held.map((task) => [task.token, task]));
+      const started = beats.flatMap(({ token, started }) =>
+        started !== undefined && isHeld.has(token) ? [started] : [],
+      );
       await post(connection, started);
-      return { held, started };
+      return { isHeld, started };
     });
     wakeUps.announce(started.map(({ partition }) => wakeKey.inbox(partition)));
-    const isHeld = new Map(held.map((task) => [task.token, task]));
     const tokens = beats.map(({ token }) => token);
     return {
       lost: tokens.filter((token) => !isHeld.has(token)),
@@ -151,12 +153,6 @@ export class PostgresTasks implements Tasks {
 interface Posted {
   readonly partition: number;
   readonly text: string;
-}
-
-function startedMessages({ token, entity, partition }: HeldRow, beats: readonly Heartbeat[]): readonly Posted[] {
-  const runningMs = beats.find((beat) => beat.token === token)?.runningMs;
-  if (runningMs === undefined) return [];
-  return [{ partition, text: taskMessage({ entity, token }, "worker", { kind: "taskStarted", token, runningMs }) }];
 }
 
 function lostMessage({ token, entity, partition }: HeldRow): Posted {

@@ -1,7 +1,5 @@
-import { crc32 } from "node:zlib";
 import { Client, type ClientConfig, escapeIdentifier } from "pg";
 import type { Host } from "../../host/host.ts";
-import type { EntityKey } from "../../store/contract.ts";
 
 /** Hints get lost: with a connection, behind a pooler. So everybody who waits looks this often as well. */
 const LOOK_EVERY_MS = 1000;
@@ -140,8 +138,8 @@ export const wakeKey = {
   inbox: (partition: number): string => `inbox/${partition}`,
   replies: (process: string): string => `replies/${process}`,
   queue: (queue: string): string => `queue/${queue}`,
-  /** One of 256 for all entities: a commit touches hundreds, and who is woken in vain only looks once more. */
-  entity: (entity: EntityKey): string => `entity/${crc32(entity) & 0xff}`,
+  /** One for all entities of a partition: a commit touches hundreds, and who is woken in vain only looks once more. */
+  versions: (partition: number): string => `versions/${partition}`,
 };
 
 /** `pg` has it on every connected client; its types do not. */

@@ -47,6 +47,7 @@ const SQL = {
     )
     update tasks set is_revoked = true from revoked where tasks.id = revoked.id and revoked.lease_until_ms is not null`,
   putReplies: `insert into replies (process, request, text) select * from unnest($1::text[], $2::text[], $3::text[])`,
+  deleteDeadLetters: `delete from dead_letters where id = any ($1)`,
   putDeadLetters: `
     insert into dead_letters (id, class, queue, entity, at_ms, text)
     select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[])
@@ -61,7 +62,7 @@ const SQL = {
 /** Everything the batches say, which have all passed the guard: one statement for each kind of row. */
 export async function writeBatches(connection: Connection, batches: readonly CommitBatch[]): Promise<void> {
   const consumed = batches.flatMap(({ fence, consumed }) =>
-    consumed.flatMap(idsOf).map((id) => ({ partition: fence.partition, id })),
+    (consumed === null ? [] : idsOf(consumed)).map((id) => ({ partition: fence.partition, id })),
   );
   await write(connection, SQL.consume, consumed, "partition", "id");
   await writeEntities(connection, batches);
@@ -74,6 +75,8 @@ export async function writeBatches(connection: Connection, batches: readonly Com
   await post(connection, mail);
   const replies = batches.flatMap((batch) => batch.replies);
   await write(connection, SQL.putReplies, replies, "process", "request", "text");
+  const discarded = batches.flatMap(({ discard }) => discard);
+  if (discarded.length > 0) await connection.query(SQL.deleteDeadLetters, [discarded]);
   const letters = lastOf(
     "id",
     batches.flatMap(({ deadLetters }) => deadLetters),

@@ -12,7 +12,7 @@ export function commitArguments(batch: CommitBatch): readonly Value[] {
     ...guard,
     ...list(batch.records, ({ entity, version, count, format, text }) => [entity, version, count, format, text]),
     ...list(batch.suspect === null ? [] : [batch.suspect], (suspect) => [suspect]),
-    ...list(batch.consumed.flatMap(idsOf), (id) => [id]),
+    ...list(batch.consumed === null ? [] : idsOf(batch.consumed), (id) => [id]),
     ...list(batch.snapshots, ({ entity, version, format, text }) => [entity, version, format, text]),
     ...list(batch.headers, (header) => [header.entity, header.createdAtMs, JSON.stringify(header)]),
     ...list(batch.wakes, ({ entity, atMs }) => [entity, atMs ?? ""]),
@@ -20,6 +20,7 @@ export function commitArguments(batch: CommitBatch): readonly Value[] {
     ...list(batch.revoke, (token) => [token]),
     ...list(batch.mail, ({ partition, text }) => [partition, text]),
     ...list(batch.replies, (reply) => [reply.process, JSON.stringify(reply)]),
+    ...list(batch.discard, (id) => [id]),
     ...list(batch.deadLetters, (letter) => [letter.id, letter.atMs, JSON.stringify(letter)]),
     ...list(batch.purge, (entity) => [entity]),
   ];

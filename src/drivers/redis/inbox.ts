@@ -1,6 +1,6 @@
-import { ErrorReply, type RedisClientType } from "@redis/client";
+import type { RedisClientType } from "@redis/client";
 import type { AppendOutcome, Inbox, Outgoing, Position, ReadRequest, ReadResult, Reply } from "../../store/contract.ts";
-import { checkPartition, keyOf, type Redis, run } from "./redis.ts";
+import { checkPartition, isFull, keyOf, type Redis, run } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
 const DRIVER = "redis";
@@ -98,8 +98,4 @@ function resultOf({ partition, maxChars }: ReadRequest, entries: readonly Stream
     messages: texts.slice(0, count),
     position: { driver: DRIVER, value: entries.slice(0, count).map(({ id }) => id) },
   };
-}
-
-function isFull(error: unknown): boolean {
-  return error instanceof ErrorReply && error.message.startsWith("OOM");
 }

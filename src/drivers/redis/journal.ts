@@ -35,9 +35,9 @@ export class RedisJournal implements Journal {
 
   async load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
     return Promise.all(
-      requests.map(async ({ entity, aboveVersion }) => {
+      requests.map(async ({ partition, entity, aboveVersion }) => {
         type Answer = readonly [string, string, ...(readonly string[])];
-        const answer = await run<Answer>(this.#redis, scripts.load, entity, aboveVersion ?? "");
+        const answer = await run<Answer>(this.#redis, scripts.load, partition, entity, aboveVersion ?? "");
         const [snapshot, wake, ...records] = answer;
         return {
           entity,
@@ -59,7 +59,7 @@ export class RedisJournal implements Journal {
     return due.slice(0, limit);
   }
 
-  async watch(entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {
+  async watch(_partition: number, entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {
     const version = async (): Promise<number> =>
       Number((await this.#redis.client.hGet(keyOf(this.#redis, "entity", entity), "version")) ?? 0);
     return this.#hints.until(keyOf(this.#redis, "version", entity), waitMs, version, (found) => found > aboveVersion);

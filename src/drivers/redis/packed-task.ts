@@ -13,22 +13,5 @@ export function unpackTask(token: string, stored: string): LeasedTask {
   const space = stored.indexOf(" ");
   const end = stored.indexOf("\n");
   const [queue, entity, partition, priority] = JSON.parse(stored.slice(space + 1, end)) as Names;
-  const ref = JSON.stringify([stored.slice(0, space), entity, partition]);
-  return { ref, token, entity, partition, queue, priority, text: stored.slice(end + 1) };
-}
-
-export interface Ref {
-  readonly order: string;
-  readonly entity: string;
-  readonly partition: number;
-}
-
-/** A name we did not give names nothing: no task has an empty order. */
-export function parseRef(ref: string): Ref {
-  try {
-    const [order, entity, partition] = JSON.parse(ref) as readonly [string, string, number];
-    return { order, entity, partition };
-  } catch {
-    return { order: "", entity: "", partition: 0 };
-  }
+  return { ref: stored.slice(0, space), token, entity, partition, queue, priority, text: stored.slice(end + 1) };
 }

@@ -2,7 +2,7 @@ import type { AcquireOutcome, Fence, Partitions, RenewOutcome } from "../../stor
 import { checkPartition, type Redis, run } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
-type Held = readonly ["held", string, string];
+type Held = readonly ["held", string];
 type Acquired = readonly ["acquired", string, number, string, string, number, number, (string | null)?];
 
 export class RedisPartitions implements Partitions {
@@ -44,7 +44,7 @@ export class RedisPartitions implements Partitions {
     checkPartition(this.#redis, partition);
     const nonce = this.#redis.host.id();
     const answer = await run<Held | Acquired>(this.#redis, scripts.acquire, partition, owner, leaseMs, nonce, ...fence);
-    if (answer[0] === "held") return { kind: "held", by: answer[1], untilMs: Number(answer[2]) };
+    if (answer[0] === "held") return { kind: "held", by: answer[1] };
     const [, incarnation, epoch, seq, lastTimeMs, storeTimeMs, strikes, suspect = null] = answer;
     return {
       kind: "acquired",

@@ -1,14 +1,9 @@
+import type { PlaceInTime } from "../../store/page.ts";
 import type { Redis } from "./redis.ts";
-
-/** Where something stands in a sorted set: by its time, then by the bytes of its name. */
-export interface PlaceInTime {
-  readonly atMs: number;
-  readonly key: string;
-}
 
 const STEP = 100;
 
-/** From the earliest on or from the latest back, beyond `start`, a step at a time. */
+/** A sorted set by time, then by the bytes of the names: from the earliest on or from the latest back, beyond `start`. */
 export async function* placesFrom(
   redis: Redis,
   key: string,

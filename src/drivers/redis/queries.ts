@@ -1,8 +1,7 @@
-import type { Counts, DeadLetter, Header, HeaderQuery, Page, Queries, Registration } from "../../store/contract.ts";
-import { pageOf, parseCursor } from "../sqlite/page.ts";
+import type { Counts, DeadLetter, Header, HeaderQuery, Page, Queries } from "../../store/contract.ts";
+import { pageOf, parseCursor } from "../../store/page.ts";
 import { placesFrom } from "./places.ts";
-import { keyOf, type Redis, run } from "./redis.ts";
-import { scripts } from "./scripts.ts";
+import { keyOf, type Redis } from "./redis.ts";
 
 export class RedisQueries implements Queries {
   readonly #redis: Redis;
@@ -34,18 +33,17 @@ export class RedisQueries implements Queries {
 
   async counts(): Promise<Counts> {
     const { client, partitionCount } = this.#redis;
-    const inboxes = Array.from({ length: partitionCount }, (_, i) => client.xLen(keyOf(this.#redis, "inbox", i)));
+    const inboxKeys = Array.from({ length: partitionCount }, (_, i) => keyOf(this.#redis, "inbox", i));
+    const inboxes = await Promise.all(inboxKeys.map((key) => client.xLen(key)));
     const queues = await client.sMembers(keyOf(this.#redis, "queues"));
     const sizes = await Promise.all(queues.map((queue) => client.zCard(keyOf(this.#redis, "queue", queue))));
-    const alive = await run<readonly string[]>(this.#redis, scripts.register, 0);
     const [seconds, microseconds] = await client.sendCommand<readonly [string, string]>(["TIME"]);
     return {
       storeTimeMs: Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000),
-      inbox: (await Promise.all(inboxes)).reduce((sum, length) => sum + length, 0),
+      inbox: inboxes.reduce((sum, length) => sum + length, 0),
       queued: Object.fromEntries(queues.map((queue, i) => [queue, sizes[i]!])),
       leased: await client.zCard(keyOf(this.#redis, "leases")),
       deadLetters: await client.hLen(keyOf(this.#redis, "letters")),
-      alive: alive.map((text) => JSON.parse(text) as Registration),
     };
   }
 

@@ -1,5 +1,5 @@
-import type { RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
-import { keyOf, type Redis, run } from "./redis.ts";
+import type { PutOutcome, RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
+import { isFull, keyOf, type Redis, run } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
 export class RedisRecords implements Records {
@@ -9,11 +9,17 @@ export class RedisRecords implements Records {
     this.#redis = redis;
   }
 
-  async put(records: readonly StoredRecord[]): Promise<void> {
-    const { client } = this.#redis;
-    await Promise.all(
-      records.map(({ scope, hash, text }) => client.hSetNX(keyOf(this.#redis, "records", scope), hash, text)),
-    );
+  async put(records: readonly StoredRecord[], options?: { readonly refusable: boolean }): Promise<PutOutcome> {
+    if (records.length === 0) return "stored";
+    const isRefusable = options?.refusable === true;
+    const values = records.flatMap(({ scope, hash, text }) => [scope, hash, text]);
+    try {
+      await run(this.#redis, isRefusable ? scripts.putRefusable : scripts.put, ...values);
+      return "stored";
+    } catch (error) {
+      if (isRefusable && isFull(error)) return "refused";
+      throw error;
+    }
   }
 
   async get(keys: readonly RecordKey[]): Promise<readonly (string | null)[]> {
@@ -27,5 +33,10 @@ export class RedisRecords implements Records {
 
   async register(registration: Registration, ttlMs: number): Promise<void> {
     await run(this.#redis, scripts.register, ttlMs, registration.process, JSON.stringify(registration));
+  }
+
+  async registered(): Promise<readonly Registration[]> {
+    const alive = await run<readonly string[]>(this.#redis, scripts.register, 0);
+    return alive.map((text) => JSON.parse(text) as Registration);
   }
 }

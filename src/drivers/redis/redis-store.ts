@@ -87,6 +87,6 @@ class RedisStore implements Store {
   async close(): Promise<void> {
     this.#redis.blocking.close();
     this.#hints.close();
-    this.#redis.client.destroy();
+    if (this.#redis.client.isOpen) this.#redis.client.destroy();
   }
 }

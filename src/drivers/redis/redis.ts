@@ -1,4 +1,4 @@
-import type { RedisClientType } from "@redis/client";
+import { ErrorReply, type RedisClientType } from "@redis/client";
 import type { Host } from "../../host/host.ts";
 import type { BlockingClients } from "./blocking-clients.ts";
 import { runScript, type Script } from "./scripts.ts";
@@ -21,6 +21,11 @@ export function keyOf({ prefix }: Redis, kind: string, name?: string | number): 
 
 export function run<Answer>(redis: Redis, script: Script, ...values: readonly (string | number)[]): Promise<Answer> {
   return runScript<Answer>(redis.client, script, [redis.prefix, ...values]);
+}
+
+/** The answer to a script that may not go beyond `maxmemory`. It was not begun. */
+export function isFull(error: unknown): boolean {
+  return error instanceof ErrorReply && error.message.startsWith("OOM");
 }
 
 export function checkPartition({ partitionCount }: Redis, partition: number): void {

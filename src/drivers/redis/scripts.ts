@@ -24,6 +24,9 @@ export const scripts = {
   settle: load("settle"),
   lapsed: load("lapsed"),
   lapse: load("lapse"),
+  put: load("put"),
+  /** The same, but refused when Redis is full. */
+  putRefusable: load("put", ALLOW_OOM),
   publish: load("publish"),
   register: load("register"),
 };

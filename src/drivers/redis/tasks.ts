@@ -10,7 +10,7 @@ import type {
   Task,
   Tasks,
 } from "../../store/contract.ts";
-import { parseRef, unpackTask } from "./packed-task.ts";
+import { unpackTask } from "./packed-task.ts";
 import { keyOf, type Redis, run } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
@@ -36,11 +36,9 @@ export class RedisTasks implements Tasks {
 
   async heartbeat(beats: readonly Heartbeat[], leaseMs: number): Promise<HeartbeatOutcome> {
     if (beats.length === 0) return { lost: [], cancelled: [] };
-    const values = beats.flatMap(({ ref, token, runningMs }) => {
-      const { order, entity, partition } = parseRef(ref);
-      if (runningMs === undefined) return [order, token, partition, ""];
-      const text = taskMessage({ entity, token }, "worker", { kind: "taskStarted", token, runningMs });
-      return [order, token, partition, text];
+    const values = beats.flatMap(({ ref, token, started }) => {
+      const { partition, text } = started ?? { partition: "", text: "" };
+      return [ref, token, partition, text];
     });
     type Answer = readonly ("held" | "cancelled" | "lost")[];
     const outcomes = await run<Answer>(this.#redis, scripts.heartbeat, leaseMs, ...values);
@@ -53,7 +51,7 @@ export class RedisTasks implements Tasks {
     if (results.length === 0) return [];
     const values = results.flatMap(({ ref, token, partition, outcome, text }) => {
       const isCompletion = outcome === "completed" ? "1" : "0";
-      return [parseRef(ref).order, token, partition, isCompletion, text];
+      return [ref, token, partition, isCompletion, text];
     });
     return run<readonly SettleOutcome[]>(this.#redis, scripts.settle, ...values);
   }
@@ -63,7 +61,7 @@ export class RedisTasks implements Tasks {
     if (lapsed.length === 0) return 0;
     const values = lapsed.flatMap((task) => {
       const text = taskMessage(task, "store", { kind: "deliveryLost", token: task.token });
-      return [parseRef(task.ref).order, task.token, task.partition, text];
+      return [task.ref, task.token, task.partition, text];
     });
     return run<number>(this.#redis, scripts.lapse, ...values);
   }

@@ -24,25 +24,28 @@ export class VersionHints {
     read: () => Promise<number>,
     isEnough: (version: number) => boolean,
   ): Promise<number> {
-    const version = await read();
-    if (isEnough(version) || waitMs <= 0 || this.#closing.signal.aborted) return version;
+    let version = await read();
+    if (isEnough(version) || waitMs <= 0) return version;
     const untilMs = this.#host.monotonicMs() + waitMs;
     let wake = (): void => {};
     const listener = (): void => wake();
-    await (this.#connected ??= this.#client.connect());
-    await this.#client.subscribe(channel, listener);
     try {
-      for (;;) {
+      await (this.#connected ??= this.#client.connect());
+      await this.#client.subscribe(channel, listener);
+      while (!this.#closing.signal.aborted) {
         const { promise, resolve } = Promise.withResolvers<void>();
         wake = resolve;
-        const version = await read();
+        version = await read();
         const leftMs = untilMs - this.#host.monotonicMs();
-        if (isEnough(version) || leftMs <= 0 || this.#closing.signal.aborted) return version;
+        if (isEnough(version) || leftMs <= 0) break;
         await this.#woken(promise, Math.min(leftMs, LOOK_EVERY_MS));
       }
-    } finally {
       if (!this.#closing.signal.aborted) await this.#client.unsubscribe(channel, listener);
+    } catch (error) {
+      // The connection went with the store: that is no fault of the one who waits.
+      if (!this.#closing.signal.aborted) throw error;
     }
+    return version;
   }
 
   close(): void {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { CommitBatch, CommitOutcome, EntityKey, Outgoing } from "../../store/contract.ts";
 import { versionKey } from "../memory/commit.ts";
-import { consume, postReply } from "../memory/inbox.ts";
+import { consume, idsOf, postReply } from "../memory/inbox.ts";
 import { addTask, revokeTask } from "../memory/tasks.ts";
 import { checkPartition, type Sqlite } from "./sqlite.ts";
 
@@ -36,6 +36,7 @@ const SQL = {
   clearWake: `delete from wakes where entity = ?`,
   putMail: `insert into mail (id, text) values (?, ?)`,
   deleteMail: `delete from mail where id = ?`,
+  deleteDeadLetter: `delete from dead_letters where id = ?`,
   putDeadLetter: `
     insert or replace into dead_letters (id, class, queue, entity, at_ms, text) values (?, ?, ?, ?, ?, ?)`,
   purgeJournal: `delete from journal where entity = ?`,
@@ -80,13 +81,17 @@ function writeBatch(sqlite: Sqlite, batch: CommitBatch, mail: Map<CommitBatch, r
     const isOurResend = db.get(SQL.isResend, epoch, nonce, seq, batch.id) !== undefined;
     return { kind: isOurResend ? "alreadyApplied" : "fenced" };
   }
-  for (const id of batch.consumed.flatMap(({ value }) => value as readonly number[])) {
+  for (const id of consumedIds(batch)) {
     if (sqlite.mailIds.has(id)) db.run(SQL.deleteMail, id);
   }
   writeEntities(sqlite, batch);
   mail.set(batch, writeMail(sqlite, batch));
   for (const entity of batch.purge) purge(sqlite, entity);
   return { kind: "committed" };
+}
+
+function consumedIds({ consumed }: CommitBatch): readonly number[] {
+  return consumed === null ? [] : idsOf(consumed);
 }
 
 function writeEntities({ db }: Sqlite, batch: CommitBatch): void {
@@ -105,6 +110,7 @@ function writeEntities({ db }: Sqlite, batch: CommitBatch): void {
     if (atMs === null) db.run(SQL.clearWake, entity);
     else db.run(SQL.setWake, entity, atMs);
   }
+  for (const id of batch.discard) db.run(SQL.deleteDeadLetter, id);
   for (const letter of batch.deadLetters) {
     const { id, queue, entity, atMs, text } = letter;
     db.run(SQL.putDeadLetter, id, letter.class, queue, entity, atMs, text);
@@ -131,7 +137,7 @@ function purge({ db }: Sqlite, entity: EntityKey): void {
 /** The commit is durable: now the effects that live in memory, none of which can fail. */
 function release({ memory, inbox, mailIds }: Sqlite, batch: CommitBatch, mail: readonly Mail[]): void {
   consume(memory, 0, batch.consumed);
-  for (const id of batch.consumed.flatMap(({ value }) => value as readonly number[])) mailIds.delete(id);
+  for (const id of consumedIds(batch)) mailIds.delete(id);
   for (const task of batch.tasks) addTask(memory, task);
   // After the tasks: what one batch both sends out and withdraws has to be gone.
   for (const token of batch.revoke) revokeTask(memory, token);
@@ -144,7 +150,7 @@ function release({ memory, inbox, mailIds }: Sqlite, batch: CommitBatch, mail: r
 }
 
 /** A full disk or a file that may not be written is a definite no: the transaction was rolled back. */
-function whyRefused(error: unknown): string | undefined {
+export function whyRefused(error: unknown): string | undefined {
   if (!(error instanceof Error) || !("errcode" in error)) return undefined;
   const code = Number(error.errcode) & 0xff;
   return code === FULL || code === READ_ONLY ? error.message : undefined;

@@ -57,13 +57,13 @@ export class SqliteJournal implements Journal {
     return this.#sqlite.db.all<Wake>(SQL.due, beforeMs, atMs, entity, limit);
   }
 
-  async watch(entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {
+  async watch(_partition: number, entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {
     const { db, memory } = this.#sqlite;
-    const version = (): number => db.get<{ version: number }>(SQL.version, entity)?.version ?? 0;
+    let version = 0;
     const isAbove = (): number | undefined => {
-      const known = version();
-      return known > aboveVersion ? known : undefined;
+      version = db.get<{ version: number }>(SQL.version, entity)?.version ?? 0;
+      return version > aboveVersion ? version : undefined;
     };
-    return (await memory.waiters.until([versionKey(entity)], waitMs, isAbove)) ?? version();
+    return (await memory.waiters.until([versionKey(entity)], waitMs, isAbove)) ?? version;
   }
 }

@@ -89,5 +89,5 @@ export class SqlitePartitions implements Partitions {
 }
 
 function heldBy(row: PartitionRow): AcquireOutcome {
-  return { kind: "held", by: row.owner, untilMs: row.leaseUntilMs };
+  return { kind: "held", by: row.owner };
 }

@@ -1,6 +1,6 @@
-import type { Counts, DeadLetter, Header, HeaderQuery, Page, Queries, Registration } from "../../store/contract.ts";
+import type { Counts, DeadLetter, Header, HeaderQuery, Page, Queries } from "../../store/contract.ts";
 import { MemoryQueries } from "../memory/queries.ts";
-import { pageOf, parseCursor } from "./page.ts";
+import { pageOf, parseCursor } from "../../store/page.ts";
 import type { Sqlite } from "./sqlite.ts";
 
 const SQL = {
@@ -13,7 +13,6 @@ const SQL = {
     select id, class, queue, entity, at_ms as atMs, text from dead_letters
     where (at_ms, id) < (?, ?) order by at_ms desc, id desc limit ?`,
   countDeadLetters: `select count(*) as count from dead_letters`,
-  alive: `select process, role, text from registrations where until_ms > ?`,
 };
 
 export class SqliteQueries implements Queries {
@@ -46,9 +45,7 @@ export class SqliteQueries implements Queries {
   }
 
   async counts(): Promise<Counts> {
-    const { db, memory } = this.#sqlite;
-    const counts = await this.#volatile.counts();
-    const { count: deadLetters } = db.get<{ count: number }>(SQL.countDeadLetters)!;
-    return { ...counts, deadLetters, alive: db.all<Registration>(SQL.alive, memory.leaseClock.nowMs()) };
+    const { count: deadLetters } = this.#sqlite.db.get<{ count: number }>(SQL.countDeadLetters)!;
+    return { ...(await this.#volatile.counts()), deadLetters };
   }
 }

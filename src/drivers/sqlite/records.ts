@@ -1,4 +1,5 @@
-import type { RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
+import type { PutOutcome, RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
+import { whyRefused } from "./commit.ts";
 import type { Sqlite } from "./sqlite.ts";
 
 const SQL = {
@@ -10,6 +11,7 @@ const SQL = {
     values (?1, ?2, (select coalesce(max(version), 0) + 1 from published where name = ?1))
     on conflict (name, hash) do update set version = version returning version`,
   register: `insert or replace into registrations (process, role, text, until_ms) values (?, ?, ?, ?)`,
+  registered: `select process, role, text from registrations where until_ms > ?`,
   forgetDead: `delete from registrations where until_ms <= ?`,
 };
 
@@ -20,11 +22,17 @@ export class SqliteRecords implements Records {
     this.#sqlite = sqlite;
   }
 
-  async put(records: readonly StoredRecord[]): Promise<void> {
+  async put(records: readonly StoredRecord[], options?: { readonly refusable: boolean }): Promise<PutOutcome> {
     const { db } = this.#sqlite;
-    db.transaction(() => {
-      for (const { scope, hash, text } of records) db.run(SQL.put, scope, hash, text);
-    });
+    try {
+      db.transaction(() => {
+        for (const { scope, hash, text } of records) db.run(SQL.put, scope, hash, text);
+      });
+      return "stored";
+    } catch (error) {
+      if (options?.refusable === true && whyRefused(error) !== undefined) return "refused";
+      throw error;
+    }
   }
 
   async get(keys: readonly RecordKey[]): Promise<readonly (string | null)[]> {
@@ -43,5 +51,10 @@ export class SqliteRecords implements Records {
       db.run(SQL.forgetDead, nowMs);
       db.run(SQL.register, process, role, text, nowMs + ttlMs);
     });
+  }
+
+  async registered(): Promise<readonly Registration[]> {
+    const { db, memory } = this.#sqlite;
+    return db.all<Registration>(SQL.registered, memory.leaseClock.nowMs());
   }
 }

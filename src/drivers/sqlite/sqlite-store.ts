@@ -1,11 +1,9 @@
 import type { Host } from "../../host/host.ts";
 import type { Capabilities, Store } from "../../store/contract.ts";
 import { MemoryInbox } from "../memory/inbox.ts";
-import { LeaseClock } from "../memory/lease-clock.ts";
 import { emptyData } from "../memory/memory-data.ts";
-import type { Memory } from "../memory/memory.ts";
+import { Memory } from "../memory/memory.ts";
 import { MemoryTasks } from "../memory/tasks.ts";
-import { Waiters } from "../memory/waiters.ts";
 import { Database } from "./database.ts";
 import { SqliteJournal } from "./journal.ts";
 import { migrate } from "./migrations.ts";
@@ -58,8 +56,7 @@ class SqliteStore implements Store {
     const db = new Database(file);
     const incarnation = migrate(db, host.id());
     const data = { ...emptyData(incarnation, 1), nextMessageId: host.wallMs() * IDS_PER_MS };
-    const limits = { maxInbox, maxReplies };
-    const memory: Memory = { host, leaseClock: new LeaseClock(host), waiters: new Waiters(host), limits, data };
+    const memory = new Memory(host, { maxInbox, maxReplies }, data);
     this.inbox = new MemoryInbox(memory);
     this.#sqlite = { db, incarnation, memory, inbox: this.inbox, mailIds: new Set() };
     this.#deliverLeftOverMail();
@@ -71,7 +68,7 @@ class SqliteStore implements Store {
   }
 
   async close(): Promise<void> {
-    this.#sqlite.memory.waiters.close();
+    this.#sqlite.memory.close();
     this.#sqlite.db.close();
   }
 

@@ -1,6 +1,8 @@
 import { clockCases } from "./clock-cases.ts";
+import { closeCases } from "./close-cases.ts";
 import { deliveryCases } from "./delivery-cases.ts";
 import { fenceCases } from "./fence-cases.ts";
+import { fullCases } from "./full-cases.ts";
 import type { Case } from "./harness.ts";
 import { inboxCases } from "./inbox-cases.ts";
 import { journalCases } from "./journal-cases.ts";
@@ -34,4 +36,6 @@ export const cases: readonly Case[] = [
   ...recordCases,
   ...queryCases,
   ...textCases,
+  ...fullCases,
+  ...closeCases,
 ];

@@ -65,7 +65,7 @@ const admissionCases: readonly Case[] = [
       const owner = await acquire(store);
       await appendTexts(store, numbered(inboxLimit));
       const { position } = await read(store, { limit: 1 });
-      await owner.commit({ consumed: [position] });
+      await owner.commit({ consumed: position });
       assert.deepEqual(await store.inbox.append([message('"start"', { start: true })]), ["appended"]);
     },
   },
@@ -226,7 +226,7 @@ const mailCases: readonly Case[] = [
       const owner = await acquire(store);
       await appendTexts(store, ['"a"']);
       const { position } = await read(store);
-      await owner.commit({ consumed: [position], mail: [message('"b"')] });
+      await owner.commit({ consumed: position, mail: [message('"b"')] });
       assert.deepEqual(await inboxTexts(store), ['"b"']);
     },
   },
@@ -238,7 +238,7 @@ const mailCases: readonly Case[] = [
       const owner = await acquire(harness.store);
       await owner.commit({ mail: [message('"a"'), message('"b"')] });
       const { position } = await read(harness.store, { limit: 1 });
-      await owner.commit({ consumed: [position] });
+      await owner.commit({ consumed: position });
       const store = await harness.reopen!();
       assert.deepEqual(await inboxTexts(store), ['"b"']);
     },

@@ -135,7 +135,7 @@ export const fenceCases: readonly Case[] = [
       await advance(PAST_SHORT_MS);
       await acquire(store);
       assert.deepEqual(await owner.send(owner.batch({ records: [record(ENTITY, 1)] })), { kind: "fenced" });
-      assert.deepEqual((await store.journal.load([{ entity: ENTITY }]))[0]?.records, []);
+      assert.deepEqual((await store.journal.load([{ partition: 0, entity: ENTITY }]))[0]?.records, []);
     },
   },
   {
@@ -192,8 +192,8 @@ export const fenceCases: readonly Case[] = [
       const [winner, loser] = outcomes[0]?.kind === "committed" ? ["a", "b"] : ["b", "a"];
       assert.deepEqual(await inboxTexts(store), [`"${winner}"`]);
       assert.equal((await store.queries.counts()).queued["queue"], 1);
-      assert.equal(await store.journal.watch(`execution/${winner}`, 0, 0), 1);
-      assert.equal(await store.journal.watch(`execution/${loser}`, 0, 0), 0);
+      assert.equal(await store.journal.watch(0, `execution/${winner}`, 0, 0), 1);
+      assert.equal(await store.journal.watch(0, `execution/${loser}`, 0, 0), 0);
     },
   },
   {
@@ -235,7 +235,9 @@ export const fenceCases: readonly Case[] = [
         }),
       );
       assert.deepEqual(await store.journal.commit(batches), [{ kind: "committed" }, { kind: "committed" }]);
-      const loaded = await store.journal.load([{ entity: "execution/0" }, { entity: "execution/1" }]);
+      const loaded = await store.journal.load(
+        [0, 1].map((partition) => ({ partition, entity: `execution/${partition}` })),
+      );
       assert.deepEqual(
         loaded.map(({ records }) => records.length),
         [1, 1],
@@ -272,7 +274,7 @@ export const fenceCases: readonly Case[] = [
       const count = store.capabilities.maxBatchEntries;
       const records = Array.from({ length: count }, (_, i) => record(`execution/${i}`, 1));
       await owner.commit({ records });
-      const loaded = await store.journal.load(records.map(({ entity }) => ({ entity })));
+      const loaded = await store.journal.load(records.map(({ entity }) => ({ partition: 0, entity })));
       // One by one: a difference between two lists of a thousand takes seconds to print.
       for (const [i, given] of records.entries()) assert.deepEqual(loaded[i]?.records, [given]);
       await appendTexts(store, numbered(1));

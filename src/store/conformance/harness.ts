@@ -17,10 +17,15 @@ export interface Harness {
   readonly setClockBack?: (ms: number) => Promise<void>;
   /** Ends the process that holds the store, without a goodbye, and opens the same data again. Only if it is durable. */
   readonly reopen?: () => Promise<Store>;
+  /** Makes the store so full that it refuses what it may, or makes room again; where a test can. */
+  readonly setFull?: (isFull: boolean) => Promise<void>;
+  /** Makes the store refuse commits, as on a full disk, or take them again; where a test can. */
+  readonly refuseCommits?: (isRefusing: boolean) => Promise<void>;
+  /** Frees what the case has used, whether or not it has closed the store itself. */
   readonly close: () => Promise<void>;
 }
 
-export type Role = "partitions" | "inbox" | "journal" | "tasks" | "records" | "queries" | "texts";
+export type Role = "store" | "partitions" | "inbox" | "journal" | "tasks" | "records" | "queries" | "texts";
 
 /** One fact that holds for every driver. Plain data, so that broken drivers can be tried case by case. */
 export interface Case {
@@ -70,6 +75,16 @@ export const lateAppends: Requirement = {
 export const clockGoesBack: Requirement = {
   reason: "nobody here can set the store's clock back",
   isMet: ({ setClockBack }) => setClockBack !== undefined,
+};
+
+export const canBeFull: Requirement = {
+  reason: "nobody here can fill the store",
+  isMet: ({ setFull }) => setFull !== undefined,
+};
+
+export const refusesCommits: Requirement = {
+  reason: "nobody here can make the store refuse a commit",
+  isMet: ({ refuseCommits }) => refuseCommits !== undefined,
 };
 
 /** A lease that is meant to run out, and how long to wait until it has. Real stores really wait: keep both small. */

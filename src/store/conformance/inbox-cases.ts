@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Position, ReadResult } from "../contract.ts";
 import { type Case, durableInbox, lateAppends, severalPartitions, SHORT_MS } from "./harness.ts";
 import { acquire } from "./owner.ts";
 import { appendTexts, inboxTexts, message, numbered, read, readRequest } from "./things.ts";
@@ -82,7 +83,7 @@ export const inboxCases: readonly Case[] = [
       await appendTexts(store, ['"much too long"', '"b"']);
       const { messages, position } = await read(store, { maxChars: 3 });
       assert.deepEqual(messages, ['"much too long"']);
-      await (await acquire(store)).commit({ consumed: [position] });
+      await (await acquire(store)).commit({ consumed: position });
       assert.deepEqual(await inboxTexts(store), ['"b"']);
     },
   },
@@ -128,7 +129,7 @@ export const inboxCases: readonly Case[] = [
       await appendTexts(store, numbered(3));
       const { position } = await read(store, { limit: 2 });
       await appendTexts(store, ['"new"']);
-      await owner.commit({ consumed: [position] });
+      await owner.commit({ consumed: position });
       assert.deepEqual(await inboxTexts(store), ['"m2"', '"new"']);
       assert.equal((await store.queries.counts()).inbox, 2);
     },
@@ -140,7 +141,7 @@ export const inboxCases: readonly Case[] = [
       const owner = await acquire(store);
       await appendTexts(store, numbered(3));
       const { position } = await read(store);
-      const batch = owner.batch({ consumed: [position] });
+      const batch = owner.batch({ consumed: position });
       assert.equal((await owner.send({ ...batch, fence: { ...batch.fence, nonce: "another" } })).kind, "fenced");
       assert.deepEqual(await inboxTexts(store), numbered(3));
     },
@@ -154,10 +155,10 @@ export const inboxCases: readonly Case[] = [
       const first = await read(store, { limit: 2 });
       const second = await read(store, { limit: 2, after: first.position });
       assert.deepEqual(second.messages, ['"m2"', '"m3"']);
-      await owner.commit({ consumed: [first.position] });
+      await owner.commit({ consumed: first.position });
       assert.deepEqual((await read(store, { after: second.position })).messages, ['"m4"']);
       assert.deepEqual((await read(store)).messages, ['"m2"', '"m3"', '"m4"']);
-      await owner.commit({ consumed: [second.position] });
+      await owner.commit({ consumed: second.position });
       assert.deepEqual(await inboxTexts(store), ['"m4"']);
     },
   },
@@ -168,7 +169,7 @@ export const inboxCases: readonly Case[] = [
       const owner = await acquire(store);
       await appendTexts(store, numbered(3));
       const { position } = await read(store, { limit: 1 });
-      await owner.commit({ consumed: [position] });
+      await owner.commit({ consumed: position });
       assert.deepEqual((await read(store, { after: position })).messages, ['"m1"', '"m2"']);
     },
   },
@@ -184,14 +185,22 @@ export const inboxCases: readonly Case[] = [
   },
   {
     role,
-    name: "one commit may consume several positions",
+    name: "read, commit, read beyond it: batch after batch everything is read once and nothing is left",
     run: async ({ store }) => {
       const owner = await acquire(store);
-      await appendTexts(store, numbered(5));
-      const first = await read(store, { limit: 2 });
-      const second = await read(store, { limit: 2, after: first.position });
-      await owner.commit({ consumed: [first.position, second.position] });
-      assert.deepEqual(await inboxTexts(store), ['"m4"']);
+      await appendTexts(store, numbered(7));
+      const seen: string[] = [];
+      let inFlight: Position | null = null;
+      // More often than it should take: a driver that gives the same again must not keep us here for ever.
+      for (let i = 0; i < 10; i++) {
+        const next: ReadResult = await read(store, { limit: 2, after: inFlight });
+        await owner.commit({ consumed: inFlight });
+        if (next.messages.length === 0) break;
+        seen.push(...next.messages);
+        inFlight = next.position;
+      }
+      assert.deepEqual(seen, numbered(7));
+      assert.deepEqual(await inboxTexts(store), []);
     },
   },
   {
@@ -203,7 +212,7 @@ export const inboxCases: readonly Case[] = [
       assert.deepEqual(messages, []);
       await appendTexts(store, ['"a"']);
       assert.deepEqual((await read(store, { after: position })).messages, ['"a"']);
-      await owner.commit({ consumed: [position] });
+      await owner.commit({ consumed: position });
       assert.deepEqual(await inboxTexts(store), ['"a"']);
     },
   },
@@ -215,7 +224,7 @@ export const inboxCases: readonly Case[] = [
       await appendTexts(store, numbered(3));
       const position = JSON.parse(JSON.stringify((await read(store, { limit: 2 })).position));
       assert.deepEqual((await read(store, { after: position })).messages, ['"m2"']);
-      await owner.commit({ consumed: [position] });
+      await owner.commit({ consumed: position });
       assert.deepEqual(await inboxTexts(store), ['"m2"']);
     },
   },
@@ -231,7 +240,7 @@ export const inboxCases: readonly Case[] = [
       const { messages, position } = await read(store);
       assert.deepEqual(messages, ['"a"', '"b"']);
       await show();
-      await owner.commit({ consumed: [position] });
+      await owner.commit({ consumed: position });
       assert.deepEqual(await inboxTexts(store), ['"late"']);
     },
   },

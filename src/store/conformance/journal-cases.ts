@@ -1,7 +1,18 @@
 import assert from "node:assert/strict";
-import { assertStillWaiting, type Case, canReopen, inVain, SHORT_MS, soon, WAIT_MS } from "./harness.ts";
+import type { JournalRecord } from "../contract.ts";
+import {
+  assertStillWaiting,
+  type Case,
+  canReopen,
+  inVain,
+  severalPartitions,
+  SHORT_MS,
+  soon,
+  WAIT_MS,
+} from "./harness.ts";
 import { acquire } from "./owner.ts";
 import { ENTITY, OTHER, record, snapshot } from "./things.ts";
+import { createWorld, observe } from "./world.ts";
 
 const role = "journal";
 
@@ -10,10 +21,16 @@ const loadCases: readonly Case[] = [
     role,
     name: "an entity nobody knows is loaded empty",
     run: async ({ store }) => {
-      assert.deepEqual(await store.journal.load([{ entity: ENTITY }, { entity: ENTITY, aboveVersion: 3 }]), [
-        { entity: ENTITY, snapshot: null, records: [], wakeAtMs: null },
-        { entity: ENTITY, snapshot: null, records: [], wakeAtMs: null },
-      ]);
+      assert.deepEqual(
+        await store.journal.load([
+          { partition: 0, entity: ENTITY },
+          { partition: 0, entity: ENTITY, aboveVersion: 3 },
+        ]),
+        [
+          { entity: ENTITY, snapshot: null, records: [], wakeAtMs: null },
+          { entity: ENTITY, snapshot: null, records: [], wakeAtMs: null },
+        ],
+      );
     },
   },
   {
@@ -29,7 +46,7 @@ const loadCases: readonly Case[] = [
       await owner.commit({ records: [records[0]!, record(OTHER, 1)] });
       await owner.commit({ records: [records[1]!] });
       await owner.commit({ records: [records[2]!] });
-      const [loaded] = await store.journal.load([{ entity: ENTITY }]);
+      const [loaded] = await store.journal.load([{ partition: 0, entity: ENTITY }]);
       assert.deepEqual(loaded, { entity: ENTITY, snapshot: null, records, wakeAtMs: null });
     },
   },
@@ -39,7 +56,7 @@ const loadCases: readonly Case[] = [
     run: async ({ store }) => {
       const owner = await acquire(store);
       for (let version = 1; version <= 12; version++) await owner.commit({ records: [record(ENTITY, version)] });
-      const [loaded] = await store.journal.load([{ entity: ENTITY }]);
+      const [loaded] = await store.journal.load([{ partition: 0, entity: ENTITY }]);
       assert.deepEqual(
         loaded?.records.map(({ version }) => version),
         [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12],
@@ -52,7 +69,9 @@ const loadCases: readonly Case[] = [
     run: async ({ store }) => {
       const owner = await acquire(store);
       await owner.commit({ records: [record(ENTITY, 1), record(OTHER, 1)] });
-      const loaded = await store.journal.load([OTHER, "execution/none", ENTITY, OTHER].map((entity) => ({ entity })));
+      const loaded = await store.journal.load(
+        [OTHER, "execution/none", ENTITY, OTHER].map((entity) => ({ partition: 0, entity })),
+      );
       assert.deepEqual(
         loaded.map(({ entity, records }) => [entity, records.length]),
         [
@@ -78,7 +97,7 @@ const loadCases: readonly Case[] = [
       });
       await owner.commit({ records: [record(ENTITY, 4)] });
       const load = async (aboveVersion: number): Promise<unknown> =>
-        (await store.journal.load([{ entity: ENTITY, aboveVersion }]))[0];
+        (await store.journal.load([{ partition: 0, entity: ENTITY, aboveVersion }]))[0];
       const rest = { entity: ENTITY, snapshot: null, wakeAtMs: 99 };
       assert.deepEqual(await load(2), { ...rest, records: [record(ENTITY, 3), record(ENTITY, 4)] });
       assert.deepEqual(await load(3), { ...rest, records: [record(ENTITY, 4)] });
@@ -92,7 +111,7 @@ const loadCases: readonly Case[] = [
     run: async ({ store }) => {
       const owner = await acquire(store);
       await owner.commit({ records: [record(ENTITY, 1), record(ENTITY, 2)], snapshots: [snapshot(ENTITY, 2)] });
-      const [loaded] = await store.journal.load([{ entity: ENTITY, aboveVersion: 0 }]);
+      const [loaded] = await store.journal.load([{ partition: 0, entity: ENTITY, aboveVersion: 0 }]);
       assert.deepEqual(loaded?.records, [record(ENTITY, 1), record(ENTITY, 2)]);
       assert.equal(loaded?.snapshot, null);
     },
@@ -105,7 +124,7 @@ const loadCases: readonly Case[] = [
       await owner.commit({ records: [record(ENTITY, 1, 2)] });
       await owner.commit({ records: [record(ENTITY, 3, 4)] });
       await owner.commit({ records: [record(ENTITY, 7)] });
-      const [loaded] = await store.journal.load([{ entity: ENTITY, aboveVersion: 4 }]);
+      const [loaded] = await store.journal.load([{ partition: 0, entity: ENTITY, aboveVersion: 4 }]);
       assert.deepEqual(loaded?.records, [record(ENTITY, 3, 4), record(ENTITY, 7)]);
     },
   },
@@ -121,7 +140,7 @@ const loadCases: readonly Case[] = [
         wakes: [{ entity: ENTITY, atMs: 5 }],
       });
       const store = await harness.reopen!();
-      assert.deepEqual(await store.journal.load([{ entity: ENTITY }]), [
+      assert.deepEqual(await store.journal.load([{ partition: 0, entity: ENTITY }]), [
         { entity: ENTITY, snapshot: snapshot(ENTITY, 1), records: [record(ENTITY, 2)], wakeAtMs: 5 },
       ]);
       assert.deepEqual(await store.journal.due(0, 5, 10), [{ entity: ENTITY, atMs: 5 }]);
@@ -137,7 +156,7 @@ const snapshotCases: readonly Case[] = [
       const owner = await acquire(store);
       await owner.commit({ records: [record(ENTITY, 1, 3)], snapshots: [snapshot(ENTITY, 3)] });
       await owner.commit({ records: [record(ENTITY, 4, 2)] });
-      const [loaded] = await store.journal.load([{ entity: ENTITY }]);
+      const [loaded] = await store.journal.load([{ partition: 0, entity: ENTITY }]);
       assert.deepEqual(loaded?.snapshot, snapshot(ENTITY, 3));
       assert.deepEqual(loaded?.records, [record(ENTITY, 4, 2)]);
     },
@@ -149,7 +168,7 @@ const snapshotCases: readonly Case[] = [
       const owner = await acquire(store);
       await owner.commit({ records: [record(ENTITY, 1, 9)], snapshots: [snapshot(ENTITY, 9)] });
       await owner.commit({ records: [record(ENTITY, 10)], snapshots: [snapshot(ENTITY, 10)] });
-      const [loaded] = await store.journal.load([{ entity: ENTITY }]);
+      const [loaded] = await store.journal.load([{ partition: 0, entity: ENTITY }]);
       assert.deepEqual([loaded?.snapshot, loaded?.records], [snapshot(ENTITY, 10), []]);
     },
   },
@@ -160,7 +179,7 @@ const snapshotCases: readonly Case[] = [
       const owner = await acquire(store);
       await owner.commit({ records: [record(ENTITY, 1, 10)], snapshots: [snapshot(ENTITY, 10)] });
       await owner.commit({ snapshots: [snapshot(ENTITY, 9)] });
-      const [loaded] = await store.journal.load([{ entity: ENTITY }]);
+      const [loaded] = await store.journal.load([{ partition: 0, entity: ENTITY }]);
       assert.deepEqual([loaded?.snapshot, loaded?.records], [snapshot(ENTITY, 10), []]);
     },
   },
@@ -171,7 +190,7 @@ const snapshotCases: readonly Case[] = [
       const owner = await acquire(store);
       await owner.commit({ records: [record(ENTITY, 1, 2)] });
       await owner.commit({ records: [record(ENTITY, 3, 4)], snapshots: [snapshot(ENTITY, 5)] });
-      const [loaded] = await store.journal.load([{ entity: ENTITY }]);
+      const [loaded] = await store.journal.load([{ partition: 0, entity: ENTITY }]);
       assert.deepEqual([loaded?.snapshot, loaded?.records], [snapshot(ENTITY, 5), [record(ENTITY, 3, 4)]]);
     },
   },
@@ -181,7 +200,7 @@ const snapshotCases: readonly Case[] = [
     run: async ({ store }) => {
       const owner = await acquire(store);
       await owner.commit({ records: [record(ENTITY, 1), record(OTHER, 1)], snapshots: [snapshot(OTHER, 1)] });
-      const loaded = await store.journal.load([{ entity: ENTITY }, { entity: OTHER }]);
+      const loaded = await store.journal.load([ENTITY, OTHER].map((entity) => ({ partition: 0, entity })));
       assert.deepEqual(
         loaded.map(({ snapshot }) => snapshot),
         [null, snapshot(OTHER, 1)],
@@ -198,7 +217,7 @@ const watchCases: readonly Case[] = [
       const owner = await acquire(harness.store);
       await owner.commit({ records: [record(ENTITY, 1, 3)] });
       await owner.commit({ records: [record(ENTITY, 4, 2)] });
-      assert.equal(await soon(harness, harness.store.journal.watch(ENTITY, 4, WAIT_MS)), 5);
+      assert.equal(await soon(harness, harness.store.journal.watch(0, ENTITY, 4, WAIT_MS)), 5);
     },
   },
   {
@@ -207,7 +226,7 @@ const watchCases: readonly Case[] = [
     run: async (harness) => {
       const owner = await acquire(harness.store);
       await owner.commit({ records: [record(ENTITY, 1)] });
-      const watching = harness.store.journal.watch(ENTITY, 1, WAIT_MS);
+      const watching = harness.store.journal.watch(0, ENTITY, 1, WAIT_MS);
       await owner.commit({ records: [record(OTHER, 1, 5)] });
       await assertStillWaiting(harness, watching);
       await owner.commit({ records: [record(ENTITY, 2)] });
@@ -219,7 +238,7 @@ const watchCases: readonly Case[] = [
     name: "watch goes on waiting while the entity is not far enough",
     run: async (harness) => {
       const owner = await acquire(harness.store);
-      const watching = harness.store.journal.watch(ENTITY, 2, WAIT_MS);
+      const watching = harness.store.journal.watch(0, ENTITY, 2, WAIT_MS);
       await owner.commit({ records: [record(ENTITY, 1, 2)] });
       await assertStillWaiting(harness, watching);
       await owner.commit({ records: [record(ENTITY, 3)] });
@@ -233,7 +252,7 @@ const watchCases: readonly Case[] = [
       const { journal } = harness.store;
       const owner = await acquire(harness.store);
       await owner.commit({ records: [record(ENTITY, 1, 2)] });
-      const watching = [journal.watch(ENTITY, 2, SHORT_MS), journal.watch(OTHER, 0, SHORT_MS)];
+      const watching = [journal.watch(0, ENTITY, 2, SHORT_MS), journal.watch(0, OTHER, 0, SHORT_MS)];
       assert.deepEqual(await inVain(harness, Promise.all(watching)), [2, 0]);
     },
   },
@@ -242,11 +261,48 @@ const watchCases: readonly Case[] = [
     name: "watch wakes everybody who waits for the entity",
     run: async (harness) => {
       const owner = await acquire(harness.store);
-      const watching = [1, 2, 3].map(() => harness.store.journal.watch(ENTITY, 0, WAIT_MS));
+      const watching = [1, 2, 3].map(() => harness.store.journal.watch(0, ENTITY, 0, WAIT_MS));
       await owner.commit({ records: [record(ENTITY, 1)] });
       assert.deepEqual(await soon(harness, Promise.all(watching)), [1, 1, 1]);
     },
   },
+  {
+    role,
+    name: "watch wakes in whichever partition the entity lives",
+    requires: severalPartitions,
+    run: async (harness) => {
+      const owner = await acquire(harness.store, 1);
+      const watching = harness.store.journal.watch(1, ENTITY, 0, WAIT_MS);
+      await assertStillWaiting(harness, watching);
+      await owner.commit({ records: [record(ENTITY, 1)] });
+      assert.equal(await soon(harness, watching), 1);
+    },
+  },
 ];
 
-export const journalCases: readonly Case[] = [...loadCases, ...snapshotCases, ...watchCases];
+/** Records that do not follow on one of version 1. */
+const WRONG_VERSIONS: readonly (readonly [string, readonly JournalRecord[]])[] = [
+  ["a gap", [record(ENTITY, 3)]],
+  ["an overlap", [record(ENTITY, 1)]],
+  ["a gap within the batch", [record(ENTITY, 2, 2), record(ENTITY, 5)]],
+  ["an overlap within the batch", [record(ENTITY, 2, 2), record(ENTITY, 3)]],
+  ["a record without events", [record(ENTITY, 2, 0)]],
+  ["an entity that begins at version 2", [record(ENTITY, 2), record(OTHER, 2)]],
+];
+
+const versionCases = WRONG_VERSIONS.map(([what, records]): Case => ({
+  role,
+  name: `${what} in a journal rejects the commit, and nothing of it is written`,
+  run: async ({ store }) => {
+    const { owner, parts } = await createWorld(store);
+    await owner.commit({ records: [record(ENTITY, 1)] });
+    const entities = [ENTITY, OTHER].map((entity) => ({ partition: 0, entity }));
+    const before = [await observe(store), await store.journal.load(entities)];
+    await assert.rejects(owner.send(owner.batch({ ...parts, records })));
+    assert.deepEqual([await observe(store), await store.journal.load(entities)], before);
+    // Nor was a number used up.
+    await owner.commit({ ...parts, records: [record(ENTITY, 2)] });
+  },
+}));
+
+export const journalCases: readonly Case[] = [...versionCases, ...loadCases, ...snapshotCases, ...watchCases];

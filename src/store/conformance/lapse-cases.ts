@@ -240,32 +240,30 @@ const heartbeatCases: readonly Case[] = [
   },
   {
     role,
-    name: "a heartbeat with a running time posts taskStarted to the owner, one without posts nothing",
+    name: "a heartbeat posts what it has to say to the owner, as it is, and one without posts nothing",
     run: async ({ store }) => {
       const owner = await acquire(store);
-      await owner.commit({ tasks: [task("a", { entity: "execution/x" }), task("b")] });
+      await owner.commit({ tasks: [task("a"), task("b")] });
       const [a, b] = await lease(store);
       await store.tasks.heartbeat(
         [
-          { ref: a!.ref, token: "a", runningMs: 1234 },
+          { ref: a!.ref, token: "a", started: { partition: 0, text: '{ "a": 1.0 }' } },
           { ref: b!.ref, token: "b" },
         ],
         LONG_MS,
       );
-      const texts = await inboxTexts(store);
-      assert.equal((JSON.parse(texts[0]!) as { readonly to: string }).to, "execution/x");
-      assert.deepEqual(await inboxBodies(store), [{ kind: "taskStarted", token: "a", runningMs: 1234 }]);
+      assert.deepEqual(await inboxTexts(store), ['{ "a": 1.0 }']);
     },
   },
   {
     role,
-    name: "taskStarted goes to the inbox of the task's partition",
+    name: "what a heartbeat says goes to the partition it names",
     requires: severalPartitions,
     run: async ({ store }) => {
       const { ref } = await leaseOne(store, await acquire(store, 1), "t");
-      await store.tasks.heartbeat([{ ref, token: "t", runningMs: 5 }], LONG_MS);
-      assert.deepEqual(await inboxBodies(store, 1), [{ kind: "taskStarted", token: "t", runningMs: 5 }]);
-      assert.deepEqual(await inboxBodies(store, 0), []);
+      await store.tasks.heartbeat([{ ref, token: "t", started: { partition: 1, text: '"started"' } }], LONG_MS);
+      assert.deepEqual(await inboxTexts(store, 1), ['"started"']);
+      assert.deepEqual(await inboxTexts(store, 0), []);
     },
   },
   {
@@ -274,7 +272,8 @@ const heartbeatCases: readonly Case[] = [
     run: async ({ store }) => {
       const leased = await leaseOne(store, await acquire(store), "t");
       await store.tasks.settle([settlement(leased, "completed", '"done"')]);
-      const beat = await store.tasks.heartbeat([{ ref: leased.ref, token: "t", runningMs: 5 }], LONG_MS);
+      const started = { partition: 0, text: '"started"' };
+      const beat = await store.tasks.heartbeat([{ ref: leased.ref, token: "t", started }], LONG_MS);
       assert.deepEqual(beat, { lost: ["t"], cancelled: [] });
       assert.deepEqual(await inboxTexts(store), ['"done"']);
     },

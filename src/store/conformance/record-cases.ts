@@ -118,7 +118,7 @@ export const recordCases: readonly Case[] = [
       const worker = { process: "p2", role: "worker", text: '{"b":2}' } as const;
       await store.records.register(engine, LONG_MS);
       await store.records.register(worker, LONG_MS);
-      const { alive } = await store.queries.counts();
+      const alive = await store.records.registered();
       assert.deepEqual(
         [...alive].sort((a, b) => (a.process < b.process ? -1 : 1)),
         [engine, worker],
@@ -131,7 +131,7 @@ export const recordCases: readonly Case[] = [
     run: async ({ store }) => {
       await store.records.register({ process: "p", role: "worker", text: "1" }, LONG_MS);
       await store.records.register({ process: "p", role: "worker", text: "2" }, LONG_MS);
-      assert.deepEqual((await store.queries.counts()).alive, [{ process: "p", role: "worker", text: "2" }]);
+      assert.deepEqual(await store.records.registered(), [{ process: "p", role: "worker", text: "2" }]);
     },
   },
   {
@@ -141,7 +141,7 @@ export const recordCases: readonly Case[] = [
       await store.records.register({ process: "short", role: "worker", text: "1" }, SHORT_MS);
       await store.records.register({ process: "long", role: "engine", text: "2" }, LONG_MS);
       await advance(PAST_SHORT_MS);
-      assert.deepEqual((await store.queries.counts()).alive, [{ process: "long", role: "engine", text: "2" }]);
+      assert.deepEqual(await store.records.registered(), [{ process: "long", role: "engine", text: "2" }]);
     },
   },
   {
@@ -152,7 +152,7 @@ export const recordCases: readonly Case[] = [
       await store.records.register(registration, SHORT_MS);
       await store.records.register(registration, LONG_MS);
       await advance(PAST_SHORT_MS);
-      assert.deepEqual((await store.queries.counts()).alive, [registration]);
+      assert.deepEqual(await store.records.registered(), [registration]);
     },
   },
 ];

@@ -59,13 +59,16 @@ const roundTrip = (what: string, text: string): Case => ({
     await store.tasks.settle([settlement(leased!, "completed", text)]);
     assert.equal(leased?.text, text);
     assert.deepEqual(await inboxTexts(store), [text, text, text]);
-    const loaded = await store.journal.load([{ entity: ENTITY }, { entity: ENTITY, aboveVersion: 0 }]);
+    const loaded = await store.journal.load([
+      { partition: 0, entity: ENTITY },
+      { partition: 0, entity: ENTITY, aboveVersion: 0 },
+    ]);
     assert.equal(loaded[0]?.snapshot?.text, text);
     assert.equal(loaded[1]?.records[0]?.text, text);
     assert.equal((await store.inbox.replies("process", 0))[0]?.text, text);
     assert.equal((await store.queries.deadLetters({ limit: 1 })).items[0]?.text, text);
     assert.deepEqual(await store.records.get([{ scope: "s", hash: "h" }]), [text]);
-    assert.equal((await store.queries.counts()).alive[0]?.text, text);
+    assert.equal((await store.records.registered())[0]?.text, text);
   },
 });
 
@@ -89,7 +92,7 @@ export const textCases: readonly Case[] = [
       const owner = await acquire(store);
       const text = JSON.stringify("x".repeat(Math.min(store.capabilities.maxBatchBytes, 1024 * 1024) - 4096));
       await owner.commit({ records: [{ ...record(ENTITY, 1), text }] });
-      const [loaded] = await store.journal.load([{ entity: ENTITY }]);
+      const [loaded] = await store.journal.load([{ partition: 0, entity: ENTITY }]);
       assert.equal(loaded?.records[0]?.text, text);
     },
   },
@@ -125,7 +128,7 @@ export const textCases: readonly Case[] = [
       );
       for (const name of odd) {
         const entity = `execution/${name}`;
-        assert.deepEqual((await store.journal.load([{ entity }]))[0]?.records, [record(entity, 1)]);
+        assert.deepEqual((await store.journal.load([{ partition: 0, entity }]))[0]?.records, [record(entity, 1)]);
         const leased = await lease(store, { queues: [name] });
         assert.deepEqual(
           leased.map(({ token, queue }) => [token, queue]),

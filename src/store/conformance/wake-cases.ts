@@ -131,7 +131,10 @@ const dueCases: readonly Case[] = [
       await wakes(owner, { "e/a": 10, "e/b": 20 });
       await wakes(owner, { "e/a": null, "e/c": null });
       assert.deepEqual(await due(store, 1000), [["e/b", 20]]);
-      const loaded = await store.journal.load([{ entity: "e/a" }, { entity: "e/b" }]);
+      const loaded = await store.journal.load([
+        { partition: 0, entity: "e/a" },
+        { partition: 0, entity: "e/b" },
+      ]);
       assert.deepEqual(
         loaded.map(({ wakeAtMs }) => wakeAtMs),
         [null, 20],
@@ -145,7 +148,16 @@ const dueCases: readonly Case[] = [
       const owner = await acquire(store);
       await owner.commit({ records: [record(ENTITY, 1)], wakes: [{ entity: ENTITY, atMs: 10 }] });
       await wakes(owner, { [ENTITY]: 30 });
-      assert.equal((await store.journal.load([{ entity: ENTITY }]))[0]?.wakeAtMs, 30);
+      assert.equal((await store.journal.load([{ partition: 0, entity: ENTITY }]))[0]?.wakeAtMs, 30);
+    },
+  },
+  {
+    role,
+    name: "a load says so in whichever partition the entity lives",
+    requires: severalPartitions,
+    run: async ({ store }) => {
+      await wakes(await acquire(store, 1), { [ENTITY]: 30 });
+      assert.equal((await store.journal.load([{ partition: 1, entity: ENTITY }]))[0]?.wakeAtMs, 30);
     },
   },
   {
@@ -186,14 +198,14 @@ const purgeCases: readonly Case[] = [
         wakes: both.map((entity) => ({ entity, atMs: 10 })),
       });
       await owner.commit({ purge: [ENTITY] });
-      assert.deepEqual(await store.journal.load(both.map((entity) => ({ entity }))), [
+      assert.deepEqual(await store.journal.load(both.map((entity) => ({ partition: 0, entity }))), [
         { entity: ENTITY, snapshot: null, records: [], wakeAtMs: null },
         { entity: OTHER, snapshot: snapshot(OTHER, 1), records: [], wakeAtMs: 10 },
       ]);
       assert.deepEqual((await store.queries.headers({ limit: 10 })).items, [header(OTHER)]);
       assert.deepEqual(await due(store, 1000), [[OTHER, 10]]);
       assert.deepEqual(await store.records.get(both.map((scope) => ({ scope, hash: "hash" }))), [null, '"blob"']);
-      assert.equal(await store.journal.watch(ENTITY, 0, 0), 0);
+      assert.equal(await store.journal.watch(0, ENTITY, 0, 0), 0);
     },
   },
   {
@@ -205,7 +217,7 @@ const purgeCases: readonly Case[] = [
       await owner.commit({ records: [record(ENTITY, 1)] });
       await owner.commit({ purge: [ENTITY] });
       assert.deepEqual(await store.records.get([{ scope: "definition", hash: "hash" }]), ['"definition"']);
-      assert.equal(await store.journal.watch(ENTITY, 0, 0), 0);
+      assert.equal(await store.journal.watch(0, ENTITY, 0, 0), 0);
     },
   },
   {
@@ -216,7 +228,7 @@ const purgeCases: readonly Case[] = [
       await owner.commit({ records: [record(ENTITY, 1, 5)], snapshots: [snapshot(ENTITY, 5)] });
       await owner.commit({ purge: [ENTITY] });
       await owner.commit({ records: [record(ENTITY, 1)] });
-      const [loaded] = await store.journal.load([{ entity: ENTITY }]);
+      const [loaded] = await store.journal.load([{ partition: 0, entity: ENTITY }]);
       assert.deepEqual([loaded?.snapshot, loaded?.records], [null, [record(ENTITY, 1)]]);
     },
   },
@@ -226,13 +238,12 @@ const purgeCases: readonly Case[] = [
     run: async ({ store }) => {
       const owner = await acquire(store);
       await owner.commit({
-        records: [record(ENTITY, 1)],
         headers: [header(ENTITY)],
         wakes: [{ entity: ENTITY, atMs: 10 }],
         snapshots: [snapshot(ENTITY, 1)],
         purge: [ENTITY],
       });
-      assert.deepEqual(await store.journal.load([{ entity: ENTITY }]), [
+      assert.deepEqual(await store.journal.load([{ partition: 0, entity: ENTITY }]), [
         { entity: ENTITY, snapshot: null, records: [], wakeAtMs: null },
       ]);
       assert.deepEqual((await store.queries.headers({ limit: 10 })).items, []);
@@ -245,7 +256,7 @@ const purgeCases: readonly Case[] = [
     run: async ({ store }) => {
       const owner = await acquire(store);
       await owner.commit({ records: [record(OTHER, 1)], purge: [ENTITY] });
-      assert.equal(await store.journal.watch(OTHER, 0, 0), 1);
+      assert.equal(await store.journal.watch(0, OTHER, 0, 0), 1);
     },
   },
 ];

@@ -36,12 +36,13 @@ export async function createWorld(store: Store, partition = 0): Promise<World> {
     ],
     snapshots: [snapshot(key(PURGED), 1)],
     tasks: [task(key("old"), { partition })],
+    deadLetters: [deadLetter(key("discarded"), 1)],
   });
   await appendTexts(store, ['"first"', '"second"'], partition);
   const { position } = await read(store, { partition });
   const parts: BatchParts = {
     timeMs: 777,
-    consumed: [position],
+    consumed: position,
     records: [record(key(ENTITY), 2), record(key(OTHER), 1)],
     headers: [header(key(ENTITY), { class: "endedWell", version: 2 })],
     wakes: [{ entity: key(ENTITY), atMs: 7000 }],
@@ -50,7 +51,8 @@ export async function createWorld(store: Store, partition = 0): Promise<World> {
     revoke: [key("old")],
     mail: [{ partition, start: false, text: '"mail"' }],
     replies: [reply("request", key("process"))],
-    deadLetters: [deadLetter(key("letter"), 1)],
+    discard: [key("discarded")],
+    deadLetters: [deadLetter(key("letter"), 1), deadLetter(key("other"), 2)],
     purge: [key(PURGED)],
   };
   return { owner, parts };
@@ -61,8 +63,8 @@ export async function observe(store: Store, partition = 0): Promise<unknown> {
   const key = (name: string): string => `${name}-${partition}`;
   const { queued, leased, deadLetters } = await store.queries.counts();
   return {
-    loaded: await store.journal.load([ENTITY, OTHER, PURGED].map((entity) => ({ entity: key(entity) }))),
-    all: await store.journal.load([{ entity: key(ENTITY), aboveVersion: 0 }]),
+    loaded: await store.journal.load([ENTITY, OTHER, PURGED].map((entity) => ({ partition, entity: key(entity) }))),
+    all: await store.journal.load([{ partition, entity: key(ENTITY), aboveVersion: 0 }]),
     due: await store.journal.due(partition, 100_000, 100),
     inbox: await inboxTexts(store, partition),
     headers: (await store.queries.headers({ limit: 100 })).items,

@@ -15,7 +15,7 @@ function forced(store: MemoryStore, batch: CommitBatch): CommitBatch {
 }
 
 const NOTHING = {
-  consumed: [],
+  consumed: null,
   records: [],
   headers: [],
   wakes: [],
@@ -24,6 +24,7 @@ const NOTHING = {
   revoke: [],
   mail: [],
   replies: [],
+  discard: [],
   deadLetters: [],
   purge: [],
 } as const;
@@ -41,7 +42,8 @@ const half = (part: Part): Mutant =>
   });
 
 /** Leaves out one part of every batch. */
-const without = (part: Part): Mutant => onBatch(`a commit forgets its ${part}`, (batch) => ({ ...batch, [part]: [] }));
+const without = (part: Part): Mutant =>
+  onBatch(`a commit forgets its ${part}`, (batch) => ({ ...batch, [part]: NOTHING[part] }));
 
 const twice = (part: "mail" | "replies" | "tasks"): Mutant =>
   afterBatch(`a batch sent again has its ${part} again`, async (batch, outcome, store) => {
@@ -52,6 +54,8 @@ const twice = (part: "mail" | "replies" | "tasks"): Mutant =>
   });
 
 const parts: readonly Part[] = Object.keys(NOTHING) as readonly Part[];
+
+const lists = parts.filter((part) => part !== "consumed");
 
 export const commitMutants: readonly Mutant[] = [
   ...parts.map(half),
@@ -108,6 +112,20 @@ export const commitMutants: readonly Mutant[] = [
     for (const [i, batch] of batches.entries()) if (outcomes[i]?.kind === "fenced") state(store, batch).seq += 1;
     return outcomes;
   }),
+  onCommit("a batch that the store has no room for uses up a number", (store) => async (batches) => {
+    const outcomes = await store.journal.commit(batches);
+    for (const [i, batch] of batches.entries()) if (outcomes[i]?.kind === "refused") state(store, batch).seq += 1;
+    return outcomes;
+  }),
+  onCommit("a batch that the store has no room for is there in part", (store) => async (batches) => {
+    const outcomes = await store.journal.commit(batches);
+    for (const [i, { mail }] of batches.entries()) if (outcomes[i]?.kind === "refused") await store.inbox.append(mail);
+    return outcomes;
+  }),
+  onCommit("a full store commits nothing", (store) => async (batches) => {
+    if (store.faults.isFull) return batches.map(() => ({ kind: "refused", reason: "full" }));
+    return store.journal.commit(batches);
+  }),
   onCommit("one fenced batch fences the whole call", (store) => async (batches) => {
     const isFenced = batches.some(({ fence }) => store.data.partitions[fence.partition]?.nonce !== fence.nonce);
     return isFenced ? batches.map(() => ({ kind: "fenced" })) : store.journal.commit(batches);
@@ -124,7 +142,8 @@ export const commitMutants: readonly Mutant[] = [
   onCommit("an empty batch is not worth a commit", (store) => async (batches) => {
     const outcomes: CommitOutcome[] = [];
     for (const batch of batches) {
-      const isEmpty = parts.every((part) => batch[part].length === 0) && batch.suspect === null;
+      const isEmpty =
+        batch.suspect === null && batch.consumed === null && lists.every((part) => batch[part].length === 0);
       outcomes.push(isEmpty ? { kind: "committed" } : (await store.journal.commit([batch]))[0]!);
     }
     return outcomes;

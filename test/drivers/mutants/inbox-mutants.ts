@@ -70,6 +70,15 @@ const appendMutants: readonly Mutant[] = [
   onInbox("commands are refused like starts", (inbox) => ({
     append: (messages) => inbox.append(messages.map((message) => ({ ...message, start: true }))),
   })),
+  onInbox("a full store takes starts", (inbox, store) => ({
+    append: async (messages) => {
+      const { isFull } = store.faults;
+      store.faults.isFull = false;
+      const outcomes = await inbox.append(messages);
+      store.faults.isFull = isFull;
+      return outcomes;
+    },
+  })),
   onInbox("a start that is refused is there all the same", (inbox) => ({
     append: async (messages) => {
       const outcomes = await inbox.append(messages);
@@ -221,28 +230,28 @@ const readMutants: readonly Mutant[] = [
   }),
 ];
 
+const onPosition = (position: Position | null, change: (position: Position) => readonly number[]): Position | null =>
+  position === null ? null : positionOf(change(position));
+
 const consumeMutants: readonly Mutant[] = [
   onBatch("a commit consumes everything up to the greatest id", (batch, store) => ({
     ...batch,
-    consumed: batch.consumed.map((position) =>
-      positionOf(
-        store.data.partitions[batch.fence.partition]!.inbox.filter(({ id }) => id <= cursor(position)).map(
-          ({ id }) => id,
-        ),
+    consumed: onPosition(batch.consumed, (position) =>
+      store.data.partitions[batch.fence.partition]!.inbox.filter(({ id }) => id <= cursor(position)).map(
+        ({ id }) => id,
       ),
     ),
   })),
-  onBatch("a commit consumes the whole inbox", (batch, store) => {
-    const all = store.data.partitions[batch.fence.partition]!.inbox.map(({ id }) => id);
-    return { ...batch, consumed: batch.consumed.length > 0 ? [positionOf(all)] : [] };
-  }),
-  onBatch("a commit consumes its first position only", (batch) => ({ ...batch, consumed: batch.consumed.slice(0, 1) })),
+  onBatch("a commit consumes the whole inbox", (batch, store) => ({
+    ...batch,
+    consumed: onPosition(batch.consumed, () => store.data.partitions[batch.fence.partition]!.inbox.map(({ id }) => id)),
+  })),
   onBatch("a commit leaves one message of a position", (batch) => ({
     ...batch,
-    consumed: batch.consumed.map((position) => positionOf(ids(position).slice(1))),
+    consumed: onPosition(batch.consumed, (position) => ids(position).slice(1)),
   })),
   afterBatch("a commit consumes the mail it sends", (batch, outcome, store) => {
-    if (outcome.kind !== "committed" || batch.consumed.length === 0) return;
+    if (outcome.kind !== "committed" || batch.consumed === null) return;
     const { inbox } = store.data.partitions[batch.fence.partition]!;
     inbox.splice(inbox.length - batch.mail.length);
   }),
@@ -263,7 +272,7 @@ const onMail = (name: string, send: (store: MemoryStore, mail: readonly Outgoing
 
 const mailMutants: readonly Mutant[] = [
   onMail("mail is sent after the commit", (store, mail) => {
-    setImmediate(() => void store.inbox.append(mail));
+    setImmediate(() => void store.inbox.append(mail).catch(() => {}));
   }),
   onMail("mail is refused when the inbox is full", (store, mail) => store.inbox.append(mail)),
   onMail("mail is sent in the wrong order", (store, mail) =>

@@ -1,6 +1,6 @@
 import type { MemoryStore } from "../../../src/drivers/memory/memory-store.ts";
 import { removePlace } from "../../../src/drivers/memory/sorted-places.ts";
-import type { CommitBatch, Journal, Loaded, LoadRequest, Wake } from "../../../src/store/contract.ts";
+import type { CommitBatch, Journal, JournalRecord, Loaded, LoadRequest, Wake } from "../../../src/store/contract.ts";
 import { afterBatch, bent, type Mutant, mutant, onBatch } from "./mutant.ts";
 
 const onJournal = (name: string, changes: (journal: Journal, store: MemoryStore) => Partial<Journal>): Mutant =>
@@ -12,6 +12,9 @@ const onLoaded = (name: string, change: (loaded: Loaded, request: LoadRequest, s
   }));
 
 const loadMutants: readonly Mutant[] = [
+  onJournal("wake times are looked up in the first partition", (journal) => ({
+    load: (requests) => journal.load(requests.map((request) => ({ ...request, partition: 0 }))),
+  })),
   onJournal("an entity nobody knows cannot be loaded", (journal) => ({
     load: async (requests) => {
       const loaded = await journal.load(requests);
@@ -178,51 +181,58 @@ const dueMutants: readonly Mutant[] = [
 
 const watchMutants: readonly Mutant[] = [
   onJournal("watch does not wait", (journal) => ({
-    watch: (entity, aboveVersion) => journal.watch(entity, aboveVersion, 0),
+    watch: (partition, entity, aboveVersion) => journal.watch(partition, entity, aboveVersion, 0),
   })),
   onJournal("watch is not woken", (journal, store) => ({
-    watch: async (entity, aboveVersion, waitMs) => {
-      const version = await journal.watch(entity, aboveVersion, 0);
+    watch: async (partition, entity, aboveVersion, waitMs) => {
+      const version = await journal.watch(partition, entity, aboveVersion, 0);
       if (version > aboveVersion) return version;
       await store.inbox.read([], waitMs);
-      return journal.watch(entity, aboveVersion, 0);
+      return journal.watch(partition, entity, aboveVersion, 0);
     },
   })),
   onJournal("watch answers the first event of the last record", (journal, store) => ({
-    watch: async (entity, aboveVersion, waitMs) => {
-      await journal.watch(entity, aboveVersion, waitMs);
+    watch: async (partition, entity, aboveVersion, waitMs) => {
+      await journal.watch(partition, entity, aboveVersion, waitMs);
       return store.data.entities.get(entity)?.records.at(-1)?.version ?? 0;
     },
   })),
   onJournal("watch is ended by any commit to the entity", (journal, store) => ({
-    watch: (entity, aboveVersion, waitMs) =>
-      journal.watch(entity, Math.min(aboveVersion, store.data.entities.get(entity)?.version ?? 0), waitMs),
+    watch: (partition, entity, aboveVersion, waitMs) =>
+      journal.watch(partition, entity, Math.min(aboveVersion, store.data.entities.get(entity)?.version ?? 0), waitMs),
   })),
   onJournal("watch wakes the first who waits", (journal, store) => {
     let isTaken = false;
     return {
-      watch: async (entity, aboveVersion, waitMs) => {
+      watch: async (partition, entity, aboveVersion, waitMs) => {
         const isSecond = isTaken;
         isTaken ||= waitMs > 0;
-        if (!isSecond) return journal.watch(entity, aboveVersion, waitMs);
+        if (!isSecond) return journal.watch(partition, entity, aboveVersion, waitMs);
         await store.inbox.read([], waitMs);
-        return journal.watch(entity, aboveVersion, 0);
+        return journal.watch(partition, entity, aboveVersion, 0);
       },
     };
   }),
   onJournal("watch answers what it was asked above when the time is up", (journal) => ({
-    watch: async (entity, aboveVersion, waitMs) =>
-      Math.max(aboveVersion, await journal.watch(entity, aboveVersion, waitMs)) || 1,
+    watch: async (partition, entity, aboveVersion, waitMs) =>
+      Math.max(aboveVersion, await journal.watch(partition, entity, aboveVersion, waitMs)) || 1,
   })),
   onJournal("watch wakes for any entity", (journal, store) => ({
-    watch: async (entity, aboveVersion, waitMs) => {
+    watch: async (partition, entity, aboveVersion, waitMs) => {
       const others = [...store.data.entities.keys(), "execution/two"].filter((other) => other !== entity);
       const known = others.map((other) => store.data.entities.get(other)?.version ?? 0);
       await Promise.race([
-        journal.watch(entity, aboveVersion, waitMs),
-        ...others.map((other, i) => journal.watch(other, known[i]!, waitMs)),
+        journal.watch(partition, entity, aboveVersion, waitMs),
+        ...others.map((other, i) => journal.watch(partition, other, known[i]!, waitMs)),
       ]);
-      return journal.watch(entity, aboveVersion, 0);
+      return journal.watch(partition, entity, aboveVersion, 0);
+    },
+  })),
+  onJournal("watch is woken in the first partition only", (journal, store) => ({
+    watch: async (partition, entity, aboveVersion, waitMs) => {
+      if (partition === 0) return journal.watch(partition, entity, aboveVersion, waitMs);
+      await store.inbox.read([], waitMs);
+      return journal.watch(partition, entity, aboveVersion, 0);
     },
   })),
 ];
@@ -251,7 +261,7 @@ const purgeMutants: readonly Mutant[] = [
   }),
   keeps("snapshot", ({ data }, entity) => {
     const snapshot = data.entities.get(entity)?.snapshot ?? null;
-    return () => void data.entities.set(entity, { partition: 0, version: 0, records: [], snapshot });
+    return () => void data.entities.set(entity, { version: 0, records: [], snapshot });
   }),
   keeps("header", ({ data }, entity) => {
     const header = data.headers.get(entity);
@@ -295,7 +305,44 @@ const purgeMutants: readonly Mutant[] = [
   })),
 ];
 
+/** Makes the records of a batch fit, one way or another. */
+const onVersions = (
+  name: string,
+  change: (batch: CommitBatch, store: MemoryStore) => readonly JournalRecord[],
+): Mutant => onBatch(name, (batch, store) => ({ ...batch, records: change(batch, store) }));
+
+const known = (store: MemoryStore, entity: string): number => store.data.entities.get(entity)?.version ?? 0;
+
+const versionMutants: readonly Mutant[] = [
+  onVersions("versions are counted by the store", ({ records }, store) => {
+    const next = new Map<string, number>();
+    return records
+      .filter(({ count }) => count > 0)
+      .map((record) => {
+        const version = (next.get(record.entity) ?? known(store, record.entity)) + 1;
+        next.set(record.entity, version + record.count - 1);
+        return { ...record, version };
+      });
+  }),
+  onVersions("records that do not fit are left out", ({ records }, store) => {
+    const next = new Map<string, number>();
+    return records.filter(({ entity, version, count }) => {
+      const fits = version === (next.get(entity) ?? known(store, entity)) + 1 && count > 0;
+      if (fits) next.set(entity, version + count - 1);
+      return fits;
+    });
+  }),
+  onJournal("a commit with a wrong version is rejected after its mail was sent", (journal, store) => ({
+    commit: (batches) =>
+      journal.commit(batches).catch(async (error: unknown) => {
+        for (const { mail } of batches) await store.inbox.append(mail);
+        throw error;
+      }),
+  })),
+];
+
 export const journalMutants: readonly Mutant[] = [
+  ...versionMutants,
   ...loadMutants,
   ...snapshotMutants,
   ...dueMutants,

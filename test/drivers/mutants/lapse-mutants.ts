@@ -177,26 +177,25 @@ const heartbeatMutants: readonly Mutant[] = [
       );
     },
   })),
-  onTasks("every heartbeat posts taskStarted", (tasks) => ({
+  onTasks("every heartbeat posts something", (tasks) => ({
     heartbeat: (beats, leaseMs) =>
       tasks.heartbeat(
-        beats.map((beat) => ({ runningMs: 0, ...beat })),
+        beats.map((beat) => ({ started: { partition: 0, text: '"started"' }, ...beat })),
         leaseMs,
       ),
   })),
-  onTasks("no heartbeat posts taskStarted", (tasks) => ({
+  onTasks("no heartbeat posts anything", (tasks) => ({
     heartbeat: (beats, leaseMs) =>
       tasks.heartbeat(
         beats.map(({ ref, token }) => ({ ref, token })),
         leaseMs,
       ),
   })),
-  onTasks("a lost heartbeat posts taskStarted", (tasks, store) => ({
+  onTasks("a lost heartbeat posts what it has to say", (tasks, store) => ({
     heartbeat: async (beats, leaseMs) => {
       const outcome = await tasks.heartbeat(beats, leaseMs);
-      for (const { token, runningMs } of beats) {
-        if (runningMs === undefined || !outcome.lost.includes(token)) continue;
-        await post(store, 0, taskMessage({ entity: "", token }, "worker", { kind: "taskStarted", token, runningMs }));
+      for (const { token, started } of beats) {
+        if (started !== undefined && outcome.lost.includes(token)) await post(store, started.partition, started.text);
       }
       return outcome;
     },

@@ -1,3 +1,4 @@
+import { closeMutants } from "./close-mutants.ts";
 import { commitMutants } from "./commit-mutants.ts";
 import { inboxMutants } from "./inbox-mutants.ts";
 import { journalMutants } from "./journal-mutants.ts";
@@ -17,4 +18,5 @@ export const mutants: readonly Mutant[] = [
   ...lapseAndRevokeMutants,
   ...recordAndQueryMutants,
   ...textAndRestartMutants,
+  ...closeMutants,
 ];

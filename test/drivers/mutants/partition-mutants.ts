@@ -68,7 +68,7 @@ const acquireMutants: readonly Mutant[] = [
   onPartitions("acquire does not say who holds it", (store) => ({
     acquire: async (partition, owner, leaseMs) => {
       const outcome = await store.partitions.acquire(partition, owner, leaseMs);
-      return outcome.kind === "held" ? { ...outcome, by: "", untilMs: 0 } : outcome;
+      return outcome.kind === "held" ? { ...outcome, by: "" } : outcome;
     },
   })),
   onPartitions("acquire waits for a release for ever", (store) => ({
@@ -111,7 +111,7 @@ const acquireMutants: readonly Mutant[] = [
     reacquire: async (fence, leaseMs) => {
       const { storeTimeMs } = await store.partitions.renew([], 0);
       const { owner, leaseUntilMs } = data(store, fence);
-      if (leaseUntilMs <= storeTimeMs) return { kind: "held", by: owner, untilMs: leaseUntilMs };
+      if (leaseUntilMs <= storeTimeMs) return { kind: "held", by: owner };
       return store.partitions.reacquire(fence, leaseMs);
     },
   })),

@@ -18,32 +18,49 @@ const onCounts = (name: string, change: (counts: Counts) => Partial<Counts>): Mu
 
 const recordMutants: readonly Mutant[] = [
   onRecords("putting again overwrites", (records, store) => ({
-    put: (given) => {
+    put: (given, options) => {
       for (const { scope, hash } of given) store.data.records.get(scope)?.delete(hash);
-      return records.put(given);
+      return records.put(given, options);
     },
   })),
   onRecords("putting again fails", (records, store) => ({
-    put: async (given) => {
+    put: async (given, options) => {
       if (given.some(({ scope, hash }) => store.data.records.get(scope)?.has(hash))) throw new Error("there already");
-      return records.put(given);
+      return records.put(given, options);
     },
   })),
   onRecords("one put too many at the same moment is lost", (records) => {
     let isBusy = false;
     return {
-      put: async (given) => {
-        if (isBusy) return;
+      put: async (given, options) => {
+        if (isBusy) return "stored";
         isBusy = true;
         await pause();
-        await records.put(given);
+        const outcome = await records.put(given, options);
         isBusy = false;
+        return outcome;
       },
     };
   }),
   onRecords("scopes are not told apart", (records) => ({
-    put: (given) => records.put(given.map((one) => ({ ...one, scope: "" }))),
+    put: (given, options) =>
+      records.put(
+        given.map((one) => ({ ...one, scope: "" })),
+        options,
+      ),
     get: (keys) => records.get(keys.map((one) => ({ ...one, scope: "" }))),
+  })),
+  onRecords("no put is ever refused", (records) => ({ put: (given) => records.put(given) })),
+  onRecords("every put may be refused", (records) => ({ put: (given) => records.put(given, { refusable: true }) })),
+  onRecords("a put that may be refused is refused", (records) => ({
+    put: async (given, options) => (options?.refusable === true ? "refused" : records.put(given)),
+  })),
+  onRecords("of a put that is refused the first record is there", (records) => ({
+    put: async (given, options) => {
+      const outcome = await records.put(given, options);
+      if (outcome === "refused") await records.put(given.slice(0, 1));
+      return outcome;
+    },
   })),
   onRecords("what is not there is left out", (records) => ({
     get: async (keys) => (await records.get(keys)).filter((text) => text !== null),
@@ -234,6 +251,39 @@ const queryMutants: readonly Mutant[] = [
       const place = { atMs: letter.atMs, key: letter.id };
       if (letter.text === '"again"') store.data.deadLetterPlaces.push([place]);
     }
+  }),
+  onBatch("a commit discards its first dead letter only", (batch) => ({
+    ...batch,
+    discard: batch.discard.slice(0, 1),
+  })),
+  onBatch("a commit discards all dead letters", (batch, store) => ({
+    ...batch,
+    discard: batch.discard.length > 0 ? [...store.data.deadLetters.keys()] : [],
+  })),
+  onBatch("what is discarded with a batch is not written by it", (batch) => ({
+    ...batch,
+    deadLetters: batch.deadLetters.filter(({ id }) => !batch.discard.includes(id)),
+  })),
+  onBatch("what a batch writes it does not discard", (batch) => ({
+    ...batch,
+    discard: batch.deadLetters.length > 0 ? [] : batch.discard,
+  })),
+  mutant("a dead letter that was discarded does not come back", (store) => {
+    const gone = new Set<string>();
+    return {
+      journal: bent<MemoryStore["journal"]>(store.journal, {
+        commit: async (batches) => {
+          const deadLetters = batches.map((batch) => batch.deadLetters.filter(({ id }) => !gone.has(id)));
+          const outcomes = await store.journal.commit(
+            batches.map((batch, i) => ({ ...batch, deadLetters: deadLetters[i]! })),
+          );
+          for (const { discard, deadLetters } of batches) {
+            for (const id of discard) if (!deadLetters.some((letter) => letter.id === id)) gone.add(id);
+          }
+          return outcomes;
+        },
+      }),
+    };
   }),
   onBatch("every dead letter is exhausted", (batch) => ({
     ...batch,

@@ -110,7 +110,7 @@ const leaseMutants: readonly Mutant[] = [
   onTasks("one who has stopped waiting still takes a task", (tasks) => ({
     lease: async (request) => {
       const leased = await tasks.lease(request);
-      if (request.waitMs > 0 && leased.length === 0) void tasks.lease({ ...request, waitMs: 10_000 });
+      if (request.waitMs > 0 && leased.length === 0) void tasks.lease({ ...request, waitMs: 10_000 }).catch(() => {});
       return leased;
     },
   })),
@@ -221,6 +221,12 @@ const settleMutants: readonly Mutant[] = [
   })),
   onTasks("settle handles its results last first", (tasks) => ({
     settle: async (results) => (await tasks.settle(results.toReversed())).toReversed(),
+  })),
+  onTasks("a full store takes no results", (tasks, store) => ({
+    settle: async (results) => {
+      if (store.faults.isFull) throw new Error("full");
+      return tasks.settle(results);
+    },
   })),
   onTasks("a revoked task cannot be settled", (tasks, store) => ({
     settle: (results) => {

@@ -20,7 +20,7 @@ const onTexts = (name: string, change: (text: string) => string): Mutant =>
       inbox: bent(store.inbox, { append: (messages) => store.inbox.append(messages.map(bend)) }),
       journal: bent<Journal>(store.journal, { commit: (batches) => store.journal.commit(batches.map(bendBatch)) }),
       tasks: bent(store.tasks, { settle: (results) => store.tasks.settle(results.map(bend)) }),
-      records: bent(store.records, { put: (records) => store.records.put(records.map(bend)) }),
+      records: bent(store.records, { put: (records, options) => store.records.put(records.map(bend), options) }),
     };
   });
 
@@ -102,16 +102,15 @@ const restartMutants: readonly Mutant[] = [
     return {
       partitions: bent(store.partitions, {
         acquire: async (partition, owner, leaseMs) => {
-          if (await isBack()) return { kind: "held", by: owner, untilMs: earliestMs };
+          if (await isBack()) return { kind: "held", by: owner };
           return store.partitions.acquire(partition, owner, leaseMs);
         },
       }),
       tasks: bent(store.tasks, { lapse: async (limit) => ((await isBack()) ? 0 : store.tasks.lapse(limit)) }),
-      queries: bent(store.queries, {
-        counts: async () => {
+      records: bent(store.records, {
+        registered: async () => {
           const known = [...store.data.registrations.values()].map(({ registration }) => registration);
-          const counts = await store.queries.counts();
-          return (await isBack()) ? { ...counts, alive: known } : counts;
+          return (await isBack()) ? known : store.records.registered();
         },
       }),
     };

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Takes a partition: epoch + 1 and a new nonce. With a fence: only if that is the present one (reacquire).
 -- arguments  prefix, partition, owner, leaseMs, new nonce [, incarnation, epoch, nonce]
--- returns    {'held', owner, untilMs} or {'acquired', incarnation, epoch, seq, lastTimeMs, storeTimeMs, strikes, suspect?}
+-- returns    {'held', owner} or {'acquired', incarnation, epoch, seq, lastTimeMs, storeTimeMs, strikes, suspect?}
 
 local partition, owner, lease, nonce = argument(), argument(), tonumber(argument()), argument()
 local incarnation, epoch, old_nonce = argument(), argument(), argument()
@@ -20,7 +20,7 @@ elseif known[4] == '0' then
 else
   strikes, suspect = 0, false
 end
-if not is_free then return { 'held', known[1] or '', known[2] or '0' } end
+if not is_free then return { 'held', known[1] or '' } end
 
 local next_epoch = redis.call('HINCRBY', partition_key, 'epoch', 1)
 redis.call('HSET', partition_key, 'nonce', nonce, 'owner', owner, 'until', now + lease, 'clean', 0, 'strikes', strikes)

@@ -5,7 +5,7 @@
 --            records (entity, version, count, format, text), suspect (text, none or one), consumed (id),
 --            snapshots (entity, version, format, text), headers (entity, createdAtMs, text), wakes (entity, atMs or ''),
 --            tasks (token, queue, priority, stored text), revoke (token), mail (partition, text),
---            replies (process, text), dead letters (id, atMs, text), purge (entity)
+--            replies (process, text), discard (id), dead letters (id, atMs, text), purge (entity)
 -- returns    'committed', 'alreadyApplied' or 'fenced'; an error if a version is not the next one
 
 local partition, incarnation, epoch, nonce, seq, id = argument(), argument(), argument(), argument(), argument(), argument()
@@ -77,10 +77,8 @@ end)
 each(function()
   local entity, wake = argument(), argument()
   if wake == '' then
-    redis.call('HDEL', key('entity', entity), 'wake')
     redis.call('ZREM', key('wakes', partition), entity)
   else
-    redis.call('HSET', key('entity', entity), 'wake', wake)
     redis.call('ZADD', key('wakes', partition), wake, entity)
   end
 end)
@@ -116,6 +114,11 @@ each(function()
   redis.call('RPUSH', replies, argument())
   redis.call('LTRIM', replies, -REPLIES, -1)
   redis.call('EXPIRE', replies, REPLY_SECONDS)
+end)
+each(function()
+  local letter = argument()
+  redis.call('HDEL', key('letters'), letter)
+  redis.call('ZREM', key('letters', 'at'), letter)
 end)
 each(function()
   local letter, at_ms, text = argument(), argument(), argument()

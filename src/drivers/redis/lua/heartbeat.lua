@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Makes the leases longer that are named by both name and token, and posts a message for those that bring one.
--- arguments  prefix, leaseMs, then for each: ref, token, partition, text or ''
+-- arguments  prefix, leaseMs, then for each: ref, token, partition and text of the message or '' and ''
 -- returns    for each 'held', 'cancelled' or 'lost'
 
 local until_ms = lease_ms() + tonumber(argument())

@@ -1,12 +1,11 @@
 #!lua flags=no-writes
 -- Reads one entity. The first record may begin before the version asked for, because a record is opaque.
--- arguments  prefix, entity, version above which to read, or '' for the snapshot and what came after it
+-- arguments  prefix, partition, entity, version above which to read, or '' for the snapshot and what came after it
 -- returns    {snapshot or '', wake time or '', records …}
 
 local STEP = 64
-local entity, above = argument(), argument()
-local known = redis.call('HMGET', key('entity', entity), 'snapshot', 'wake')
-local snapshot = above == '' and known[1] or ''
+local partition, entity, above = argument(), argument(), argument()
+local snapshot = above == '' and redis.call('HGET', key('entity', entity), 'snapshot') or ''
 if above == '' then above = string.match(snapshot, '^(%d+) ') or 0 end
 above = tonumber(above)
 
@@ -29,6 +28,6 @@ while not is_enough do
 end
 
 local answer = redis.call('LRANGE', journal, first, -1)
-table.insert(answer, 1, known[2] or '')
+table.insert(answer, 1, redis.call('ZSCORE', key('wakes', partition), entity) or '')
 table.insert(answer, 1, snapshot)
 return answer

@@ -1,4 +1,4 @@
-import type { Page } from "../../store/contract.ts";
+import type { Page } from "./contract.ts";
 
 /** Where a page begins: behind this, newest first. */
 export interface PlaceInTime {
