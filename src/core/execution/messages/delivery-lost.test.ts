@@ -67,6 +67,12 @@ describe("a hand-back", () => {
   });
 });
 
+test("a hand-back after two lost workers is not the third", () => {
+  const trial = new Trial(one).begin().loses("a").loses("a");
+  expect(trial.send({ kind: "taskHandedBack", token: trial.token("a") })).toMatchObject([{ handedBack: true }]);
+  expect(trial.status("a")).toBe("queued");
+});
+
 describe("a loss that counts for nothing", () => {
   const forms = ["deliveryLost", "taskHandedBack"] as const;
 
