@@ -33,6 +33,8 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   hasWork(state: State): boolean;
   /** The next moment at which time alone changes something. */
   nextWakeMs(state: State): number | null;
+  /** Tokens of the tasks that are out. */
+  liveTokens(state: State): readonly string[];
   /** How many tasks are out, by queue. */
   liveTasks(state: State): ReadonlyMap<string, number>;
   /** Every task that should exist now, made from the state. */
@@ -57,6 +59,11 @@ export interface MachineEvent {
 export interface Context {
   /** Partition time: durations count in it; it never goes back. */
   readonly nowMs: number;
+  /**
+   * Deadlines up to here may fire. Behind `nowMs` while messages wait to be read: a result that was posted in time must
+   * not lose against the deadline of its task only because its owner was away.
+   */
+  readonly deadlineMs: number;
   /** The store's clock: calendar moments are judged by it. */
   readonly calendarMs: number;
   /** The owner's nonce, which goes into the tokens of what it dispatches. */

@@ -135,7 +135,8 @@ export function readMessage(text: string): Message | undefined {
     typeof value.to === "string" &&
     value.to.includes("/") &&
     kind !== undefined &&
-    Object.hasOwn(KINDS, kind);
+    Object.hasOwn(KINDS, kind) &&
+    (!/^(task|delivery)/.test(kind) || typeof (value.body as Partial<TaskStarted>).token === "string");
   return isWhole ? (value as Message) : undefined;
 }
 

@@ -30,7 +30,7 @@ export class BatchBuilder {
   announcement = false;
 
   private readonly partitionCount: number;
-  private readonly records = new Map<string, { version: number; format: number; events: MachineEvent[] }>();
+  private readonly records = new Map<string, { version: number; format: number; events: string[] }>();
   private readonly headers = new Map<string, Header>();
   private readonly wakes = new Map<string, number | null>();
   private readonly snapshots: Snapshot[] = [];
@@ -82,9 +82,13 @@ export class BatchBuilder {
   events(key: string, events: readonly MachineEvent[], firstVersion: number, format: number): void {
     if (events.length === 0) return;
     this.touched.add(key);
-    const record = this.records.get(key);
-    if (record === undefined) this.records.set(key, { version: firstVersion, format, events: [...events] });
-    else record.events.push(...events);
+    let record = this.records.get(key);
+    if (record === undefined) this.records.set(key, (record = { version: firstVersion, format, events: [] }));
+    for (const event of events) {
+      const text = JSON.stringify(event);
+      this.chars += text.length;
+      record.events.push(text);
+    }
     this.eventCount += events.length;
   }
 
@@ -123,7 +127,7 @@ export class BatchBuilder {
   seal(fence: Fence, id: string, timeMs: number, suspect: string | null): CommitBatch {
     const records: JournalRecord[] = [];
     for (const [entity, { version, format, events }] of this.records) {
-      records.push({ entity, version, count: events.length, format, text: JSON.stringify(events) });
+      records.push({ entity, version, count: events.length, format, text: `[${events.join(",")}]` });
     }
     return {
       fence,

@@ -6,6 +6,19 @@ const MAX_CHARS = 64 * 1024 * 1024;
 
 export const DEFINITION_SCOPE = "definition";
 
+/** A definition that is there and cannot be made ready: written by a newer release, or tampered with. */
+export class DefinitionUnusable extends Error {
+  override readonly name = "DefinitionUnusable";
+}
+
+function prepare(machine: Machine, hash: string, text: string): unknown {
+  try {
+    return machine.prepareDefinition(hash, text);
+  } catch (error) {
+    throw new DefinitionUnusable(`its definition ${hash} cannot be used: ${String(error)}`, { cause: error });
+  }
+}
+
 /** Definitions made ready to run, by content hash: immutable, so never out of date. */
 export class DefinitionCache {
   private readonly store: Store;
@@ -28,7 +41,7 @@ export class DefinitionCache {
     }
     const [text] = await this.store.records.get([{ scope: DEFINITION_SCOPE, hash }]);
     if (text === null || text === undefined) return null;
-    const prepared = machine.prepareDefinition(hash, text);
+    const prepared = prepare(machine, hash, text);
     this.entries.set(key, { prepared, hash, text });
     this.chars += text.length;
     for (const [oldest, entry] of this.entries) {

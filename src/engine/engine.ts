@@ -3,10 +3,10 @@ import { type Need, needKey } from "../core/machine.ts";
 import { type Message, readMessage } from "../core/message.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
-import type { CommitOutcome, ReadResult, Store, StoredRecord } from "../store/contract.ts";
+import type { CommitOutcome, ReadResult, Store } from "../store/contract.ts";
 import type { BatchBuilder } from "./batch.ts";
 import { Loader, ValueMissing } from "./loader.ts";
-import type { EngineObserver } from "./observer.ts";
+import { type EngineObserver, safely } from "./observer.ts";
 import { DecisionFailed, type Incoming, Owner } from "./owner.ts";
 import { DEFAULT_SETTINGS, type EngineSettings } from "./settings.ts";
 import { Tenures } from "./tenures.ts";
@@ -19,6 +19,7 @@ export interface EngineOptions {
   readonly observer?: EngineObserver;
 }
 
+const NOBODY: ReadonlySet<string> = new Set();
 const NOTHING_READ: Incoming = { position: null, messages: [], rubbish: [] };
 
 /** Tells the messages of a read from what nobody can make anything of. */
@@ -68,7 +69,7 @@ export class Engine {
     this.store = options.store;
     this.host = options.host;
     this.settings = { ...DEFAULT_SETTINGS, ...options.settings };
-    this.observer = options.observer ?? {};
+    this.observer = safely(options.observer ?? {});
     this.name = `engine-${options.host.id()}`;
     const machines = new Map(options.machines.map((machine) => [machine.kind, machine]));
     this.loader = new Loader(options.store, machines);
@@ -94,7 +95,7 @@ export class Engine {
         const formed = await this.form();
         await this.inFlight;
         const current = formed.filter(({ owner }) => owner.valid);
-        if (current.length > 0) this.inFlight = this.commit(current);
+        if (current.length > 0) this.inFlight = this.commit(current).catch(() => this.distrust(current));
       } catch {
         // The store did not answer a read. Nothing was decided on it, so there is nothing to undo.
         await this.host.sleep(STORE_TROUBLE_MS, this.stopping.signal);
@@ -102,11 +103,17 @@ export class Engine {
     }
   }
 
+  /** Our own code failed in the middle of a commit: what is in memory may not be what is stored. */
+  private distrust(formed: readonly Formed[]): void {
+    for (const { owner } of formed) this.tenures.stepDown(owner, "failed commit");
+  }
+
   // ── forming a batch ───────────────────────────────────────────────────────────────────────────────────────────
 
   private async form(): Promise<readonly Formed[]> {
-    const careful = this.tenures.owners().some((owner) => owner.careful);
-    if (careful) await this.inFlight;
+    const all = this.tenures.owners();
+    if (all.some((owner) => owner.careful || owner.leaving)) await this.inFlight;
+    for (const owner of all) if (owner.leaving && owner.valid) await this.tenures.release(owner);
     const owners = this.whoseTurn();
     if (owners.length === 0) {
       await this.host.sleep(Math.min(this.settings.renewMs, this.settings.idleMs) / 4, this.stopping.signal);
@@ -114,15 +121,20 @@ export class Engine {
     }
     for (const owner of owners) await this.fillWakes(owner);
     const { maxBatchEntries, maxBatchBytes } = this.store.capabilities;
-    const reads = await this.store.inbox.read(
-      owners.map((owner) => ({
-        partition: owner.partition,
-        after: owner.inFlight?.position ?? null,
-        limit: owner.careful ? 1 : Math.floor(maxBatchEntries / 4),
-        maxChars: Math.floor(maxBatchBytes / 2),
-      })),
-      this.idleTime(owners),
-    );
+    const requests = owners.map((owner) => ({
+      partition: owner.partition,
+      after: owner.inFlight?.position ?? null,
+      limit: owner.careful ? 1 : Math.max(1, Math.floor(maxBatchEntries / 4)),
+      maxChars: Math.floor(maxBatchBytes / 2),
+    }));
+    const reads = await this.store.inbox.read(requests, this.idleTime(owners));
+    for (const [i, owner] of owners.entries()) {
+      const { partition, limit, maxChars } = requests[i]!;
+      const messages = reads.find((read) => read.partition === partition)?.messages ?? [];
+      const chars = messages.reduce((sum, text) => sum + text.length, 0);
+      // A read that stopped at a bound says nothing about what lies behind it.
+      owner.noteRead(messages.length, messages.length < limit && chars < maxChars / 2);
+    }
     const byPartition = new Map(reads.map((read) => [read.partition, read]));
     const formed: Formed[] = [];
     let trouble = false;
@@ -187,6 +199,8 @@ export class Engine {
     await this.bringIn(owner, incoming.messages, due);
     if (!owner.valid) return undefined;
     const builder = owner.newBatch();
+    // What was announced has been survived: that has to be said, also if nothing came of it.
+    builder.announcement = only !== undefined;
     try {
       owner.take(builder, incoming, due);
       for (;;) {
@@ -196,6 +210,7 @@ export class Engine {
         if (!owner.valid) return undefined;
       }
       owner.finish(builder);
+      owner.pinned = NOBODY;
     } catch (error) {
       // Memory is ahead of what will be stored: whatever this batch has touched must be read again.
       await this.inFlight;
@@ -203,6 +218,7 @@ export class Engine {
       throw error;
     }
     if (incoming.position !== null) owner.inFlight = { batch: builder.number, position: incoming.position };
+    if (owner.restorable.size > 0) await this.restoreTasks(owner);
     return builder;
   }
 
@@ -227,24 +243,49 @@ export class Engine {
         continue;
       }
       owner.admit(entity);
-      if (entity.kind === "resident" && this.store.capabilities.volatileTasks)
-        await this.restoreTasks(owner, entity.key);
+      if (entity.kind === "resident" && this.store.capabilities.volatileTasks) await this.noteTasks(owner, key);
     }
   }
 
   /** On a store whose queues died with the process, the state says which tasks should be there. */
-  private async restoreTasks(owner: Owner, key: string): Promise<void> {
-    for (;;) {
-      const entity = owner.entities.get(key);
-      if (entity?.kind !== "resident") return;
-      const { tasks, needs } = entity.machine.openTasks(entity.state, owner.context(entity));
-      if (needs.length > 0) {
-        await this.fetch(owner, new Map([[key, needs]]));
-        continue;
+  private async noteTasks(owner: Owner, key: string): Promise<void> {
+    try {
+      for (;;) {
+        const entity = owner.entities.get(key);
+        if (entity?.kind !== "resident") return;
+        const { tasks, needs } = entity.machine.openTasks(entity.state, owner.context(entity));
+        if (needs.length > 0) {
+          await this.fetch(owner, new Map([[key, needs]]));
+          continue;
+        }
+        entity.fetched.clear();
+        if (tasks.length > 0) owner.restorable.set(key, tasks);
+        return;
       }
-      entity.fetched.clear();
-      await this.store.tasks.restore(tasks.map((task) => ({ ...task, entity: key, partition: owner.partition })));
-      return;
+    } catch (error) {
+      // Not half admitted: the next try loads it again, and makes its tasks again.
+      owner.forget(key);
+      throw error;
+    }
+  }
+
+  /**
+   * Puts tasks back that were out when their entity was loaded, and still are after what this batch has decided: the
+   * result of some may have been waiting in the inbox. What does not reach the store is tried again with the next batch.
+   */
+  private async restoreTasks(owner: Owner): Promise<void> {
+    for (const [key, tasks] of owner.restorable) {
+      const entity = owner.entities.get(key);
+      const live = new Set(entity?.kind === "resident" ? entity.machine.liveTokens(entity.state) : []);
+      const still = tasks.filter((task) => live.has(task.token));
+      try {
+        const { partition } = owner;
+        if (still.length > 0)
+          await this.store.tasks.restore(still.map((task) => ({ ...task, entity: key, partition })));
+        owner.restorable.delete(key);
+      } catch {
+        return;
+      }
     }
   }
 
@@ -301,8 +342,11 @@ export class Engine {
     }
     const item = owner.announced ?? messages[0]?.to ?? due[0] ?? owner.busy.values().next().value;
     if (item === undefined) {
-      if (++owner.carefulItems >= CAREFUL_ITEMS) owner.careful = false;
-      return undefined;
+      if (++owner.carefulItems < CAREFUL_ITEMS) return undefined;
+      owner.careful = false;
+      const builder = owner.newBatch();
+      builder.announcement = true;
+      return builder;
     }
     const isKnown = owner.suspects.has(item);
     if (owner.announced !== item && !isKnown) {
@@ -333,29 +377,29 @@ export class Engine {
 
   // ── committing ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Commits all partitions in one call. Never throws: whatever happens is settled here. */
+  /** Commits all partitions in one call, and settles whatever comes of it. */
   private async commit(formed: readonly Formed[]): Promise<void> {
-    const blobs = formed.flatMap(({ builder }) => builder.blobs);
-    const ready = await this.readyToCommit(formed, blobs);
-    if (ready.length === 0) return;
-    const batches = ready.map(({ owner, builder }) => owner.seal(builder));
+    await this.renewExpired(formed);
+    const ready: Formed[] = [];
+    for (const one of formed) if (one.owner.valid && (await this.putBlobs(one))) ready.push(one);
+    const current = ready.filter(({ owner }) => owner.valid);
+    if (current.length === 0) return;
+    const batches = current.map(({ owner, builder }) => owner.seal(builder));
     const outcomes = await this.send(batches);
-    for (const [i, { owner, builder }] of ready.entries()) {
+    for (const [i, { owner, builder }] of current.entries()) {
       await this.settle(owner, builder, outcomes?.[i]);
     }
   }
 
-  /** Blobs are there before the commit that names them; an owner whose lease may be over asks before it writes. */
-  private async readyToCommit(formed: readonly Formed[], blobs: readonly StoredRecord[]): Promise<readonly Formed[]> {
-    await this.renewExpired(formed);
-    const ready = formed.filter(({ owner }) => owner.valid);
-    if (blobs.length === 0) return ready;
+  /** Blobs are there before the commit that names them. */
+  private async putBlobs({ owner, builder }: Formed): Promise<boolean> {
+    if (builder.blobs.length === 0) return true;
     try {
-      await this.store.records.put(blobs);
-      return ready.filter(({ owner }) => owner.valid);
+      await this.store.records.put(builder.blobs);
+      return true;
     } catch {
-      for (const { owner } of ready) this.refuse(owner);
-      return [];
+      this.refuse(owner);
+      return false;
     }
   }
 
@@ -391,6 +435,7 @@ export class Engine {
       case "committed":
       case "alreadyApplied":
         owner.committed(builder);
+        for (const key of builder.touched) this.tries.delete(key);
         this.tenures.acknowledge(owner);
         return;
       case "fenced":

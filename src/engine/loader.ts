@@ -2,7 +2,7 @@ import { entityId, entityKind, partitionOf } from "../core/entity.ts";
 import type { Machine, MachineEvent } from "../core/machine.ts";
 import type { Message } from "../core/message.ts";
 import type { Loaded, LoadRequest, Store } from "../store/contract.ts";
-import { DefinitionCache } from "./definition-cache.ts";
+import { DefinitionCache, DefinitionUnusable } from "./definition-cache.ts";
 import { newResident, type Quarantine, type Resident } from "./resident.ts";
 
 /** What came of loading an entity. */
@@ -106,32 +106,32 @@ export class Loader {
     const { entity: key, records, wakeAtMs } = loaded;
     const id = entityId(key);
     const snapshot = loaded.snapshot?.format === machine.snapshotFormat ? loaded.snapshot : null;
-    let state: unknown;
-    if (snapshot !== null) {
-      const text = await this.snapshotText(key, snapshot.text);
-      const definition = await this.definitions.get(machine, machine.definitionOfSnapshot(text));
-      state = inFold(() => machine.restore(id, definition, text));
-    } else {
-      const all = loaded.snapshot === null ? records : await this.wholeJournal(key);
-      const first = all[0] === undefined ? undefined : (JSON.parse(all[0].text) as MachineEvent[])[0];
-      if (first === undefined && start === undefined) return { kind: "unknown" };
-      const definition = await this.definitions.get(machine, machine.definitionOf(first ?? start!.body));
-      if (definition === null && first === undefined) return { kind: "unknown" };
+    const text = snapshot === null ? null : await this.snapshotText(key, snapshot.text);
+    if (snapshot !== null && text !== null) {
+      const hash = inFold(() => machine.definitionOfSnapshot(text));
+      const definition = await this.definition(machine, hash);
       if (definition === null) throw new FoldError("its definition is not in the store");
-      state = machine.create(id, definition);
-      if (loaded.snapshot !== null) {
-        return this.finish(
-          key,
-          id,
-          machine,
-          inFold(() => replay(machine, state, all)),
-          wakeAtMs,
-          null,
-        );
-      }
+      const folded = inFold(() => replay(machine, machine.restore(id, definition, text), records));
+      return this.finish(key, id, machine, folded, wakeAtMs, { version: snapshot.version, chars: text.length });
     }
-    const folded = inFold(() => replay(machine, state, records));
-    return this.finish(key, id, machine, folded, wakeAtMs, snapshot);
+    const all = loaded.snapshot === null ? records : await this.wholeJournal(key);
+    const first = all[0] === undefined ? undefined : inFold(() => (JSON.parse(all[0]!.text) as MachineEvent[])[0]);
+    if (first === undefined && start === undefined) return { kind: "unknown" };
+    const definition = await this.definition(machine, machine.definitionOf(first ?? start!.body));
+    if (definition === null && first === undefined) return { kind: "unknown" };
+    if (definition === null) throw new FoldError("its definition is not in the store");
+    const folded = inFold(() => replay(machine, machine.create(id, definition), all));
+    return this.finish(key, id, machine, folded, wakeAtMs, null);
+  }
+
+  /** A definition that this release cannot compile stops those who need it, and nobody else. */
+  private async definition(machine: Machine, hash: string | undefined): Promise<unknown> {
+    try {
+      return await this.definitions.get(machine, hash);
+    } catch (error) {
+      if (error instanceof DefinitionUnusable) throw new FoldError(error.message, { cause: error });
+      throw error;
+    }
   }
 
   private finish(
@@ -140,27 +140,27 @@ export class Loader {
     machine: Machine,
     state: unknown,
     wakeAtMs: number | null,
-    snapshot: { version: number; text: string } | null,
+    snapshot: { version: number; chars: number } | null,
   ): Resident {
     const resident = newResident(key, id, machine, state);
     resident.storedWakeMs = wakeAtMs;
     resident.snapshotVersion = snapshot?.version ?? 0;
-    resident.snapshotChars = snapshot?.text.length ?? 0;
+    resident.snapshotChars = snapshot?.chars ?? 0;
     if (machine.versionOf(state) > 0) resident.headerClass = machine.header(state).class;
     // An ended entity with a wake time still has tasks to withdraw: its owner died between the two.
     if (machine.isEnded(state) && wakeAtMs !== null) resident.withdrawing = [...machine.withdrawn(state)];
     return resident;
   }
 
-  /** A large snapshot is a record of its own; the commit holds only its name. */
-  private async snapshotText(key: string, text: string): Promise<string> {
+  /** A large snapshot is a record of its own; the commit holds only its name. It is a cache: gone, it is not missed. */
+  private async snapshotText(key: string, text: string): Promise<string | null> {
     if (!text.startsWith("@")) return text;
-    const [stored] = await this.fetchBlobs(key, [text.slice(1)]);
-    return stored!;
+    const [stored] = await this.store.records.get([{ scope: key, hash: text.slice(1) }]);
+    return stored ?? null;
   }
 
-  private request(entity: string): LoadRequest {
-    return { partition: partitionOf(entity, this.store.capabilities.partitionCount), entity };
+  private request(key: string): LoadRequest {
+    return { entity: key, partition: partitionOf(key, this.store.capabilities.partitionCount) };
   }
 
   private async wholeJournal(key: string): Promise<Loaded["records"]> {

@@ -1,4 +1,4 @@
-import type { Context, Decision, MachineEvent, Need } from "../core/machine.ts";
+import type { Context, Decision, MachineEvent, Need, TaskDraft } from "../core/machine.ts";
 import { needKey } from "../core/machine.ts";
 import type { Message } from "../core/message.ts";
 import { contentHash } from "../json/hash.ts";
@@ -30,8 +30,11 @@ export class DecisionFailed extends Error {
   }
 }
 
-/** Of an unreadable message, this much is kept. */
-const MAX_SHOWN_CHARS = 10_000;
+/** More messages than an inbox takes before it refuses starts, twice over: this is load, not a backlog. */
+const MAX_BACKLOG = 20_000;
+
+/** How many residents are looked at after a commit for ones that may leave. */
+const MAX_EXAMINED = 500;
 
 export type Entity = Resident | Quarantine;
 
@@ -58,10 +61,14 @@ export class Owner {
   readonly busy: Set<string> = new Set();
   /** What the batch being formed will touch: it must not leave memory between being looked for and being used. */
   pinned: ReadonlySet<string> = new Set();
+  /** Set when another engine wants a share: it is given back as soon as nothing of it is under way. */
+  leaving = false;
+  /** Tasks to put back into a volatile queue, by entity, as they were when it was loaded. */
+  readonly restorable: Map<string, readonly TaskDraft[]> = new Map();
   /** Entities of those that nobody knows. */
   readonly unknown: Set<string> = new Set();
   /** Entities that left memory in a batch that is not committed yet: what the store has of them is out of date. */
-  readonly released: Set<string> = new Set();
+  readonly released: Map<string, number> = new Map();
   /** Entities to be loaded without being folded, and why. */
   readonly suspects: Map<string, Quarantine["error"]> = new Map();
   /** Sequence number of the next batch. */
@@ -88,6 +95,11 @@ export class Owner {
   private readonly blocked: Map<string, Set<string>> = new Map();
   private readonly liveByQueue: Map<string, number> = new Map();
   private batchNumber = 0;
+  /** The time of the batch being formed: one for all its decisions. */
+  private batchMs = 0;
+  /** Messages taken since the inbox was last seen empty behind what was read. */
+  private takenSinceDrained = 0;
+  private drainedAtMs = -Infinity;
   private committedBatch = 0;
 
   constructor(
@@ -104,6 +116,7 @@ export class Owner {
     this.tenure = tenure;
     this.seq = tenure.seq;
     this.time = new PartitionTime(host, tenure.lastTimeMs, tenure.storeTimeMs);
+    this.batchMs = this.time.nowMs();
     this.leaseUntilMs = host.monotonicMs() + settings.leaseMs;
     this.careful = tenure.strikes >= 3 || tenure.suspect !== null;
     this.deaths = readSuspicion(tenure.suspect, predecessorDied);
@@ -121,6 +134,7 @@ export class Owner {
   }
 
   newBatch(): BatchBuilder {
+    this.batchMs = this.time.nowMs();
     return new BatchBuilder(++this.batchNumber, this.partition, this.capabilities.partitionCount);
   }
 
@@ -133,7 +147,8 @@ export class Owner {
   context(resident: Resident): Context {
     const { settings } = this;
     return {
-      nowMs: this.time.nowMs(),
+      nowMs: this.batchMs,
+      deadlineMs: Math.min(this.batchMs, this.drainedAtMs),
       calendarMs: this.time.calendarMs(),
       nonce: this.tenure.nonce,
       maxEvents: settings.maxEvents,
@@ -141,6 +156,15 @@ export class Owner {
       room: (queue) => Math.max(0, settings.window - (this.liveByQueue.get(queue) ?? 0)),
       fetched: (key) => resident.fetched.get(key),
     };
+  }
+
+  /**
+   * What a read tells of the inbox. Deadlines fire only up to the moment at which nothing was left unread, unless there
+   * is always something left: then they must not wait for ever.
+   */
+  noteRead(count: number, isDrained: boolean): void {
+    this.takenSinceDrained = isDrained ? 0 : this.takenSinceDrained + count;
+    if (isDrained || this.takenSinceDrained > MAX_BACKLOG) this.drainedAtMs = this.time.nowMs();
   }
 
   /** Takes what was read and is due: whom it concerns must be in memory by now. */
@@ -155,9 +179,8 @@ export class Owner {
   private throwOut(builder: BatchBuilder, text: string): void {
     const error = { code: "MESSAGE_UNREADABLE", message: "Nobody can read this entry of the inbox", retryable: false };
     const letter = { id: `inbox:${contentHash(text).slice(0, 32)}`, class: "poison" as const, queue: "inbox" };
-    const shown = text.slice(0, MAX_SHOWN_CHARS);
     const key = `inbox/${this.partition}`;
-    builder.deadLetter(key, { ...letter, text: JSON.stringify({ error, text: shown }) }, this.time.nowMs());
+    builder.deadLetter(key, { ...letter, text: JSON.stringify({ error, text }) }, this.time.nowMs());
   }
 
   private takeMessage(builder: BatchBuilder, message: Message): void {
@@ -206,16 +229,41 @@ export class Owner {
 
   /** The next batch loads it anew. Its wake time in the store has stood all the while. */
   private release(builder: BatchBuilder, entity: Quarantine, message: Message | undefined): void {
+    if (entity.version === 0) {
+      // It never came to life: there is nothing to release, only somebody to believe again.
+      this.forget(entity.key);
+      this.suspects.delete(entity.key);
+      builder.reply(message?.reply, { refused: "NOT_FOUND" });
+      return;
+    }
     releaseQuarantine(builder, entity, message, this.time.nowMs());
     this.forget(entity.key);
     this.suspects.delete(entity.key);
-    this.released.add(entity.key);
+    this.released.set(entity.key, builder.number);
     this.wakes.file(entity.key, this.time.nowMs());
   }
 
   /** Lets every busy entity go on for as long as the batch has room. Answers what has to be fetched first. */
   advance(builder: BatchBuilder, only?: string): Map<string, readonly Need[]> {
     const needs = new Map<string, readonly Need[]>();
+    do this.advanceBusy(builder, only, needs);
+    while (only === undefined && this.passRoomOn() && !this.isFull(builder));
+    return needs;
+  }
+
+  /** Whoever was let through and did not use the room (a condition, a failure, an end) has left it for the next. */
+  private passRoomOn(): boolean {
+    let passed = false;
+    for (const [queue, waiting] of this.blocked) {
+      const room = this.settings.window - (this.liveByQueue.get(queue) ?? 0);
+      if (room <= 0 || waiting.size === 0) continue;
+      this.unblock(queue, room);
+      passed = true;
+    }
+    return passed;
+  }
+
+  private advanceBusy(builder: BatchBuilder, only: string | undefined, needs: Map<string, readonly Need[]>): void {
     for (const key of Array.from(this.busy)) {
       if (this.isFull(builder)) break;
       if (only !== undefined && key !== only) continue;
@@ -228,7 +276,6 @@ export class Owner {
       if (wanted.length > 0) needs.set(key, wanted);
       this.withdraw(builder, entity);
     }
-    return needs;
   }
 
   /**
@@ -267,6 +314,7 @@ export class Owner {
   /** Evolves the state, then lets the batch know. Nothing of it is visible to anybody until the commit. */
   private apply(builder: BatchBuilder, entity: Resident, decision: Decision<MachineEvent>): void {
     const { machine, state } = entity;
+    const wasEnded = machine.isEnded(state);
     if (decision.events.length > 0) {
       const firstVersion = machine.versionOf(state) + 1;
       this.guarded(entity, () => {
@@ -276,9 +324,7 @@ export class Owner {
       builder.add(entity.key, decision, firstVersion, machine.eventFormat, this.time.nowMs());
       this.countTasks(entity);
     }
-    if (machine.isEnded(state) && decision.events.some((event) => event.kind === "executionEnded")) {
-      entity.withdrawing = [...machine.withdrawn(state)];
-    }
+    if (!wasEnded && machine.isEnded(state)) entity.withdrawing = [...machine.withdrawn(state)];
   }
 
   private guarded<T>(entity: Resident, work: () => T): T {
@@ -393,10 +439,12 @@ export class Owner {
     this.committedBatch = builder.number;
     if (this.inFlight?.batch === builder.number) this.inFlight = null;
     for (const key of builder.touched) {
-      this.released.delete(key);
+      if (this.released.get(key) === builder.number) this.released.delete(key);
       const entity = this.entities.get(key);
       if (entity?.kind !== "resident" || entity.touchedBy > builder.number || this.pinned.has(key)) continue;
-      if (entity.machine.isEnded(entity.state) && entity.withdrawing.length === 0) this.forget(key);
+      if (!entity.machine.isEnded(entity.state) || entity.withdrawing.length > 0) continue;
+      this.forget(key);
+      this.wakes.drop(key);
     }
     this.shrink();
   }
@@ -405,19 +453,34 @@ export class Owner {
   private shrink(): void {
     let excess = this.entities.size - this.settings.maxResidents;
     if (excess <= 0) return;
+    let examined = 0;
     for (const [key, entity] of this.entities) {
-      if (excess <= 0) return;
+      if (excess <= 0 || ++examined > MAX_EXAMINED) return;
+      // Whoever may not leave now goes to the back, so that the next look meets others.
+      this.touch(key);
       if (entity.touchedBy > this.committedBatch || this.busy.has(key) || this.pinned.has(key)) continue;
       if (entity.kind === "resident" && !this.mayLeave(entity)) continue;
-      this.forget(key);
+      this.passivate(key);
       excess--;
     }
   }
 
   private mayLeave(entity: Resident): boolean {
     const { machine, state } = entity;
-    if (machine.hasWork(state) || entity.withdrawing.length > 0) return false;
+    if (entity.withdrawing.length > 0) return false;
+    if (machine.hasWork(state)) return this.isBlocked(entity.key) && machine.liveTasks(state).size === 0;
     return !(this.capabilities.volatileTasks && machine.liveTasks(state).size > 0);
+  }
+
+  private isBlocked(key: string): boolean {
+    return this.blocked.values().some((waiting) => waiting.has(key));
+  }
+
+  /** Leaves memory, but not its place among those who wait for room: when its turn comes it is loaded again. */
+  private passivate(key: string): void {
+    const places = [...this.blocked.values()].filter((waiting) => waiting.has(key));
+    this.forget(key);
+    for (const waiting of places) waiting.add(key);
   }
 
   /** The batch will not be stored: what it touched is not the truth, and is read again when it is next needed. */

@@ -65,7 +65,8 @@ describe.each(["taskCompleted", "advance", "check"] as const)("an execution whos
     expect(await world.ended("good")).toMatchObject({ status: "COMPLETED" });
     expect(quarantined).toEqual([entityKey("execution", bug.id)]);
 
-    expect(await world.send(bug.id, { kind: "cancel", request: "r1" })).toEqual({ refused: "QUARANTINED" });
+    await world.post(bug.id, { kind: "cancel", request: "r1" });
+    await world.until(bug.id, (events) => events.filter(({ kind }) => kind === "parked").length === 2);
     const parked = (await world.events(bug.id)).flatMap((event) =>
       event.kind === "parked" ? [event.message.body.kind] : [],
     );
@@ -98,11 +99,13 @@ test("a quarantine stands over a restart of the engine, and a release that mends
   const bug = buggy("cancel");
   const first = world.engine({}, bug.machine);
   await world.start(chain, null, bug.id);
-  expect(await world.send(bug.id, { kind: "cancel", request: "r1" })).toEqual({ refused: "QUARANTINED" });
+  await world.post(bug.id, { kind: "cancel", request: "r1" });
+  await world.until(bug.id, (events) => events.some(({ kind }) => kind === "parked"));
   await world.stop(first);
 
   world.engine({}, bug.machine);
-  expect(await world.send(bug.id, { kind: "cancel", request: "r2" })).toEqual({ refused: "QUARANTINED" });
+  await world.post(bug.id, { kind: "cancel", request: "r2" });
+  await world.until(bug.id, (events) => events.filter(({ kind }) => kind === "parked").length === 2);
   expect(await world.send(bug.id, { kind: "release", request: "r3" })).toEqual({ ok: { released: true, parked: 2 } });
   await world.until(bug.id, (events) => events.filter(({ kind }) => kind === "quarantined").length === 2);
   bug.mend();

@@ -34,8 +34,8 @@ export function parkMessage(builder: BatchBuilder, entity: Quarantine, message: 
   }
   builder.events(entity.key, [{ kind: "parked", atMs, message } as never], entity.version + 1, SHELL_FORMAT);
   entity.version++;
+  // No answer: nobody has decided it. It will be, and answered, when the entity is released.
   entity.parked.push(message);
-  builder.reply(message.reply, { refused: "QUARANTINED" });
 }
 
 /** Ends a quarantine. What was parked comes back as mail, in this very commit, so that it is decided once and in order. */

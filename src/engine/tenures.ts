@@ -144,7 +144,7 @@ export class Tenures {
     const engines = Math.max(1, alive.filter((process) => process.role === "engine").length);
     const { partitionCount } = this.store.capabilities;
     const share = Math.ceil(partitionCount / engines);
-    if (this.owned.size > share) await this.giveOne();
+    if (this.owned.size > share) this.giveOne();
     const first = Math.floor(this.host.random() * partitionCount);
     for (let i = 0; i < partitionCount && this.owned.size < share && !signal.aborted; i++) {
       const partition = (first + i) % partitionCount;
@@ -154,10 +154,13 @@ export class Tenures {
     }
   }
 
-  /** Memory is dropped before the release, so that a commit still under way is fenced or was in time. */
-  private async giveOne(): Promise<void> {
-    const owner = this.owners().find((candidate) => candidate.inFlight === null && candidate.busy.size === 0);
-    if (owner === undefined) return;
+  /** The work loop takes nothing more for it, waits for what is under way, and releases it. */
+  private giveOne(): void {
+    const owners = this.owners();
+    if (!owners.some((owner) => owner.leaving)) owners[0]!.leaving = true;
+  }
+
+  async release(owner: Owner): Promise<void> {
     this.stepDown(owner, "balanced");
     await this.store.partitions.release(owner.fence);
   }

@@ -3,7 +3,7 @@ import type { ExecutionEvent } from "../core/execution/events.ts";
 import { executionMachine } from "../core/execution/machine.ts";
 import { type ExecutionSummary, viewExecution } from "../core/execution/view.ts";
 import type { Answer, Machine } from "../core/machine.ts";
-import type { MessageBody } from "../core/message.ts";
+import { type MessageBody, messageText } from "../core/message.ts";
 import type { Workflow } from "../definition/workflow.ts";
 import { type MemoryStore, openMemory } from "../drivers/memory/memory-store.ts";
 import type { Host } from "../host/host.ts";
@@ -107,6 +107,13 @@ export class TestWorld {
     await this.memory.records.put([{ scope: "definition", hash: definition, text }]);
     const body = { kind: "start" as const, workflow: workflow.name, definition, input: { json: input }, bodyHash: "b" };
     return this.send(id, body);
+  }
+
+  /** Sends without waiting for an answer: to a quarantined execution there is none until it is released. */
+  async post(id: string, body: MessageBody): Promise<void> {
+    const to = entityKey("execution", id);
+    const message = { id: this.host.id(), to, by: "test", trace: "", tenant: "default", body };
+    await this.memory.inbox.append([{ partition: this.place(id), start: false, text: messageText(message) }]);
   }
 
   async send(id: string, body: MessageBody): Promise<Answer> {

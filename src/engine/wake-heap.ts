@@ -12,6 +12,18 @@ export class WakeHeap {
     this.push({ atMs, key });
   }
 
+  /** Nobody wants to be looked at under this name any more. */
+  drop(key: string): void {
+    this.filed.delete(key);
+    if (this.entries.length > 1024 && this.entries.length > 2 * this.filed.size) this.compact();
+  }
+
+  private compact(): void {
+    const live = this.entries.filter((entry) => this.filed.get(entry.key) === entry.atMs);
+    this.entries.length = 0;
+    for (const entry of live) this.push(entry);
+  }
+
   nextMs(): number | null {
     this.dropStale();
     return this.entries[0]?.atMs ?? null;

@@ -63,7 +63,10 @@ describe("when no reply comes, the journal tells", () => {
   test("that a command was applied, or refused and why", async () => {
     world.engine();
     const id = await world.start(one);
-    expect(await deaf().send(cancel(id, "r1"), 300)).toEqual({ kind: "answered", answer: { ok: {} } });
+    expect(await deaf().send(cancel(id, "r1"), 300)).toEqual({
+      kind: "answered",
+      answer: { ok: { execution_id: id, status: "CANCELLED" } },
+    });
     expect(await requests!.send(cancel(id, "r2"), 300)).toEqual({
       kind: "answered",
       answer: { refused: "ALREADY_TERMINAL" },
@@ -95,7 +98,7 @@ describe("when no reply comes, the journal tells", () => {
     // It was not lost: the next owner decides it.
     world.engine();
     expect(await world.ended(id)).toMatchObject({ status: "CANCELLED" });
-    expect(await requests!.send(cancel(id, "r1"), 50)).toEqual({ kind: "answered", answer: { ok: {} } });
+    expect(await requests!.send(cancel(id, "r1"), 50)).toMatchObject({ answer: { ok: { status: "CANCELLED" } } });
   });
 });
 

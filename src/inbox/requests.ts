@@ -129,7 +129,9 @@ function answerIn(event: DecidedEvent, request: Request): Answer | undefined {
   }
   const asked = "request" in request.body ? request.body.request : undefined;
   if (asked === undefined || event.request !== asked) return undefined;
-  if (event.kind === "commandApplied") return { ok: {} };
+  const execution = request.to.slice(request.to.indexOf("/") + 1);
+  if (event.kind === "commandApplied") return { ok: { execution_id: execution, status: "CANCELLED" } };
+  if (event.kind === "released") return { ok: { released: true } };
   if (event.kind === "commandRefused") return { refused: event.code ?? "REFUSED" };
   return undefined;
 }

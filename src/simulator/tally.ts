@@ -41,6 +41,7 @@ export const tallyMachine: Machine<Tally, ChildCounted> = {
   check: () => {},
   hasWork: () => false,
   nextWakeMs: () => null,
+  liveTokens: () => [],
   liveTasks: () => new Map(),
   openTasks: () => ({ tasks: [], needs: [] }),
   withdrawn: () => [],

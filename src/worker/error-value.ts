@@ -1,8 +1,11 @@
 import type { ErrorValue } from "../core/message.ts";
+import { checkJson } from "../json/check-json.ts";
+import type { Json } from "../json/json.ts";
 import { HandlerError } from "./handler.ts";
 
 /** Longer messages are cut: an error must fit into a journal. */
 export const MAX_ERROR_CHARS = 16_000;
+const MAX_CODE_CHARS = 128;
 
 /** Errors that say the work itself is wrong: the same attempt again would fail the same way. */
 const NOT_RETRYABLE: ReadonlySet<string> = new Set([
@@ -17,8 +20,9 @@ const NOT_RETRYABLE: ReadonlySet<string> = new Set([
 export function errorValue(thrown: unknown): ErrorValue {
   try {
     if (thrown instanceof HandlerError) {
-      const { code, retryable, details } = thrown;
-      return { code, message: cut(thrown.message), retryable, ...(details !== undefined && { details }) };
+      const { retryable, details } = thrown;
+      const code = cut(thrown.code).slice(0, MAX_CODE_CHARS);
+      return { code, message: cut(thrown.message), retryable: retryable === true, ...storable(details) };
     }
     if (thrown instanceof Error) {
       const message = cut(thrown.message === "" ? thrown.name : thrown.message);
@@ -28,6 +32,12 @@ export function errorValue(thrown: unknown): ErrorValue {
   } catch {
     return { code: "HANDLER_ERROR", message: "The handler threw something that cannot be read", retryable: true };
   }
+}
+
+/** Details that cannot be stored, or are too much, are left out: the error itself is worth more. */
+function storable(details: Json | undefined): { details?: Json } {
+  if (details === undefined || checkJson(details) !== undefined) return {};
+  return JSON.stringify(details).length > MAX_ERROR_CHARS ? {} : { details };
 }
 
 function cut(message: unknown): string {

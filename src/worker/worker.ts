@@ -61,6 +61,8 @@ interface Running {
   readonly abort: AbortController;
   /** When the start was reported; one report is enough. */
   reported: boolean;
+  /** Its time was up: whatever its handler says from then on, that is how it ended. */
+  timedOut: boolean;
   /** Why nobody waits for its result any more. */
   gone: "lost" | "cancelled" | null;
 }
@@ -132,15 +134,39 @@ export class Worker {
 
   /** One task from beginning to end. Never rejects: whatever goes wrong becomes a result. */
   private async run(leased: LeasedTask): Promise<void> {
-    const task = JSON.parse(leased.text) as TaskText;
     const startedAtMs = this.host.monotonicMs();
-    const running: Running = { leased, startedAtMs, abort: new AbortController(), reported: false, gone: null };
+    const running: Running = {
+      leased,
+      startedAtMs,
+      abort: new AbortController(),
+      reported: false,
+      timedOut: false,
+      gone: null,
+    };
     this.running.set(leased.token, running);
-    this.options.observer?.delivered?.(task);
-    const settlement = await this.result(task, running);
-    if (running.gone !== "lost") await this.settle(task, settlement, running);
-    this.running.delete(leased.token);
-    this.freed?.();
+    try {
+      const task = JSON.parse(leased.text) as TaskText;
+      this.watch("delivered", task);
+      const settlement = await this.result(task, running);
+      if (running.gone !== "lost") await this.settle(task, settlement, running);
+    } catch {
+      // A task that cannot even be read, or a bug of ours: its lease runs out, and after three times it is poison.
+    } finally {
+      this.running.delete(leased.token);
+      this.freed?.();
+    }
+  }
+
+  /** Whoever only watches must not change what comes of a task. */
+  private watch<Event extends keyof WorkerObserver>(
+    event: Event,
+    ...args: Parameters<Required<WorkerObserver>[Event]>
+  ): void {
+    try {
+      (this.options.observer?.[event] as ((...given: unknown[]) => void) | undefined)?.(...args);
+    } catch {
+      // Theirs, not ours.
+    }
   }
 
   private async result(task: TaskText, running: Running): Promise<Settlement> {
@@ -174,9 +200,9 @@ export class Worker {
     }
     try {
       const given = await this.given(task, running);
-      this.options.observer?.started?.(task);
+      this.watch("started", task);
       const output = await this.withTimeout(handler, task, given, running);
-      this.options.observer?.ended?.(task, output);
+      this.watch("ended", task, output);
       return await this.outputValue(running.leased, output);
     } catch (error) {
       if (error instanceof HoleUnfilled)
@@ -215,8 +241,9 @@ export class Worker {
     const ended = new AbortController();
     const timeout = this.host.sleep(task.timeoutMs, ended.signal).then((): Json => {
       if (ended.signal.aborted) return null;
+      running.timedOut = true;
       running.abort.abort();
-      throw new HandlerError("TIMEOUT", `The handler did not end within ${task.timeoutMs} ms`, { retryable: true });
+      return null;
     });
     try {
       const work = Promise.resolve(
@@ -233,7 +260,12 @@ export class Worker {
           signal,
         }),
       );
-      return (await Promise.race([work, timeout])) ?? null;
+      const output = (await Promise.race([work, timeout])) ?? null;
+      if (running.timedOut) throw timeOut(task);
+      return output;
+    } catch (error) {
+      // A handler that minds the signal throws because of it; that is our doing, not its failure.
+      throw running.timedOut ? timeOut(task) : error;
     } finally {
       // With a reason of our own: making up an exception with its stack for every task is dear.
       ended.abort(ENDED);
@@ -265,7 +297,7 @@ export class Worker {
     do {
       try {
         const [outcome] = await this.store.tasks.settle([settlement]);
-        this.options.observer?.settled?.(task, outcome!);
+        this.watch("settled", task, outcome!);
         return;
       } catch {
         await this.host.sleep(SETTLE_RETRY_MS);
@@ -322,4 +354,8 @@ export class Worker {
     running.gone = why;
     running.abort.abort();
   }
+}
+
+function timeOut(task: TaskText): HandlerError {
+  return new HandlerError("TIMEOUT", `The handler did not end within ${task.timeoutMs} ms`, { retryable: true });
 }

@@ -1,4 +1,4 @@
-import type { Context, Need, TaskDraft } from "../machine.ts";
+import { type Context, type Need, needKey, type TaskDraft } from "../machine.ts";
 import { evaluateCondition } from "./condition.ts";
 import { decided, type ExecutionDecision, NOTHING } from "./decision.ts";
 import { naturalEnd, timedOut } from "./end.ts";
@@ -6,7 +6,7 @@ import type { ExecutionEvent, TaskDispatched } from "./events.ts";
 import { afterFailure } from "./failure.ts";
 import { attemptFailed } from "./messages/task-failed.ts";
 import { runEngineNode, toValue } from "./nodes.ts";
-import { isLarge, prepare, type Prepared, taskText } from "./prepare.ts";
+import { isLarge, MAX_RESOLVED_BYTES, prepare, type Prepared, taskText, tooLarge } from "./prepare.ts";
 import { ENGINE_LINE, type ExecutionState, WORKFLOW_TIMER } from "./state.ts";
 
 /**
@@ -21,12 +21,14 @@ export function advance(state: ExecutionState, context: Context): ExecutionDecis
 }
 
 function deadlines(state: ExecutionState, context: Context): ExecutionDecision | undefined {
-  if (state.deadlineAtMs !== null && context.nowMs >= state.deadlineAtMs) {
+  if (state.deadlineAtMs !== null && context.deadlineMs >= state.deadlineAtMs) {
     return decided(state, context, [timedOut(context, state)]);
   }
   const due = state.timers.due(context.nowMs, context.maxEvents).filter((node) => node !== WORKFLOW_TIMER);
   const events: ExecutionEvent[] = [];
   for (const node of due) {
+    // The end of a backoff is nobody's loss; any other deadline waits until every result before it has been read.
+    if (state.statusOf(node) !== "waiting" && state.runs[node]!.dueAtMs! > context.deadlineMs) continue;
     const more = deadline(state, node, context);
     events.push(...more);
     if (more.some(isFinalFailure)) break;
@@ -79,6 +81,8 @@ interface Gathered {
   readonly blobs: { hash: string; text: string }[];
   readonly needs: Need[];
   readonly blocked: string[];
+  /** Of the values to be fetched, each counted once. */
+  neededBytes: number;
   dispatched: number;
   failed: boolean;
 }
@@ -90,6 +94,7 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
     blobs: [],
     needs: [],
     blocked: [],
+    neededBytes: 0,
     dispatched: 0,
     failed: false,
   };
@@ -102,7 +107,7 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
         gathered.blocked.push(queue);
         break;
       }
-      if (!hasParallelRoom(state, gathered)) break;
+      if (queue !== ENGINE_LINE && !hasParallelRoom(state, gathered)) break;
       const before = gathered.dispatched;
       runNode(state, node, context, gathered);
       used += gathered.dispatched - before;
@@ -115,7 +120,7 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
 }
 
 function isFull(gathered: Gathered, context: Context): boolean {
-  return gathered.failed || gathered.events.length >= context.maxEvents;
+  return gathered.failed || gathered.events.length >= context.maxEvents || gathered.neededBytes > MAX_RESOLVED_BYTES;
 }
 
 function hasParallelRoom(state: ExecutionState, gathered: Gathered): boolean {
@@ -129,23 +134,35 @@ function runNode(state: ExecutionState, index: number, context: Context, gathere
   const atMs = context.nowMs;
   if (condition !== null && (state.runs[index]?.attempt ?? 0) === 0) {
     const outcome = evaluateCondition(state, index, condition, context);
-    if (outcome.kind === "needs") return void gathered.needs.push(...outcome.needs);
+    if (outcome.kind === "needs") return need(gathered, outcome.needs);
     if (outcome.kind === "skip")
       return void gathered.events.push({ kind: "nodeSkipped", atMs, node: id, reason: "condition" });
     if (outcome.kind === "failed") return failNode(state, index, outcome.error, context, gathered);
   }
   if (engine) {
     const result = runEngineNode(state, index, context);
-    if (result.kind === "needs") return void gathered.needs.push(...result.needs);
+    if (result.kind === "needs") return need(gathered, result.needs);
     if (result.kind === "failed") return failNode(state, index, result.error, context, gathered);
-    const { value, blob } = toValue(result.output);
+    const { value, blob, bytes } = toValue(result.output);
+    if (bytes > MAX_RESOLVED_BYTES) return failNode(state, index, tooLarge(bytes), context, gathered);
     if (blob !== undefined) gathered.blobs.push(blob);
     return void gathered.events.push({ kind: "nodeCompleted", atMs, node: id, output: value });
   }
   const preparation = prepare(state, index, context);
-  if (preparation.kind === "needs") return void gathered.needs.push(...preparation.needs);
+  if (preparation.kind === "needs") return need(gathered, preparation.needs);
   if (preparation.kind === "failed") return failNode(state, index, preparation.error, context, gathered);
   dispatch(state, index, preparation.prepared, context, gathered);
+}
+
+/** Notes what has to be fetched. Many nodes may read the same value: it is fetched once. */
+function need(gathered: Gathered, needs: readonly Need[]): void {
+  const known = new Set(gathered.needs.map(needKey));
+  for (const wanted of needs) {
+    if (known.has(needKey(wanted))) continue;
+    known.add(needKey(wanted));
+    gathered.needs.push(wanted);
+    gathered.neededBytes += "blob" in wanted ? wanted.blob.bytes : wanted.past.bytes;
+  }
 }
 
 function dispatch(

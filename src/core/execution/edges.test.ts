@@ -36,7 +36,8 @@ describe.each(rows)("a parent that is %s", (_, parent, how, ...verdicts) => {
         node("p", how === "upstream" ? ["g"] : [], parent),
         node("other"),
         node("child", [edge, "other"]),
-        node("catches", [{ id: "p", on: "done" }, "other"]),
+        // A failure that is tolerated needs nobody to catch it, and would not be tolerated if somebody did.
+        ...(parent.on_error === "continue" ? [] : [node("catches", [{ id: "p", on: "done" }, "other"])]),
       ]),
     ).begin({ json: { yes: false } });
     if (how === "completes") trial.completes("p");
@@ -57,10 +58,14 @@ test("the table has a verdict for each way to end and each kind of edge", () => 
 });
 
 test.each([
-  ["fail_fast", "failed"],
-  ["fail_branch", "failed"],
-  ["continue", "failedContinue"],
-] as const)("a failure under %s spreads as %s", (onError, end) => expect(failedEnd(onError)).toBe(end));
+  ["fail_fast", false, "failed"],
+  ["fail_branch", false, "failed"],
+  ["continue", false, "failedContinue"],
+  ["fail_fast", true, "failed"],
+  ["continue", true, "failed"],
+] as const)("a failure under %s (caught: %s) spreads as %s", (onError, caught, end) =>
+  expect(failedEnd(onError, caught)).toBe(end),
+);
 
 test.each([
   ["condition", "skippedHarmless"],

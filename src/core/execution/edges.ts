@@ -16,8 +16,9 @@ export const EDGE_TABLE: Readonly<Record<ParentEnd, Readonly<Record<DependencyOn
   skippedByFailure: { completed: "bad", failed: "void", done: "ok" },
 };
 
-export function failedEnd(onError: OnError): ParentEnd {
-  return onError === "continue" ? "failedContinue" : "failed";
+/** A failure that a dependant catches counts as `fail_branch`, whatever the workflow says. */
+export function failedEnd(onError: OnError, caught: boolean): ParentEnd {
+  return onError === "continue" && !caught ? "failedContinue" : "failed";
 }
 
 export function skippedEnd(reason: SkipReason): ParentEnd {

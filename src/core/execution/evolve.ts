@@ -56,7 +56,7 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
         return;
       }
       move(state, node, event, "failed");
-      endNode(state, node, event.atMs, failedEnd(state.plan.nodes[node]!.spec.on_error));
+      endNode(state, node, event.atMs, failedEndOf(state, node));
       return;
     }
     case "deliveryLost": {
@@ -90,7 +90,7 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       const node = nodeOf(state, event.node);
       move(state, node, event, "failed");
       state.run(node).error = event.error;
-      endNode(state, node, event.atMs, failedEnd(state.plan.nodes[node]!.spec.on_error));
+      endNode(state, node, event.atMs, failedEndOf(state, node));
       return;
     }
     case "nodeSkipped": {
@@ -244,6 +244,11 @@ export function edgeCounts(state: ExecutionState, node: number): EdgeCounts {
   const bad = state.badEdges[node]!;
   const total = parentStart[node + 1]! - parentStart[node]!;
   return { undecided, ok, bad, void: total - undecided - ok - bad };
+}
+
+export function failedEndOf(state: ExecutionState, node: number): ParentEnd {
+  const { spec, caught } = state.plan.nodes[node]!;
+  return failedEnd(spec.on_error, caught);
 }
 
 function enqueue(state: ExecutionState, node: number): void {

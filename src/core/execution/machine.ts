@@ -28,7 +28,8 @@ export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
   nextWakeMs: (state) => (state.isEnded ? null : state.timers.peekMs()),
   liveTasks: (state) => (state.isEnded ? NO_TASKS : state.liveByQueue),
   openTasks,
-  withdrawn: (state) => (state.isEnded ? [...state.live].map((node) => tokenOf(state, node)) : []),
+  liveTokens: (state) => (state.isEnded ? [] : tokensOf(state)),
+  withdrawn: (state) => (state.isEnded ? tokensOf(state) : []),
   isEnded: (state) => state.isEnded,
   versionOf: (state) => state.version,
   header,
@@ -70,8 +71,8 @@ function openTasks(state: ExecutionState, context: Context): OpenTasks {
   return { tasks, needs };
 }
 
-function tokenOf(state: ExecutionState, node: number): string {
-  return newestToken(state, state.plan.graph.ids[node]!);
+function tokensOf(state: ExecutionState): string[] {
+  return Array.from(state.live, (node) => newestToken(state, state.plan.graph.ids[node]!));
 }
 
 function header(state: ExecutionState): EntityHeader {

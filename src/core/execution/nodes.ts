@@ -48,7 +48,7 @@ function inputNode(state: ExecutionState, index: number, context: Context): Engi
 function outputNode(state: ExecutionState, index: number, context: Context): EngineResult {
   if (!collectsParents(state.plan.nodes[index]!.spec)) return engineConfig(state, index, context);
   const collected = parentOutputs(state, index, context);
-  return collected.kind === "needs" ? collected : { kind: "completed", output: collected.value };
+  return collected.kind === "collected" ? { kind: "completed", output: collected.value } : collected;
 }
 
 function engineConfig(state: ExecutionState, index: number, context: Context): EngineResult {
@@ -58,9 +58,14 @@ function engineConfig(state: ExecutionState, index: number, context: Context): E
 }
 
 /** A value as an event carries it; a large one becomes a blob that has to be written first. */
-export function toValue(json: Json): { value: Value; blob?: { hash: string; text: string; ref: BlobRef } } {
+export function toValue(json: Json): {
+  value: Value;
+  bytes: number;
+  blob?: { hash: string; text: string; ref: BlobRef };
+} {
   const text = JSON.stringify(json);
-  if (!isLarge(text)) return { value: text.length >= 1024 ? { json, bytes: text.length } : { json } };
+  const bytes = text.length;
+  if (!isLarge(text)) return { value: bytes >= 1024 ? { json, bytes } : { json }, bytes };
   const ref = { hash: contentHash(text), bytes: Buffer.byteLength(text) };
-  return { value: { blob: ref }, blob: { hash: ref.hash, text, ref } };
+  return { value: { blob: ref }, bytes, blob: { hash: ref.hash, text, ref } };
 }

@@ -56,17 +56,20 @@ export function prepareInline(state: ExecutionState, index: number, context: Con
   return { kind: "prepared", prepared: { ...preparation.prepared, config: filled, holes: [] } };
 }
 
-function needed(blobs: readonly BlobRef[]): Preparation {
-  const tooLarge = oversized(blobs);
-  if (tooLarge !== undefined) return { kind: "failed", error: tooLarge };
+function needed(blobs: readonly BlobRef[]): Exclude<Preparation, { kind: "prepared" }> {
+  const error = oversized(blobs);
+  if (error !== undefined) return { kind: "failed", error };
   return { kind: "needs", needs: blobs.map((blob) => ({ blob })) };
 }
 
-/** What a node reads must fit into memory beside everything else; said before it is fetched. */
+/** What a node reads must fit into memory beside everything else; said before it is fetched, where that is known. */
 function oversized(blobs: readonly BlobRef[]): ErrorValue | undefined {
   const bytes = blobs.reduce((sum, blob) => sum + blob.bytes, 0);
-  if (bytes <= MAX_RESOLVED_BYTES) return undefined;
-  const message = `The values this node reads are ${bytes} bytes together; ${MAX_RESOLVED_BYTES} are allowed`;
+  return bytes > MAX_RESOLVED_BYTES ? tooLarge(bytes) : undefined;
+}
+
+export function tooLarge(bytes: number): ErrorValue {
+  const message = `What this node is given is ${bytes} bytes; ${MAX_RESOLVED_BYTES} are allowed`;
   return { code: "RESOLVED_INPUT_TOO_LARGE", message, retryable: false };
 }
 
@@ -80,10 +83,11 @@ function withInputs(
   let inputs: Json | undefined;
   if (state.plan.nodes[index]!.spec.inputs) {
     const collected = parentOutputs(state, index, context);
-    if (collected.kind === "needs") return collected;
+    if (collected.kind !== "collected") return collected;
     inputs = collected.value;
   }
   const text = JSON.stringify({ config, holes, ...(inputs !== undefined && { inputs }) });
+  if (text.length > MAX_RESOLVED_BYTES) return { kind: "failed", error: tooLarge(text.length) };
   const inputHash = contentHash(text).slice(0, 32);
   return { kind: "prepared", prepared: { config, holes, inputs, inputHash, text } };
 }
@@ -102,21 +106,22 @@ export function parentOutputs(
   state: ExecutionState,
   index: number,
   context: Context,
-): { kind: "collected"; value: Json } | { kind: "needs"; needs: readonly Need[] } {
+): { kind: "collected"; value: Json } | Exclude<Preparation, { kind: "prepared" }> {
   const { graph } = state.plan;
   const entries: [string, Json][] = [];
-  const needs: Need[] = [];
+  const needs: BlobRef[] = [];
   const scope = scopeOf(state, index, context);
   for (let edge = graph.parentStart[index]!; edge < graph.parentStart[index + 1]!; edge++) {
     const id = graph.ids[graph.edgeParent[edge]!]!;
     const view = scope.node(id);
     if (view?.kind === "output") entries.push([id, view.value]);
     if (view?.kind === "blob") {
-      if (view.value === undefined) needs.push({ blob: view.ref });
+      if (view.value === undefined) needs.push(view.ref);
       else entries.push([id, view.value]);
     }
   }
-  return needs.length > 0 ? { kind: "needs", needs } : { kind: "collected", value: Object.fromEntries(entries) };
+  if (needs.length > 0) return needed(needs);
+  return { kind: "collected", value: Object.fromEntries(entries) };
 }
 
 /** What goes to the queue for a dispatch. A large input travels as a blob that is written before the commit. */

@@ -1,7 +1,7 @@
 import type { Message } from "../message.ts";
 import type { KeptValue } from "../value.ts";
-import { failedEnd, type ParentEnd, skippedEnd } from "./edges.ts";
-import { join, spread } from "./evolve.ts";
+import { type ParentEnd, skippedEnd } from "./edges.ts";
+import { failedEndOf, join, spread } from "./evolve.ts";
 import type { SkipReason } from "./events.ts";
 import type { ExecutionStatus, NodeStatus } from "./moves.ts";
 import type { Plan } from "./plan.ts";
@@ -146,6 +146,6 @@ function restoreLines(state: ExecutionState, body: SnapshotBody): void {
 function parentEnd(state: ExecutionState, node: number): ParentEnd {
   const status = state.statusOf(node);
   if (status === "completed") return "completed";
-  if (status === "failed") return failedEnd(state.plan.nodes[node]!.spec.on_error);
+  if (status === "failed") return failedEndOf(state, node);
   return skippedEnd(state.runs[node]!.skipReason!);
 }

@@ -42,6 +42,8 @@ export class Trial {
   readonly tasks: TaskDraft[] = [];
   readonly fetched: Map<string, Json>;
   nowMs = START_MS;
+  /** Set while messages wait to be read. */
+  deadlineMs: number | null = null;
   nonce: string;
   maxEvents: number;
   room: (queue: string) => number;
@@ -63,6 +65,7 @@ export class Trial {
   get context(): Context {
     return {
       nowMs: this.nowMs,
+      deadlineMs: this.deadlineMs ?? this.nowMs,
       calendarMs: this.nowMs,
       nonce: this.nonce,
       maxEvents: this.maxEvents,

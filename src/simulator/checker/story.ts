@@ -220,7 +220,8 @@ export class Story {
   }
 
   private failure(node: NodeStory): NodeEnd {
-    return node.shape.spec.on_error === "continue" ? "tolerated" : "failed";
+    // Caught, it counts as fail_branch.
+    return node.shape.spec.on_error === "continue" && !node.shape.caught ? "tolerated" : "failed";
   }
 
   private takeBack(node: NodeStory, how: string): void {

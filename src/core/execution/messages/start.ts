@@ -15,6 +15,8 @@ export function start(state: ExecutionState, message: Message, body: Start, cont
     if (state.bodyHash !== body.bodyHash) return { ...NOTHING, reply: { refused: "IDEMPOTENCY_KEY_REUSED" } };
     return { ...NOTHING, reply: { ok: { execution_id: state.id, status: "RUNNING" } } };
   }
+  // A token is made of it, and taken apart again at the colons.
+  if (!/^[A-Za-z0-9_-]{1,128}$/.test(state.id)) return { ...NOTHING, reply: { refused: "INVALID_ID" } };
   const timeoutSeconds = state.plan.workflow.timeout_seconds;
   const events: ExecutionEvent[] = [
     {
