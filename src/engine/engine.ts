@@ -397,9 +397,22 @@ export class Engine {
     try {
       await this.store.records.put(builder.blobs);
       return true;
-    } catch {
+    } catch (error) {
+      await this.blame(owner, builder, error);
       this.refuse(owner);
       return false;
+    }
+  }
+
+  /** A store that answers everything but this has something against the value, not against us. */
+  private async blame(owner: Owner, builder: BatchBuilder, error: unknown): Promise<void> {
+    try {
+      await this.store.records.get([]);
+    } catch {
+      return;
+    }
+    for (const key of new Set(builder.blobs.map(({ scope }) => scope))) {
+      await this.giveUp(owner, new DecisionFailed(key, error));
     }
   }
 
