@@ -301,7 +301,12 @@ export class Engine {
 
   private async fetchFor(owner: Owner, key: string, wanted: readonly Need[]): Promise<void> {
     const values = new Map<string, Json>();
-    const blobs = wanted.flatMap((need) => ("blob" in need ? [need.blob.hash] : []));
+    const blobs: string[] = [];
+    for (const need of wanted) {
+      const fresh = "blob" in need ? owner.freshBlobs.get(`${key} ${need.blob.hash}`) : undefined;
+      if (fresh !== undefined) values.set(needKey(need), JSON.parse(fresh) as Json);
+      else if ("blob" in need) blobs.push(need.blob.hash);
+    }
     const texts = await this.loader.fetchBlobs(key, blobs);
     for (const [i, hash] of blobs.entries()) values.set(hash, JSON.parse(texts[i]!) as Json);
     for (const need of wanted) {

@@ -61,6 +61,8 @@ export class Owner {
   readonly busy: Set<string> = new Set();
   /** What the batch being formed will touch: it must not leave memory between being looked for and being used. */
   pinned: ReadonlySet<string> = new Set();
+  /** Values of batches that are not committed, by entity and hash: the store does not have them yet. */
+  readonly freshBlobs: Map<string, string> = new Map();
   /** Set when another engine wants a share: it is given back as soon as nothing of it is under way. */
   leaving = false;
   /** Tasks to put back into a volatile queue, by entity, as they were when it was loaded. */
@@ -214,6 +216,7 @@ export class Owner {
     const entity = this.entities.get(key);
     if (entity === undefined) {
       if (!this.unknown.has(key) && !this.released.has(key)) throw new Error(`${key} was not brought in`);
+      this.busy.delete(key);
       return;
     }
     entity.touchedBy = builder.number;
@@ -240,7 +243,8 @@ export class Owner {
     this.forget(entity.key);
     this.suspects.delete(entity.key);
     this.released.set(entity.key, builder.number);
-    this.wakes.file(entity.key, this.time.nowMs());
+    // Mail brings it back, and is read first; without any, it has to be looked at for its own sake.
+    if (entity.parked.length === 0) this.wakes.file(entity.key, this.time.nowMs());
   }
 
   /** Lets every busy entity go on for as long as the batch has room. Answers what has to be fetched first. */
@@ -268,8 +272,10 @@ export class Owner {
       if (this.isFull(builder)) break;
       if (only !== undefined && key !== only) continue;
       const entity = this.entities.get(key);
+      // Let through while it was not in memory: the next batch brings it in.
+      if (entity === undefined) continue;
       this.busy.delete(key);
-      if (entity === undefined || entity.kind === "quarantine") continue;
+      if (entity.kind === "quarantine") continue;
       entity.touchedBy = builder.number;
       builder.touched.add(key);
       const wanted = this.advanceOne(builder, entity);
@@ -321,6 +327,7 @@ export class Owner {
         for (const event of decision.events) machine.evolve(state, event);
         machine.check(state, this.settings.checkWhole);
       });
+      for (const { hash, text } of decision.blobs ?? []) this.freshBlobs.set(`${entity.key} ${hash}`, text);
       builder.add(entity.key, decision, firstVersion, machine.eventFormat, this.time.nowMs());
       this.countTasks(entity);
     }
@@ -438,6 +445,7 @@ export class Owner {
     this.seq++;
     this.committedBatch = builder.number;
     if (this.inFlight?.batch === builder.number) this.inFlight = null;
+    this.dropFreshBlobs(builder);
     for (const key of builder.touched) {
       if (this.released.get(key) === builder.number) this.released.delete(key);
       const entity = this.entities.get(key);
@@ -485,10 +493,15 @@ export class Owner {
 
   /** The batch will not be stored: what it touched is not the truth, and is read again when it is next needed. */
   abandon(builder: BatchBuilder): void {
+    this.dropFreshBlobs(builder);
     for (const key of builder.touched) {
       this.forget(key);
       this.wakes.file(key, this.time.nowMs());
     }
+  }
+
+  private dropFreshBlobs(builder: BatchBuilder): void {
+    for (const { scope, hash } of builder.blobs) this.freshBlobs.delete(`${scope} ${hash}`);
   }
 
   forget(key: string): void {

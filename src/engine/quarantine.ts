@@ -15,6 +15,8 @@ export function quarantineEvents(builder: BatchBuilder, entity: Quarantine, atMs
   const event = { kind: "quarantined", atMs, error: entity.error };
   builder.events(entity.key, [event], entity.version + 1, SHELL_FORMAT);
   entity.version++;
+  // The first engine that can read it must not wait for a message or a timer to find that out.
+  if (entity.error.code === "FORMAT_TOO_NEW") builder.wake(entity.key, 0);
   const letter = { id: `quarantine:${entity.key}:${entity.version}`, class: "poison" as const, queue: "quarantine" };
   builder.deadLetter(
     entity.key,

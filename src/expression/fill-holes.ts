@@ -9,6 +9,12 @@ export interface HoleSources {
 /** A secret or value that a task needs is not to be had here. */
 export class HoleUnfilled extends Error {
   override readonly name = "HoleUnfilled";
+  readonly code: "SECRET_MISSING" | "VALUE_MISSING";
+
+  constructor(code: "SECRET_MISSING" | "VALUE_MISSING", message: string) {
+    super(message);
+    this.code = code;
+  }
 }
 
 /**
@@ -30,14 +36,16 @@ export function fillHoles(config: Json, holes: readonly Hole[], sources: HoleSou
 function holeValue(hole: Hole, sources: HoleSources): Json {
   if (hole.kind === "blob") {
     const value = sources.blob(hole.ref.hash);
-    if (value === undefined) throw new HoleUnfilled(`The value at ${hole.pointer} is not in the store`);
+    if (value === undefined)
+      throw new HoleUnfilled("VALUE_MISSING", `The value at ${hole.pointer} is not in the store`);
     return value;
   }
   return hole.parts
     .map((part) => {
       if ("text" in part) return part.text;
       const secret = sources.secret(part.secret);
-      if (secret === undefined) throw new HoleUnfilled(`The secret ${part.secret} is not known to this worker`);
+      if (secret === undefined)
+        throw new HoleUnfilled("SECRET_MISSING", `The secret ${part.secret} is not known to this worker`);
       return secret;
     })
     .join("");

@@ -26,7 +26,9 @@ export function errorValue(thrown: unknown): ErrorValue {
     }
     if (thrown instanceof Error) {
       const message = cut(thrown.message === "" ? thrown.name : thrown.message);
-      return { code: "HANDLER_ERROR", message, retryable: !NOT_RETRYABLE.has(thrown.name) };
+      // What `fetch` throws when the network fails is a TypeError by name only.
+      const isNetwork = thrown.name === "TypeError" && thrown.message === "fetch failed";
+      return { code: "HANDLER_ERROR", message, retryable: isNetwork || !NOT_RETRYABLE.has(thrown.name) };
     }
     return { code: "HANDLER_ERROR", message: cut(`The handler threw ${describe(thrown)}`), retryable: true };
   } catch {

@@ -205,10 +205,10 @@ export class Worker {
       this.watch("ended", task, output);
       return await this.outputValue(running.leased, output);
     } catch (error) {
-      if (error instanceof HoleUnfilled)
-        return { error: { code: "SECRET_MISSING", message: error.message, retryable: false } };
-      const retryAfterMs = (error as { retryAfterMs?: unknown } | null | undefined)?.retryAfterMs;
-      return { error: errorValue(error), ...(typeof retryAfterMs === "number" && { retryAfterMs }) };
+      if (error instanceof HoleUnfilled) {
+        return { error: { code: error.code, message: error.message, retryable: false } };
+      }
+      return { error: errorValue(error), ...retryAfter(error) };
     }
   }
 
@@ -226,9 +226,23 @@ export class Worker {
   }
 
   private async blob(leased: LeasedTask, hash: string): Promise<Json> {
-    const [text] = await this.store.records.get([{ scope: leased.entity, hash }]);
-    if (text === null || text === undefined) throw new HoleUnfilled(`The value ${hash} is not in the store`);
+    const [text] = await this.patiently(() => this.store.records.get([{ scope: leased.entity, hash }]));
+    if (text === null || text === undefined)
+      throw new HoleUnfilled("VALUE_MISSING", `The value ${hash} is not in the store`);
     return JSON.parse(text) as Json;
+  }
+
+  /** The store's trouble is not the handler's: it is tried again for as long as the lease may hold. */
+  private async patiently<T>(call: () => Promise<T>): Promise<T> {
+    const untilMs = this.host.monotonicMs() + this.settings.leaseMs;
+    for (;;) {
+      try {
+        return await call();
+      } catch (error) {
+        if (this.host.monotonicMs() >= untilMs) throw error;
+        await this.host.sleep(SETTLE_RETRY_MS);
+      }
+    }
   }
 
   private async withTimeout(
@@ -287,7 +301,7 @@ export class Worker {
     }
     if (bytes <= INLINE_BYTES) return { output: bytes >= 1024 ? { json: output, bytes } : { json: output } };
     const hash = contentHash(text);
-    await this.store.records.put([{ scope: leased.entity, hash, text }]);
+    await this.patiently(() => this.store.records.put([{ scope: leased.entity, hash, text }]));
     return { output: { blob: { hash, bytes } } };
   }
 
@@ -353,6 +367,15 @@ export class Worker {
     if (running === undefined) return;
     running.gone = why;
     running.abort.abort();
+  }
+}
+
+function retryAfter(thrown: unknown): { retryAfterMs?: number } {
+  try {
+    const retryAfterMs = (thrown as { retryAfterMs?: unknown } | null | undefined)?.retryAfterMs;
+    return typeof retryAfterMs === "number" && Number.isFinite(retryAfterMs) ? { retryAfterMs } : {};
+  } catch {
+    return {};
   }
 }
 

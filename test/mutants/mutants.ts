@@ -114,7 +114,11 @@ export const MUTANTS: readonly Mutant[] = [
     name: "continue-is-fail-branch",
     thought: "failed is failed",
     patches: [
-      { file: `${EXECUTION}/edges.ts`, find: 'onError === "continue" ? "failedContinue" : "failed"', put: '"failed"' },
+      {
+        file: `${EXECUTION}/edges.ts`,
+        find: 'onError === "continue" && !caught ? "failedContinue" : "failed"',
+        put: '"failed"',
+      },
     ],
   },
   {
@@ -161,7 +165,7 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/machine.ts`,
-        find: "withdrawn: (state) => (state.isEnded ? [...state.live].map((node) => tokenOf(state, node)) : []),",
+        find: "withdrawn: (state) => (state.isEnded ? tokensOf(state) : []),",
         put: "withdrawn: () => [],",
       },
     ],
@@ -382,6 +386,33 @@ export const MUTANTS: readonly Mutant[] = [
         put: "    if (message === undefined) throw new Error(text);",
       },
     ],
+  },
+  {
+    name: "room-not-passed-on",
+    thought: "whoever is let through will use the room",
+    patches: [
+      {
+        file: "engine/owner.ts",
+        find: "    while (only === undefined && this.passRoomOn() && !this.isFull(builder));",
+        put: "    while (false as boolean);",
+      },
+    ],
+  },
+  {
+    name: "deadline-before-result",
+    thought: "late is late",
+    patches: [
+      {
+        file: "engine/owner.ts",
+        find: "deadlineMs: Math.min(this.batchMs, this.drainedAtMs),",
+        put: "deadlineMs: this.batchMs,",
+      },
+    ],
+  },
+  {
+    name: "survival-not-said",
+    thought: "nothing came of it, so there is nothing to say",
+    patches: [{ file: "engine/engine.ts", find: "    builder.announcement = only !== undefined;\n", put: "" }],
   },
   {
     name: "evict-while-forming",

@@ -27,8 +27,9 @@ export function decide(state: ExecutionState, message: Message, context: Context
     case "taskHandedBack":
     case "deliveryLost":
       return deliveryLost(state, body, context);
-    case "childEnded":
     case "release":
+      return { ...NOTHING, reply: { refused: "NOT_QUARANTINED" } };
+    case "childEnded":
       return NOTHING;
   }
 }

@@ -15,7 +15,7 @@ const DROP_BYTES = 1024;
 export function evolve(state: ExecutionState, event: ExecutionEvent): void {
   state.version++;
   apply(state, event);
-  state.timers.settle(state.live.size + 1);
+  state.timers.settle(state.timedCount + 1);
 }
 
 function apply(state: ExecutionState, event: ExecutionEvent): void {
@@ -284,6 +284,8 @@ function setLive(state: ExecutionState, node: number, live: boolean): void {
 
 function setDue(state: ExecutionState, node: number, dueAtMs: number | null): void {
   const run = state.run(node);
+  if (run.dueAtMs === null && dueAtMs !== null) state.timedCount++;
+  if (run.dueAtMs !== null && dueAtMs === null) state.timedCount--;
   run.dueAtMs = dueAtMs;
   if (dueAtMs !== null) state.timers.push(dueAtMs, node);
 }

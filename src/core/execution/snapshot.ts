@@ -93,7 +93,7 @@ export function restore(id: string, plan: Plan, text: string): ExecutionState {
   restoreNodes(state, body);
   restoreLines(state, body);
   if (state.deadlineAtMs !== null) state.timers.push(state.deadlineAtMs, WORKFLOW_TIMER);
-  state.timers.settle(state.live.size + 1);
+  state.timers.settle(state.timedCount + 1);
   return state;
 }
 
@@ -114,6 +114,7 @@ function restoreNodes(state: ExecutionState, body: SnapshotBody): void {
   for (const [id] of body.nodes) {
     const node = indexOf(id);
     const { dueAtMs } = state.runs[node]!;
+    if (dueAtMs !== null) state.timedCount++;
     if (dueAtMs !== null && !state.isEnded) state.timers.push(dueAtMs, node);
     if (!state.isNodeEnded(node)) continue;
     state.openCount--;

@@ -104,6 +104,8 @@ export class ExecutionState {
   readonly live: Set<number> = new Set();
   readonly liveByQueue: Map<string, number> = new Map();
   readonly timers: TimerHeap;
+  /** Nodes that are under a deadline now. */
+  timedCount = 0;
   /** How many unfinished nodes may still read this one's output. */
   readonly readersLeft: Int32Array;
 

@@ -81,7 +81,8 @@ function upstreamFailed(state: ExecutionState): ReadonlySet<number> {
   const reached = new Set<number>();
   if (state.end?.reason !== "fail_fast") return reached;
   const { graph } = state.plan;
-  const work = [...state.failed];
+  const cause = state.plan.graph.indexOf.get(state.end.error?.node ?? "");
+  const work = cause === undefined ? [] : [cause];
   for (let node = work.pop(); node !== undefined; node = work.pop()) {
     for (let k = graph.childStart[node]!; k < graph.childStart[node + 1]!; k++) {
       const child = graph.edgeChild[graph.childEdge[k]!]!;

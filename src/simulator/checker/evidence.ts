@@ -27,6 +27,8 @@ export interface TokenFacts {
   readonly delivered: Numbered<Kind<WorkerEntry, "delivered">>[];
   readonly starts: Numbered<Kind<WorkerEntry, "handlerStart">>[];
   readonly ends: Numbered<Kind<WorkerEntry, "handlerEnd">>[];
+  /** When its worker heard that its result had been posted. */
+  settledAt: number | null;
   /** Orders of the commits that called it back. */
   readonly revoked: number[];
   /** What the reference resolver says its handler is to get. Set when the surviving journal is walked through. */
@@ -169,6 +171,7 @@ class Gathering {
         facts.ends.push({ entry, order });
         return;
       case "settled":
+        if (entry.outcome === "settled") facts.settledAt = entry.at;
         return;
     }
   }
@@ -176,7 +179,7 @@ class Gathering {
   private token(token: string): TokenFacts {
     let facts = this.tokens.get(token);
     if (facts === undefined) {
-      facts = { tasks: [], delivered: [], starts: [], ends: [], revoked: [], given: null };
+      facts = { tasks: [], delivered: [], starts: [], ends: [], revoked: [], settledAt: null, given: null };
       this.tokens.set(token, facts);
     }
     return facts;

@@ -181,7 +181,8 @@ export class TestWorld {
     this.add({ ...entry, kind: "delivered", execution, node, attempt, delivery, idempotencyKey });
     this.add({ ...entry, kind: "handlerStart", config, inputs: undefined });
     this.add({ ...entry, kind: "handlerEnd", output, failed: output === undefined });
-    return this.add({ ...entry, kind: "settled", outcome: "settled" });
+    // Without an output nobody hears of it: it fails by a deadline, or is lost.
+    return output === undefined ? this : this.add({ ...entry, kind: "settled", outcome: "settled" });
   }
 
   accepted(more: Partial<Accepted> = {}): Accepted {

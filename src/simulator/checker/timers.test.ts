@@ -51,6 +51,24 @@ describe("timers", () => {
     ["I27", "an ended execution is woken", () => remain(plainWorld(), { wakes: [ENTITY] })],
     [
       "I28",
+      "a deadline fires long after the result was posted",
+      () => {
+        const world = new TestWorld([node("a")]);
+        world
+          .begin(world.dispatched("a"))
+          .work("a", 1)
+          .pass(1_000)
+          .commit([world.taskStarted("a")]);
+        world.pass(50_000);
+        const timeout = { code: "TIMEOUT", message: "", retryable: true };
+        world.commit([world.failed("a", timeout, { deadline: "run", retryAtMs: world.now + 1_000 })], {
+          revoke: [world.token("a")],
+        });
+        return world.world({ liveness: false });
+      },
+    ],
+    [
+      "I28",
       "a retry becomes due twice",
       () => {
         const world = new TestWorld([node("a")]);

@@ -98,6 +98,9 @@ function wakeIsLowerBound(story: Story, commit: Commit, found: Found): void {
   found(`The stored wake time is ${story.wakeAtMs ?? "none"}, and ${whose} is ${earliestMs}`, place);
 }
 
+/** Whatever was posted this long before a commit was there to be read when it was decided. */
+const READ_BY_THEN_MS = 15_000;
+
 /** A deadline fires once, and only while it stands. */
 const fireOnce: Invariant = {
   id: "I28",
@@ -112,6 +115,11 @@ const fireOnce: Invariant = {
     const status = event.deadline === "queue" ? "queued" : "running";
     if (node.status !== status || !node.out)
       found(`Its ${event.deadline} deadline fired while it was ${node.status}`, placeOf(step));
+    // What came shortly before may not have been read yet when the deadline was decided.
+    const { commit, evidence } = step;
+    const settledAt = evidence.tokens.get(node.tokens[event.delivery - 1] ?? "")?.settledAt ?? null;
+    if (settledAt === null || evidence.world.lossy || commit.entry.at - settledAt < READ_BY_THEN_MS) return;
+    found(`Its ${event.deadline} deadline fired, and its result had been posted long before`, placeOf(step));
   },
 };
 
