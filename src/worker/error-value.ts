@@ -22,7 +22,7 @@ export function errorValue(thrown: unknown): ErrorValue {
     if (thrown instanceof HandlerError) {
       const { retryable, details } = thrown;
       const code = cut(thrown.code).slice(0, MAX_CODE_CHARS);
-      return { code, message: cut(thrown.message), retryable: retryable === true, ...storable(details) };
+      return { code, message: cut(thrown.message), retryable, ...storable(details) };
     }
     if (thrown instanceof Error) {
       const message = cut(thrown.message === "" ? thrown.name : thrown.message);
