@@ -388,17 +388,6 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: "room-not-passed-on",
-    thought: "whoever is let through will use the room",
-    patches: [
-      {
-        file: "engine/owner.ts",
-        find: "    while (only === undefined && this.passRoomOn() && !this.isFull(builder));",
-        put: "    while (false as boolean);",
-      },
-    ],
-  },
-  {
     name: "deadline-before-result",
     thought: "late is late",
     patches: [
@@ -408,11 +397,6 @@ export const MUTANTS: readonly Mutant[] = [
         put: "deadlineMs: this.batchMs,",
       },
     ],
-  },
-  {
-    name: "survival-not-said",
-    thought: "nothing came of it, so there is nothing to say",
-    patches: [{ file: "engine/engine.ts", find: "    builder.announcement = only !== undefined;\n", put: "" }],
   },
   {
     name: "evict-while-forming",
