@@ -58,7 +58,8 @@ test("engines that vanish while they have nothing to do accuse nobody", async ()
   world.memory.partitions.release = async () => {};
   for (let i = 0; i < 6; i++) {
     const engine = world.engine({ leaseMs: 100, renewMs: 20, idleMs: 20 });
-    await world.host.sleep(400);
+    // Long enough to look at everything, too short to be careful no more.
+    await world.host.sleep(250);
     await world.stop(engine);
     await world.host.sleep(150);
   }
