@@ -24,6 +24,7 @@ describe("delivery", () => {
       () => ({ ...deliveredTwice(plainWorld()), volatileTasks: true, history: twiceStarted() }),
     ],
     ["I32", "a worker that is well loses its task", () => healedFirst(lostWorld())],
+    ["I32", "a task is given out after it was called back", () => calledBack()],
     ["I34", "a message is left", () => remain(plainWorld(), { inbox: 1 })],
     ["I34", "a task is left", () => remain(plainWorld(), { tasks: ["nonce-1:e1:1:a:1:1"] })],
     [
@@ -39,6 +40,14 @@ describe("delivery", () => {
 /** The same history, in a world where nothing was ever wrong. */
 function healedFirst(world: World): World {
   return { ...world, volatileTasks: false, history: [{ log: "nemesis", kind: "healed", at: 0 }, ...world.history] };
+}
+
+function calledBack(): World {
+  const world = new TestWorld([node("a")]);
+  world.begin(world.dispatched("a")).cancel("r").pass(10);
+  const token = world.token("a");
+  world.commit([world.applied("r"), world.ended("cancelled", "cancel")], { revoke: [token] });
+  return world.cancelled("r").pass(5_000).work("a").world();
 }
 
 function lostWorld(): World {

@@ -57,6 +57,25 @@ function judgePeace({ tokens, world, surviving }: Evidence, found: Found): void 
   }
 }
 
+/** Between a lease and what a worker that is well makes of it lies no more than a message. */
+const ON_ITS_WAY_MS = 1_000;
+
+/** What a commit has called back is not given to anybody any more. */
+function judgeRevoked({ tokens, world }: Evidence, found: Found): void {
+  if (world.lossy || world.volatileTasks !== false) return;
+  const struck = new Set<string>();
+  for (const entry of world.history) if (entry.log === "nemesis" && entry.kind === "fault") struck.add(entry.target);
+  for (const [token, { delivered, revoked }] of tokens) {
+    const order = revoked[0];
+    if (order === undefined) continue;
+    const after = world.history[order]!.at + ON_ITS_WAY_MS;
+    const late = delivered.find(({ entry }) => entry.at > after && !struck.has(entry.worker));
+    if (late === undefined) continue;
+    const [, execution = "", , node = ""] = token.split(":");
+    found(`The task ${token} was called back, and ${late.entry.worker} got it afterwards`, { execution, node });
+  }
+}
+
 /** A dispatch is delivered once, and its handler runs once for it. */
 const noSpuriousRuns: Invariant = {
   id: "I32",
@@ -64,6 +83,7 @@ const noSpuriousRuns: Invariant = {
   world(evidence, _stories, found) {
     const { tokens, world, rollbacks } = evidence;
     judgePeace(evidence, found);
+    judgeRevoked(evidence, found);
     for (const [token, { delivered, starts }] of tokens) {
       const [, execution = "", , node = ""] = token.split(":");
       // A store that went back has the task again that it had given away.
