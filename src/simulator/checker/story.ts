@@ -60,6 +60,8 @@ export class Story {
   /** The tasks that were out when it ended. */
   outAtEnd: readonly string[] = [];
   isQuarantined = false;
+  /** Why it was quarantined last. */
+  quarantineMessage = "";
   wasQuarantined = false;
   /** The wake time that the store holds. */
   wakeAtMs: number | null = null;
@@ -115,6 +117,7 @@ export class Story {
       }
       case "quarantined":
         this.isQuarantined = true;
+        this.quarantineMessage = event.error.message;
         this.wasQuarantined = true;
         return;
       case "released":

@@ -9,7 +9,8 @@ const allTerminate: Invariant = {
   atEnd(story, { world, poisoned }, found) {
     if (!world.liveness || story.accepted === null || story.ended !== null) return;
     // A store that forgot a definition leaves nothing to run: saying so, for all to see, is all that can be done.
-    if ((poisoned.has(story.id) || world.lossy) && story.isQuarantined) return;
+    const lostDefinition = world.lossy && story.quarantineMessage === "its definition is not in the store";
+    if ((poisoned.has(story.id) || lostDefinition) && story.isQuarantined) return;
     const open = story.nodes.filter((node) => node.end === null).map((node) => `${node.shape.id} ${node.status}`);
     const shown = open.slice(0, 5).join(", ");
     const how = story.isQuarantined ? "is in quarantine, though nothing in it was built to kill" : "never ended";
