@@ -127,13 +127,15 @@ export class Engine {
       limit: owner.careful ? 1 : Math.max(1, Math.floor(maxBatchEntries / 4)),
       maxChars: Math.floor(maxBatchBytes / 2),
     }));
+    const committed = owners.map((owner) => owner.committedBatch);
     const reads = await this.store.inbox.read(requests, this.idleTime(owners));
     for (const [i, owner] of owners.entries()) {
       const { partition, limit, maxChars } = requests[i]!;
       const messages = reads.find((read) => read.partition === partition)?.messages ?? [];
       const chars = messages.reduce((sum, text) => sum + text.length, 0);
       // A read that stopped at a bound says nothing about what lies behind it.
-      owner.noteRead(messages.length, messages.length < limit && chars < maxChars / 2);
+      const isDrained = messages.length < limit && chars < maxChars / 2;
+      owner.noteRead({ count: messages.length, isDrained, committedBatch: committed[i]! });
     }
     const byPartition = new Map(reads.map((read) => [read.partition, read]));
     const formed: Formed[] = [];

@@ -6,6 +6,7 @@ import type { Json } from "../json/json.ts";
 import type { Host } from "../host/host.ts";
 import type { Capabilities, CommitBatch, Fence, Position, Tenure } from "../store/contract.ts";
 import { BatchBuilder } from "./batch.ts";
+import { DeadlineBound, type ReadNote } from "./deadline-bound.ts";
 import { PartitionTime } from "./partition-time.ts";
 import { formatSuspicion, GUILTY_DEATHS, readSuspicion } from "./suspicion.ts";
 import { parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.ts";
@@ -29,9 +30,6 @@ export class DecisionFailed extends Error {
     this.key = key;
   }
 }
-
-/** More messages than an inbox takes before it refuses starts, twice over: this is load, not a backlog. */
-const MAX_BACKLOG = 20_000;
 
 /** How many residents are looked at after a commit for ones that may leave. */
 const MAX_EXAMINED = 500;
@@ -75,6 +73,7 @@ export class Owner {
   readonly suspects: Map<string, Quarantine["error"]> = new Map();
   /** Sequence number of the next batch. */
   seq: number;
+  committedBatch = 0;
   /** Until when, by our monotonic clock, nobody else can have taken the partition. */
   leaseUntilMs: number;
   /** The batch whose commit is under way, and what it consumes: the next read begins behind that. */
@@ -99,10 +98,7 @@ export class Owner {
   private batchNumber = 0;
   /** The time of the batch being formed: one for all its decisions. */
   private batchMs = 0;
-  /** Messages taken since the inbox was last seen empty behind what was read. */
-  private takenSinceDrained = 0;
-  private drainedAtMs = -Infinity;
-  private committedBatch = 0;
+  private readonly deadlines = new DeadlineBound();
 
   constructor(
     host: Host,
@@ -150,7 +146,7 @@ export class Owner {
     const { settings } = this;
     return {
       nowMs: this.batchMs,
-      deadlineMs: Math.min(this.batchMs, this.drainedAtMs),
+      deadlineMs: this.deadlines.upToMs(resident.key, this.batchMs),
       calendarMs: this.time.calendarMs(),
       nonce: this.tenure.nonce,
       maxEvents: settings.maxEvents,
@@ -160,13 +156,8 @@ export class Owner {
     };
   }
 
-  /**
-   * What a read tells of the inbox. Deadlines fire only up to the moment at which nothing was left unread, unless there
-   * is always something left: then they must not wait for ever.
-   */
-  noteRead(count: number, isDrained: boolean): void {
-    this.takenSinceDrained = isDrained ? 0 : this.takenSinceDrained + count;
-    if (isDrained || this.takenSinceDrained > MAX_BACKLOG) this.drainedAtMs = this.time.nowMs();
+  noteRead(note: ReadNote): void {
+    this.deadlines.noteRead(note, this.time.nowMs());
   }
 
   /** Takes what was read and is due: whom it concerns must be in memory by now. */
@@ -243,6 +234,7 @@ export class Owner {
     this.forget(entity.key);
     this.suspects.delete(entity.key);
     this.released.set(entity.key, builder.number);
+    this.deadlines.hold(entity.key, builder.number);
     // Mail brings it back, and is read first; without any, it has to be looked at for its own sake.
     if (entity.parked.length === 0) this.wakes.file(entity.key, this.time.nowMs());
   }
@@ -496,6 +488,7 @@ export class Owner {
     this.dropFreshBlobs(builder);
     for (const key of builder.touched) {
       this.forget(key);
+      if (this.released.get(key) === builder.number) this.released.delete(key);
       this.wakes.file(key, this.time.nowMs());
     }
   }

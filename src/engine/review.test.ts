@@ -1,5 +1,7 @@
-import { afterEach, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { node, workflow } from "../../test/support/workflows.ts";
+import { executionMachine } from "../core/execution/machine.ts";
+import { openMemory } from "../drivers/memory/memory-store.ts";
 import { nodeHost } from "../host/node-host.ts";
 import { gate, TestWorld } from "./test-engine.ts";
 
@@ -75,3 +77,54 @@ test("an entity that never came to life cannot be released, and holds nobody up"
   expect(await world.send("healthy", { kind: "release", request: "r" })).toEqual({ refused: "NOT_QUARANTINED" });
   expect(await world.ended("healthy")).toMatchObject({ status: "COMPLETED" });
 });
+
+describe.each(["its owner", "an owner that does not know how the release came out"])(
+  "after a release, decided by %s,",
+  (decidedBy) => {
+    test("results that were parked come before the deadlines of their tasks, however many they are", async () => {
+      let awayMs = 0;
+      const host = {
+        ...nodeHost,
+        wallMs: () => nodeHost.wallMs() + awayMs,
+        monotonicMs: () => nodeHost.monotonicMs() + awayMs,
+      };
+      let answersLost = 0;
+      const memory = openMemory({ host });
+      const commit = memory.journal.commit.bind(memory.journal);
+      memory.journal.commit = async (batches) => {
+        const outcomes = await commit(batches);
+        const isRelease = batches.some(({ records }) => records.some(({ text }) => text.includes('"released"')));
+        if (isRelease && decidedBy !== "its owner" && ++answersLost <= 2) throw new Error("the answer was lost");
+        return outcomes;
+      };
+      world = new TestWorld({ host, memory });
+      let broken = true;
+      const machine: typeof executionMachine = {
+        ...executionMachine,
+        decide: (state, message, context) => {
+          if (broken && message.body.kind === "taskCompleted") throw new TypeError("our own bug");
+          return executionMachine.decide(state, message, context);
+        },
+      };
+      world.engine({}, machine);
+      const finish = Promise.withResolvers<null>();
+      world.worker({ step: () => finish.promise }, { slots: 400 });
+      const once = { max_attempts: 1, base_delay_seconds: 1, max_delay_seconds: 60, exponential_base: 2, jitter: 0 };
+      const count = 400; // More than one read of the inbox brings.
+      const nodes = Array.from({ length: count }, (_, i) => node(`n${i}`, [], { retry: once }));
+      await world.start(workflow(nodes), null, "X");
+      const has = (kind: string) => (events: readonly { kind: string }[]) =>
+        events.filter((event) => event.kind === kind).length === count;
+      await world.until("X", has("taskStarted"));
+      finish.resolve(null);
+      await world.until("X", has("parked"));
+
+      awayMs = 60_000;
+      broken = false;
+      await world.post("X", { kind: "release", request: "r" });
+      expect(await world.ended("X")).toMatchObject({ status: "COMPLETED" });
+      expect((await world.kinds("X")).filter((kind) => kind === "taskFailed")).toEqual([]);
+      expect(answersLost).toBe(decidedBy === "its owner" ? 0 : 2);
+    });
+  },
+);

@@ -3,6 +3,8 @@ export interface Mutant {
   readonly name: string;
   /** What a hurried developer would have thought. */
   readonly thought: string;
+  /** Where to begin, for a bug that few worlds meet. Another generator makes other worlds of it: then seek anew. */
+  readonly firstSeed?: number;
   readonly patches: readonly Patch[];
 }
 
@@ -393,10 +395,16 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "engine/owner.ts",
-        find: "deadlineMs: Math.min(this.batchMs, this.drainedAtMs),",
+        find: "deadlineMs: this.deadlines.upToMs(resident.key, this.batchMs),",
         put: "deadlineMs: this.batchMs,",
       },
     ],
+  },
+  {
+    name: "deadline-before-parked-result",
+    thought: "the inbox was empty a moment ago",
+    firstSeed: 742_859_000,
+    patches: [{ file: "engine/owner.ts", find: "    this.deadlines.hold(entity.key, builder.number);\n", put: "" }],
   },
   {
     name: "evict-while-forming",

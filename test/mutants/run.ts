@@ -70,7 +70,7 @@ const queue = [...chosen];
 await Promise.all(
   [1, 2].map(async () => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      const caught = await simulate(next.name, Number(values.seed));
+      const caught = await simulate(next.name, next.firstSeed ?? Number(values.seed));
       results.push(caught);
       const verdict =
         caught.invariants.length === 0 ? "SURVIVED" : `${caught.invariants.join(" ")} after ${caught.schedules}`;

@@ -22,6 +22,8 @@ const FOUND: readonly (readonly [what: string, options: ScheduleOptions])[] = [
   ["an entity left memory between being looked for and being used, and its message with it", { seed: 738403641 }],
   ["an entity left memory so that its wake found nobody", { seed: 738404795 }],
   ["a worker that was told to stop waited for its next heartbeat", { seed: 80520 }],
+  ["a deadline fired before the result was read that had been parked (in its queue)", { seed: 742859359 }],
+  ["a deadline fired before the result was read that had been parked (while it ran)", { seed: 742864863 }],
 ];
 
 describe("schedules that once failed", () => {

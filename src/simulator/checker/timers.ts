@@ -101,16 +101,12 @@ function wakeIsLowerBound(story: Story, commit: Commit, found: Found): void {
 /** Whatever was posted this long before a commit was there to be read when it was decided. */
 const READ_BY_THEN_MS = 15_000;
 
-/** Executions that were in quarantine: what was parked comes back as mail, in its own time. */
-const parked = new WeakSet<object>();
-
 /** A deadline fires once, and only while it stands. */
 const fireOnce: Invariant = {
   id: "I28",
   name: "fire once",
   before(step, found) {
     const { event, node } = step;
-    if (event.kind === "quarantined") parked.add(step.story);
     if (node === undefined || node.end !== null) return;
     if (event.kind === "retryDue" && node.status !== "waiting") {
       found(`A retry became due while it was ${node.status}`, placeOf(step));
@@ -122,8 +118,7 @@ const fireOnce: Invariant = {
     // What came shortly before may not have been read yet when the deadline was decided.
     const { commit, evidence } = step;
     const settledAt = evidence.tokens.get(node.tokens[event.delivery - 1] ?? "")?.settledAt ?? null;
-    if (settledAt === null || evidence.world.lossy || parked.has(step.story)) return;
-    if (commit.entry.at - settledAt < READ_BY_THEN_MS) return;
+    if (settledAt === null || evidence.world.lossy || commit.entry.at - settledAt < READ_BY_THEN_MS) return;
     found(`Its ${event.deadline} deadline fired, and its result had been posted long before`, placeOf(step));
   },
 };
