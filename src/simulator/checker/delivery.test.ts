@@ -1,6 +1,6 @@
 import { describe } from "vitest";
 import type { World } from "../history.ts";
-import { caughtWorld, plainWorld, poisonedWorld } from "./clean-worlds.ts";
+import { caughtWorld, givenAgainWorld, plainWorld, poisonedWorld } from "./clean-worlds.ts";
 import { change, itReports, node, orderOf, remain, TestWorld } from "./test-world.ts";
 
 function deliveredTwice(world: World): World {
@@ -18,6 +18,8 @@ describe("delivery", () => {
       },
     ],
     ["I32", "a task is delivered twice", () => deliveredTwice(plainWorld())],
+    ["I32", "a task is given again that had been given when the store was saved", () => givenBeforeSaved()],
+    ["I32", "a task is given three times, and the store went back once", () => deliveredTwice(givenAgainWorld())],
     [
       "I32",
       "a handler is called twice",
@@ -58,6 +60,13 @@ function lostWorld(): World {
     .commit([world.lost("a"), world.dispatched("a", {}, [1, 2])]);
   world.work("a", 1, {}, [1, 2]).pass(10);
   return world.commit([world.completed("a", 1, [1, 2]), world.ended()]).world();
+}
+
+function givenBeforeSaved(): World {
+  const world = new TestWorld([node("a")]);
+  world.begin(world.dispatched("a")).work("a", 1);
+  world.rollBack(world.history.length, 1, 3).work("a", 1);
+  return world.commit([world.completed("a", 1), world.ended()]).world({ lossy: true });
 }
 
 function twiceStarted(): World["history"] {

@@ -1,4 +1,4 @@
-import { type Evidence, executionOf, isExecution } from "./evidence.ts";
+import { type Evidence, executionOf, isExecution, type Numbered, type Rollback, type TokenFacts } from "./evidence.ts";
 import type { Found, Invariant, Place } from "./invariant.ts";
 import { deadLetterClass } from "./reference-rules.ts";
 
@@ -76,6 +76,28 @@ function judgeRevoked({ tokens, world }: Evidence, found: Found): void {
   }
 }
 
+/**
+ * A task can be given away once for every commit that put it into its queue, and once more for every rollback to a moment
+ * at which it was there and may still have been in its queue. Who got it is heard later than it was given, so that what
+ * was given before that moment may be unheard of; what was heard of was certainly given.
+ */
+function isGivenTooOften({ tasks, delivered }: TokenFacts, rollbacks: readonly Rollback[]): boolean {
+  if (delivered.length < 2) return false;
+  const restored: number[] = [];
+  const spare = (order: number): number =>
+    countBefore(tasks, order) + restored.filter((at) => at < order).length - countBefore(delivered, order);
+  for (const { order, entry } of rollbacks) {
+    const { toOrder } = entry;
+    const wasThere = tasks.some((task) => task.order < toOrder && (task.voidedAt === null || task.voidedAt >= toOrder));
+    if (wasThere && spare(toOrder) > 0) restored.push(order);
+  }
+  return delivered.some(({ order }) => spare(order) < 1);
+}
+
+function countBefore(list: readonly Numbered<unknown>[], order: number): number {
+  return list.filter((item) => item.order < order).length;
+}
+
 /** A dispatch is delivered once, and its handler runs once for it. */
 const noSpuriousRuns: Invariant = {
   id: "I32",
@@ -84,11 +106,10 @@ const noSpuriousRuns: Invariant = {
     const { tokens, world, rollbacks } = evidence;
     judgePeace(evidence, found);
     judgeRevoked(evidence, found);
-    for (const [token, { delivered, starts }] of tokens) {
+    for (const [token, facts] of tokens) {
+      const { delivered, starts } = facts;
       const [, execution = "", , node = ""] = token.split(":");
-      // A store that went back has the task again that it had given away, perhaps to one who has yet to hear of it.
-      const isAgain = delivered.some(({ order }, i) => i > 0 && !rollbacks.some((at) => at < order));
-      if (isAgain && world.volatileTasks === false) {
+      if (world.volatileTasks === false && isGivenTooOften(facts, rollbacks)) {
         const workers = delivered.map(({ entry }) => entry.worker).join(", ");
         found(`The task ${token} was delivered ${delivered.length} times, to ${workers}`, { execution, node });
       }

@@ -1,6 +1,6 @@
 import { contentHash } from "../../json/hash.ts";
 import type { Json } from "../../json/json.ts";
-import type { ClientEntry, HistoryEntry, JournalEntry, WorkerEntry, World } from "../history.ts";
+import type { ClientEntry, HistoryEntry, JournalEntry, NemesisEntry, WorkerEntry, World } from "../history.ts";
 import type { Given } from "./given.ts";
 
 type Kind<Entry, K> = Extract<Entry, { readonly kind: K }>;
@@ -19,6 +19,7 @@ export interface Stored<Entry> extends Numbered<Entry> {
 
 export type Commit = Stored<CommitEntry>;
 export type Tenure = Stored<Kind<JournalEntry, "acquired">>;
+export type Rollback = Numbered<Kind<NemesisEntry, "rolledBack">>;
 
 /** Everything that is known of one dispatch. */
 export interface TokenFacts {
@@ -55,7 +56,7 @@ export interface Evidence {
   readonly tokens: ReadonlyMap<string, TokenFacts>;
   readonly clients: ReadonlyMap<string, ClientFacts>;
   readonly reads: readonly Numbered<Kind<ClientEntry, "read">>[];
-  readonly rollbacks: readonly number[];
+  readonly rollbacks: readonly Rollback[];
   readonly poisoned: ReadonlySet<string>;
   /** A value that became a blob, from the witness who made it; undefined if none did. */
   blob(hash: string): Json | undefined;
@@ -94,7 +95,7 @@ class Gathering {
   private readonly tokens = new Map<string, TokenFacts>();
   private readonly clients = new Map<string, ClientFacts>();
   private readonly reads: Numbered<Kind<ClientEntry, "read">>[] = [];
-  private readonly rollbacks: number[] = [];
+  private readonly rollbacks: Rollback[] = [];
 
   constructor(world: World) {
     this.world = world;
@@ -109,7 +110,7 @@ class Gathering {
       case "worker":
         return this.worker(entry, order);
       case "nemesis":
-        if (entry.kind === "rolledBack") this.rollBack(entry.toOrder, order);
+        if (entry.kind === "rolledBack") this.rollBack(entry, order);
     }
   }
 
@@ -185,10 +186,10 @@ class Gathering {
     return facts;
   }
 
-  private rollBack(toOrder: number, order: number): void {
-    this.rollbacks.push(order);
+  private rollBack(entry: Rollback["entry"], order: number): void {
+    this.rollbacks.push({ entry, order });
     for (const list of [this.commits, this.tenures] as const) {
-      for (let i = list.length - 1; i >= 0 && list[i]!.order >= toOrder; i--) list[i]!.voidedAt ??= order;
+      for (let i = list.length - 1; i >= 0 && list[i]!.order >= entry.toOrder; i--) list[i]!.voidedAt ??= order;
     }
   }
 

@@ -73,7 +73,7 @@ function goesForward(before: Read, read: Read, execution: string, { rollbacks }:
   const { reader, version, status, found: isFound, sentAfter } = read.entry;
   // Two reads at the same time may overtake each other, and a store that went back takes its readers along.
   if (before.order >= sentAfter) return;
-  if (rollbacks.some((order) => order > before.entry.sentAfter && order < read.order)) return;
+  if (rollbacks.some(({ order }) => order > before.entry.sentAfter && order < read.order)) return;
   if (before.entry.found && !isFound) found(`${reader} did not find it, and had found it before`, { execution });
   else if (version < before.entry.version) {
     found(`${reader} read version ${version} after version ${before.entry.version}`, { execution });
