@@ -19,30 +19,44 @@ function prepare(machine: Machine, hash: string, text: string): unknown {
   }
 }
 
+interface Entry {
+  readonly prepared: unknown;
+  readonly hash: string;
+  readonly text: string;
+  /** How many doubts there had been when the store last had it. */
+  storedAt: number;
+}
+
 /** Definitions made ready to run, by content hash: immutable, so never out of date. */
 export class DefinitionCache {
   private readonly store: Store;
-  private readonly entries = new Map<string, { prepared: unknown; hash: string; text: string }>();
+  private readonly entries = new Map<string, Entry>();
   private chars = 0;
+  private doubts = 0;
 
   constructor(store: Store) {
     this.store = store;
   }
 
-  /** null if the store has no such definition; undefined if none is needed. */
-  async get(machine: Machine, hash: string | undefined): Promise<unknown> {
+  /** null if the store has no such definition; undefined if none is needed. Whoever starts with it needs it stored. */
+  async get(machine: Machine, hash: string | undefined, forStart: boolean): Promise<unknown> {
     if (hash === undefined) return undefined;
+    const { doubts } = this;
     const key = `${machine.kind}:${hash}`;
     const cached = this.entries.get(key);
     if (cached !== undefined) {
       this.entries.delete(key);
       this.entries.set(key, cached);
+      if (forStart && cached.storedAt < doubts) {
+        await this.store.records.put([{ scope: DEFINITION_SCOPE, hash, text: cached.text }]);
+        cached.storedAt = doubts;
+      }
       return cached.prepared;
     }
     const [text] = await this.store.records.get([{ scope: DEFINITION_SCOPE, hash }]);
     if (text === null || text === undefined) return null;
     const prepared = prepare(machine, hash, text);
-    this.entries.set(key, { prepared, hash, text });
+    this.entries.set(key, { prepared, hash, text, storedAt: doubts });
     this.chars += text.length;
     for (const [oldest, entry] of this.entries) {
       if (this.chars <= MAX_CHARS || oldest === key) break;
@@ -50,6 +64,14 @@ export class DefinitionCache {
       this.chars -= entry.text.length;
     }
     return prepared;
+  }
+
+  /**
+   * Between two tenures the store may have gone back, and we need not notice: nothing of ours may be missing but the
+   * definition that we remember. Nobody may be told that an execution is accepted which no other owner could load.
+   */
+  doubt(): void {
+    this.doubts++;
   }
 
   /** Writes everything again. Harmless where it is still there. */

@@ -73,8 +73,8 @@ export class Engine {
     this.name = `engine-${options.host.id()}`;
     const machines = new Map(options.machines.map((machine) => [machine.kind, machine]));
     this.loader = new Loader(options.store, machines);
-    const wentBack = (): Promise<void> => this.loader.rescueDefinitions();
-    this.tenures = new Tenures(options.store, options.host, this.settings, this.name, this.observer, wentBack);
+    const { definitions } = this.loader;
+    this.tenures = new Tenures(options.store, options.host, this.settings, this.name, this.observer, definitions);
   }
 
   start(): void {

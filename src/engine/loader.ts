@@ -16,7 +16,7 @@ export type LoadResult =
 export class Loader {
   private readonly store: Store;
   private readonly machines: ReadonlyMap<string, Machine>;
-  private readonly definitions: DefinitionCache;
+  readonly definitions: DefinitionCache;
 
   constructor(store: Store, machines: ReadonlyMap<string, Machine>) {
     this.store = store;
@@ -47,11 +47,6 @@ export class Loader {
   /** Whether this message may bring its entity to life. */
   isStart(message: Message): boolean {
     return this.machines.get(entityKind(message.to))?.isStart(message.body) ?? false;
-  }
-
-  /** After a store went back: what we know of definitions may be all that is left of them. */
-  async rescueDefinitions(): Promise<void> {
-    await this.definitions.putAll();
   }
 
   /** Values that a decision asked for, parsed. A blob that is gone is a hole in the store, and not to be guessed. */
@@ -109,7 +104,7 @@ export class Loader {
     const text = snapshot === null ? null : await this.snapshotText(key, snapshot.text);
     if (snapshot !== null && text !== null) {
       const hash = inFold(() => machine.definitionOfSnapshot(text));
-      const definition = await this.definition(machine, hash);
+      const definition = await this.definition(machine, hash, false);
       if (definition === null) throw new FoldError("its definition is not in the store");
       const folded = inFold(() => replay(machine, machine.restore(id, definition, text), records));
       return this.finish(key, id, machine, folded, wakeAtMs, { version: snapshot.version, chars: text.length });
@@ -117,7 +112,8 @@ export class Loader {
     const all = loaded.snapshot === null ? records : await this.wholeJournal(key);
     const first = all[0] === undefined ? undefined : inFold(() => (JSON.parse(all[0]!.text) as MachineEvent[])[0]);
     if (first === undefined && start === undefined) return { kind: "unknown" };
-    const definition = await this.definition(machine, machine.definitionOf(first ?? start!.body));
+    const hash = machine.definitionOf(first ?? start!.body);
+    const definition = await this.definition(machine, hash, first === undefined);
     if (definition === null && first === undefined) return { kind: "unknown" };
     if (definition === null) throw new FoldError("its definition is not in the store");
     const folded = inFold(() => replay(machine, machine.create(id, definition), all));
@@ -125,9 +121,9 @@ export class Loader {
   }
 
   /** A definition that this release cannot compile stops those who need it, and nobody else. */
-  private async definition(machine: Machine, hash: string | undefined): Promise<unknown> {
+  private async definition(machine: Machine, hash: string | undefined, forStart: boolean): Promise<unknown> {
     try {
-      return await this.definitions.get(machine, hash);
+      return await this.definitions.get(machine, hash, forStart);
     } catch (error) {
       if (error instanceof DefinitionUnusable) throw new FoldError(error.message, { cause: error });
       throw error;

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { diamond, node, workflow } from "../../test/support/workflows.ts";
 import type { MemoryStore } from "../drivers/memory/memory-store.ts";
+import { contentHash } from "../json/hash.ts";
 import { Random } from "../simulator/random.ts";
 import type { CommitBatch, CommitOutcome, Store } from "../store/contract.ts";
 import { TestWorld } from "./test-engine.ts";
@@ -114,4 +115,21 @@ test("a commit of an owner that lost its partition is fenced, and it steps down"
   world.worker({ step: () => null });
   await expect.poll(() => reasons).toEqual(["fenced"]);
   expect(await world.kinds(id)).not.toContain("executionEnded");
+});
+
+test("a start is not accepted on a definition that only its owner remembers, after a tenure in between", async () => {
+  world = new TestWorld();
+  let tenures = 0;
+  world.engine({}, undefined, { steppedDown: () => tenures++ });
+  const flow = workflow([node("a")]);
+  await world.start(flow, null, "first");
+  // The store went back, and the engine knows no more of it than that somebody else had the partition.
+  const key = { scope: "definition", hash: contentHash(JSON.stringify(flow)) };
+  world.memory.data.records.get(key.scope)!.delete(key.hash);
+  world.memory.data.partitions[0]!.leaseUntilMs = 0;
+  await world.memory.partitions.acquire(0, "other", 50);
+  await expect.poll(() => tenures).toBe(1);
+  const body = { workflow: flow.name, definition: key.hash, input: { json: null }, bodyHash: "b" };
+  expect(await world.send("second", { kind: "start", ...body })).toMatchObject({ ok: {} });
+  expect(await world.memory.records.get([key])).toEqual([JSON.stringify(flow)]);
 });

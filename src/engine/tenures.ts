@@ -1,5 +1,6 @@
 import type { Host } from "../host/host.ts";
 import type { Store, Tenure } from "../store/contract.ts";
+import type { DefinitionCache } from "./definition-cache.ts";
 import type { EngineObserver } from "./observer.ts";
 import { Owner } from "./owner.ts";
 import type { EngineSettings } from "./settings.ts";
@@ -14,8 +15,7 @@ export class Tenures {
   private readonly settings: EngineSettings;
   private readonly engine: string;
   private readonly observer: EngineObserver;
-  /** What to do when the store has forgotten something it had acknowledged. */
-  private readonly wentBack: () => Promise<void>;
+  private readonly definitions: DefinitionCache;
   private readonly owned = new Map<number, Owner>();
   /** The highest sequence number the store has acknowledged to us, per partition and incarnation. */
   private readonly acknowledged = new Map<number, { incarnation: string; seq: number }>();
@@ -26,14 +26,14 @@ export class Tenures {
     settings: EngineSettings,
     engine: string,
     observer: EngineObserver,
-    wentBack: () => Promise<void>,
+    definitions: DefinitionCache,
   ) {
-    this.wentBack = wentBack;
     this.store = store;
     this.host = host;
     this.settings = settings;
     this.engine = engine;
     this.observer = observer;
+    this.definitions = definitions;
   }
 
   owners(): Owner[] {
@@ -129,8 +129,10 @@ export class Tenures {
     const known = this.acknowledged.get(tenure.partition);
     if (known?.incarnation === tenure.incarnation && tenure.seq < known.seq) {
       this.observer.storeWentBack?.(tenure.partition, known.seq, tenure.seq);
-      void this.wentBack().catch(() => {});
+      // What we know of definitions may be all that is left of them.
+      void this.definitions.putAll().catch(() => {});
     }
+    this.definitions.doubt();
     this.acknowledged.set(tenure.partition, { incarnation: tenure.incarnation, seq: tenure.seq });
     const { capabilities } = this.store;
     this.owned.set(tenure.partition, new Owner(this.host, this.settings, capabilities, tenure, predecessorDied));

@@ -407,6 +407,12 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [{ file: "engine/owner.ts", find: "    this.deadlines.hold(entity.key, builder.number);\n", put: "" }],
   },
   {
+    name: "accept-what-only-we-remember",
+    thought: "a definition never changes, so the cache is always right",
+    firstSeed: 742_872_800,
+    patches: [{ file: "engine/tenures.ts", find: "    this.definitions.doubt();\n", put: "" }],
+  },
+  {
     name: "evict-while-forming",
     thought: "it was in memory a moment ago",
     patches: [

@@ -165,6 +165,20 @@ export function givenAgainWorld(): World {
   return world.commit([world.completed("a", 2), world.ended()], { revoke: [token] }).world({ lossy: true });
 }
 
+/** The store goes back behind its definition, and its owner, who still knows it, has lost nothing else. */
+export function lostDefinitionWorld(takesOver = false): World {
+  const world = new TestWorld([node("a")]);
+  world.acquire();
+  const kept = world.history.length;
+  world.submit().rollBack(kept, 0, 0);
+  if (takesOver) world.acquire();
+  world.begin(world.dispatched("a")).work("a", 1);
+  const error = { code: "FOLD_FAILED", message: "its definition is not in the store", retryable: false };
+  const letter = { id: "quarantine:execution/e1:4", class: "poison", entity: world.entity };
+  world.acquire("engine-2").commit([{ kind: "quarantined", atMs: world.now, error }], { deadLetters: [letter] });
+  return world.world({ lossy: true });
+}
+
 /** At most one node at a time. */
 export function narrowWorld(): World {
   const world = new TestWorld([node("a"), node("b")], { max_parallel_nodes: 1 });
@@ -196,6 +210,7 @@ export const CLEAN_WORLDS: Readonly<Record<string, () => World>> = {
   slow: slowWorld,
   "rolled back": rolledBackWorld,
   "given again": givenAgainWorld,
+  "lost definition": lostDefinitionWorld,
   narrow: narrowWorld,
   poisoned: poisonedWorld,
 };

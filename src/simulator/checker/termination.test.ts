@@ -1,5 +1,5 @@
 import { describe } from "vitest";
-import { cancelledWorld, failedFastWorld, poisonedWorld } from "./clean-worlds.ts";
+import { cancelledWorld, failedFastWorld, lostDefinitionWorld, poisonedWorld } from "./clean-worlds.ts";
 import { change, FATAL, itReports, node, TestWorld } from "./test-world.ts";
 
 describe("termination", () => {
@@ -13,6 +13,7 @@ describe("termination", () => {
       },
     ],
     ["I21", "it is left in quarantine and nothing was built to kill", () => ({ ...poisonedWorld(), poisoned: [] })],
+    ["I21", "it is accepted without its definition by an owner that had to look", () => lostDefinitionWorld(true)],
     [
       "I22",
       "all completed and the verdict is partial",

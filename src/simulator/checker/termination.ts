@@ -1,22 +1,36 @@
 import type { ExecutionEnded, ExecutionEvent } from "../../core/execution/events.ts";
+import type { Evidence } from "./evidence.ts";
 import { type Found, type Invariant, placeOf, type Step } from "./invariant.ts";
 import { naturalEnd } from "./reference-rules.ts";
+import type { Story } from "./story.ts";
 
 /** In a world that was left in peace, everything that was accepted has ended. */
 const allTerminate: Invariant = {
   id: "I21",
   name: "all terminate",
-  atEnd(story, { world, poisoned }, found) {
+  atEnd(story, evidence, found) {
+    const { world, poisoned } = evidence;
     if (!world.liveness || story.accepted === null || story.ended !== null) return;
-    // A store that forgot a definition leaves nothing to run: saying so, for all to see, is all that can be done.
-    const lostDefinition = world.lossy && story.quarantineMessage === "its definition is not in the store";
-    if ((poisoned.has(story.id) || lostDefinition) && story.isQuarantined) return;
+    if (story.isQuarantined && (poisoned.has(story.id) || lostItsDefinition(story, evidence))) return;
     const open = story.nodes.filter((node) => node.end === null).map((node) => `${node.shape.id} ${node.status}`);
     const shown = open.slice(0, 5).join(", ");
     const how = story.isQuarantined ? "is in quarantine, though nothing in it was built to kill" : "never ended";
     found(`It was accepted and ${how}; open nodes: ${shown}`, { execution: story.id, commit: story.acceptedIn! });
   },
 };
+
+/**
+ * The store went back behind the write of its definition, and it was accepted afterwards by an owner whose tenure the
+ * store still knew: that one could not notice. Saying so, for all to see, is all that can be done then.
+ */
+function lostItsDefinition(story: Story, { clients, tenures, rollbacks }: Evidence): boolean {
+  if (story.quarantineMessage !== "its definition is not in the store") return false;
+  const accepted = story.acceptedIn!;
+  const submitted = clients.get(story.id)?.submits[0]?.order ?? Infinity;
+  const acquired = tenures.findLast(({ entry }) => entry.nonce === accepted.entry.nonce)?.order ?? Infinity;
+  const before = rollbacks.filter(({ order }) => order < accepted.order);
+  return before.some(({ order }) => order > acquired) && before.some(({ entry }) => entry.toOrder <= submitted);
+}
 
 /** The end is the one that the rules give. */
 const verdictCorrect: Invariant = {
