@@ -48,6 +48,8 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   snapshot(state: State): string;
   restore(id: string, definition: unknown, text: string): State;
   definitionOfSnapshot(text: string): string | undefined;
+  /** The value that a need of the past names, in the event that brought it. A kind that has no such needs has none. */
+  pastValue?(event: Event): Json | undefined;
 }
 
 export interface MachineEvent {

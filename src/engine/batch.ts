@@ -92,6 +92,13 @@ export class BatchBuilder {
     this.eventCount += events.length;
   }
 
+  /** An event of this batch, by its version; undefined if it holds none such. */
+  eventAt(key: string, version: number): MachineEvent | undefined {
+    const record = this.records.get(key);
+    const text = record?.events[version - record.version];
+    return text === undefined ? undefined : (JSON.parse(text) as MachineEvent);
+  }
+
   deadLetter(key: string, letter: Omit<DeadLetter, "entity" | "atMs">, atMs: number): void {
     this.deadLetters.push({ ...letter, entity: key, atMs });
   }

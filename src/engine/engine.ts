@@ -1,4 +1,4 @@
-import type { Machine } from "../core/machine.ts";
+import type { Machine, MachineEvent } from "../core/machine.ts";
 import { type Need, needKey } from "../core/machine.ts";
 import { type Message, readMessage } from "../core/message.ts";
 import type { Host } from "../host/host.ts";
@@ -208,7 +208,7 @@ export class Engine {
       for (;;) {
         const needs = owner.advance(builder, only);
         if (needs.size === 0) break;
-        await this.fetch(owner, needs);
+        await this.fetch(owner, needs, builder);
         if (!owner.valid) return undefined;
       }
       owner.finish(builder);
@@ -291,17 +291,24 @@ export class Engine {
     }
   }
 
-  private async fetch(owner: Owner, needs: ReadonlyMap<string, readonly Need[]>): Promise<void> {
+  private async fetch(
+    owner: Owner,
+    needs: ReadonlyMap<string, readonly Need[]>,
+    builder?: BatchBuilder,
+  ): Promise<void> {
     for (const [key, wanted] of needs) {
       try {
-        await this.fetchFor(owner, key, wanted);
+        await this.fetchFor(owner, key, wanted, builder);
       } catch (error) {
         throw error instanceof ValueMissing ? new DecisionFailed(key, error) : error;
       }
     }
   }
 
-  private async fetchFor(owner: Owner, key: string, wanted: readonly Need[]): Promise<void> {
+  private async fetchFor(owner: Owner, key: string, wanted: readonly Need[], builder?: BatchBuilder): Promise<void> {
+    const entity = owner.entities.get(key);
+    if (entity?.kind !== "resident") return;
+    const { machine } = entity;
     const values = new Map<string, Json>();
     const blobs: string[] = [];
     for (const need of wanted) {
@@ -312,11 +319,23 @@ export class Engine {
     const texts = await this.loader.fetchBlobs(key, blobs);
     for (const [i, hash] of blobs.entries()) values.set(hash, JSON.parse(texts[i]!) as Json);
     for (const need of wanted) {
-      if ("blob" in need) continue;
-      const event = await this.loader.fetchEvent(key, need.past.version);
-      values.set(needKey(need), (event as unknown as { output: { json: Json } }).output.json);
+      if (!("past" in need)) continue;
+      const { version } = need.past;
+      const value = machine.pastValue?.(await this.pastEvent(key, version, builder));
+      if (value === undefined) throw new ValueMissing(`the event ${version} brought no value`);
+      values.set(needKey(need), value);
     }
     owner.give(key, values);
+  }
+
+  /** What this batch has decided is in no journal yet, and what the one before has decided is there when it is committed. */
+  private async pastEvent(key: string, version: number, builder: BatchBuilder | undefined): Promise<MachineEvent> {
+    const event = builder?.eventAt(key, version) ?? (await this.loader.event(key, version));
+    if (event !== undefined) return event;
+    await this.inFlight;
+    const committed = await this.loader.event(key, version);
+    if (committed === undefined) throw new ValueMissing(`the event ${version} is not in the journal`);
+    return committed;
   }
 
   private async fillWakes(owner: Owner): Promise<void> {

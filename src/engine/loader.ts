@@ -58,15 +58,15 @@ export class Loader {
     });
   }
 
-  /** One event of the past, by its version. */
-  async fetchEvent(key: string, version: number): Promise<MachineEvent> {
+  /** One event, by its version; undefined if the journal does not have it. */
+  async event(key: string, version: number): Promise<MachineEvent | undefined> {
     const [loaded] = await this.store.journal.load([{ ...this.request(key), aboveVersion: version - 1 }]);
     for (const record of loaded!.records) {
       if (record.version <= version && version < record.version + record.count) {
         return (JSON.parse(record.text) as MachineEvent[])[version - record.version]!;
       }
     }
-    throw new ValueMissing(`the event ${version} is not in the journal`);
+    return undefined;
   }
 
   private async resident(

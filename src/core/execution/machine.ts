@@ -1,5 +1,7 @@
 import type { Workflow } from "../../definition/workflow.ts";
+import type { Json } from "../../json/json.ts";
 import type { Context, EntityHeader, Machine, Need, OpenTasks, TaskDraft } from "../machine.ts";
+import type { Value } from "../value.ts";
 import { advance } from "./advance.ts";
 import { decide } from "./decide.ts";
 import { newestToken } from "./decision.ts";
@@ -36,7 +38,13 @@ export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
   snapshot,
   restore: (id, definition, text) => restore(id, definition as Plan, text),
   definitionOfSnapshot,
+  pastValue,
 };
+
+function pastValue(event: ExecutionEvent): Json | undefined {
+  const value: Value | undefined = "output" in event ? event.output : undefined;
+  return value !== undefined && "json" in value ? value.json : undefined;
+}
 
 const NO_TASKS: ReadonlyMap<string, number> = new Map();
 
