@@ -3,6 +3,8 @@ import { node, workflow } from "../../test/support/workflows.ts";
 import { entityKey } from "../core/entity.ts";
 import { executionMachine } from "../core/execution/machine.ts";
 import type { Machine } from "../core/machine.ts";
+import { type Message, messageText } from "../core/message.ts";
+import { tallyMachine } from "../simulator/tally.ts";
 import { HandlerError } from "../worker/handler.ts";
 import { TestWorld } from "./test-engine.ts";
 
@@ -99,5 +101,46 @@ describe("a snapshot", () => {
     expect(await world.ended("y")).toMatchObject({ status: "COMPLETED" });
     const events = await world.until("x", (all) => all.some(({ kind }) => kind === "quarantined"));
     expect(events.find(({ kind }) => kind === "quarantined")).toMatchObject({ error: { code: "FOLD_FAILED" } });
+  });
+});
+
+describe("a kind of entity that this release does not know", () => {
+  const tally = entityKey("tally", "t");
+  const tell = async (child: string): Promise<void> => {
+    const body = { kind: "childEnded" as const, instance: child, child, generation: 1, status: "completed" as const };
+    const message = { id: `ended:${child}`, to: tally, by: "test", trace: "", tenant: "default", body };
+    await world.memory.inbox.append([{ partition: 0, start: false, text: messageText(message as Message) }]);
+  };
+  const known = tallyMachine as unknown as Machine;
+  const kinds = async (): Promise<string[]> => {
+    const [loaded] = await world.memory.journal.load([{ partition: 0, entity: tally, aboveVersion: 0 }]);
+    return loaded!.records.flatMap(({ text }) => (JSON.parse(text) as { kind: string }[]).map(({ kind }) => kind));
+  };
+
+  test("mail that would have brought one to life is kept as a dead letter", async () => {
+    world.engine();
+    await tell("c1");
+    const letters = async () => (await world.memory.queries.deadLetters({ limit: 10 })).items;
+    await expect.poll(letters).toHaveLength(1);
+    const [letter] = await letters();
+    expect(letter).toMatchObject({ class: "poison", entity: tally });
+    expect(JSON.parse(letter!.text)).toMatchObject({
+      message: { id: "ended:c1", body: { kind: "childEnded", child: "c1" } },
+      error: { code: "FORMAT_TOO_NEW" },
+    });
+    expect(await kinds()).toEqual([]);
+  });
+
+  test("mail for one that lives is parked, until a release that knows it takes it up by itself", async () => {
+    const first = world.engine({}, known);
+    await tell("c1");
+    await expect.poll(kinds).toEqual(["childCounted"]);
+    await world.stop(first);
+    const second = world.engine();
+    await tell("c2");
+    await expect.poll(kinds).toEqual(["childCounted", "quarantined", "parked"]);
+    await world.stop(second);
+    world.engine({}, known);
+    await expect.poll(kinds).toEqual(["childCounted", "quarantined", "parked", "released", "childCounted"]);
   });
 });

@@ -77,16 +77,16 @@ export class Loader {
     const key = loaded.entity;
     const machine = this.machines.get(entityKind(key));
     const version = versionOf(loaded);
-    if (machine === undefined) return { kind: "unknown" };
     const standing = standingQuarantine(loaded);
-    const tooNew = loaded.records.some((record) => record.format > machine.eventFormat);
+    const tooNew = machine === undefined || loaded.records.some((record) => record.format > machine.eventFormat);
     if (standing !== undefined) {
       const releasable = standing.error.code === "FORMAT_TOO_NEW" && !tooNew;
       return quarantine(key, version, standing.error, { parked: standing.parked, releasable, fresh: false });
     }
     if (raw !== undefined) return quarantine(key, version, raw);
     if (tooNew) {
-      const message = "Its events were written by a newer release; it is left alone until such a release owns it";
+      const what = machine === undefined ? "This release does not know its kind" : "Its events are of a newer release";
+      const message = `${what}; it is left alone until a release owns it that can read it`;
       return quarantine(key, version, { code: "FORMAT_TOO_NEW", message, retryable: false });
     }
     try {
