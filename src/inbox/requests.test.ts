@@ -60,13 +60,12 @@ describe("a request is answered by the owner's decision", () => {
 });
 
 describe("when no reply comes, the journal tells", () => {
-  test("that a command was applied, or refused and why", async () => {
+  test("that a command was applied, in the words of the owner, or refused and why", async () => {
     world.engine();
     const id = await world.start(one);
-    expect(await deaf().send(cancel(id, "r1"), 300)).toEqual({
-      kind: "answered",
-      answer: { ok: { execution_id: id, status: "CANCELLED" } },
-    });
+    const replied = await world.send(id, cancel(id, "r1").body);
+    expect(replied).toEqual({ ok: { execution_id: id, status: "CANCELLED", generation: 1 } });
+    expect(await deaf().send(cancel(id, "r1"), 300)).toEqual({ kind: "answered", answer: replied });
     expect(await requests!.send(cancel(id, "r2"), 300)).toEqual({
       kind: "answered",
       answer: { refused: "ALREADY_TERMINAL" },

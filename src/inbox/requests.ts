@@ -120,6 +120,7 @@ interface DecidedEvent {
   readonly request?: string;
   readonly code?: string;
   readonly bodyHash?: string;
+  readonly generation?: number;
 }
 
 function answerIn(event: DecidedEvent, request: Request): Answer | undefined {
@@ -130,7 +131,9 @@ function answerIn(event: DecidedEvent, request: Request): Answer | undefined {
   const asked = "request" in request.body ? request.body.request : undefined;
   if (asked === undefined || event.request !== asked) return undefined;
   const execution = request.to.slice(request.to.indexOf("/") + 1);
-  if (event.kind === "commandApplied") return { ok: { execution_id: execution, status: "CANCELLED" } };
+  // An event that does not name its generation is of the first.
+  const generation = event.generation ?? 1;
+  if (event.kind === "commandApplied") return { ok: { execution_id: execution, status: "CANCELLED", generation } };
   if (event.kind === "released") return { ok: { released: true } };
   if (event.kind === "commandRefused") return { refused: event.code ?? "REFUSED" };
   return undefined;
