@@ -3,7 +3,7 @@ import { node, workflow } from "../../test/support/workflows.ts";
 import { entityKey } from "../core/entity.ts";
 import { executionMachine } from "../core/execution/machine.ts";
 import type { Machine } from "../core/machine.ts";
-import { type Message, messageText } from "../core/message.ts";
+import { messageText } from "../core/message.ts";
 import { tallyMachine } from "../simulator/tally.ts";
 import { HandlerError } from "../worker/handler.ts";
 import { TestWorld } from "./test-engine.ts";
@@ -109,7 +109,7 @@ describe("a kind of entity that this release does not know", () => {
   const tell = async (child: string): Promise<void> => {
     const body = { kind: "childEnded" as const, instance: child, child, generation: 1, status: "completed" as const };
     const message = { id: `ended:${child}`, to: tally, by: "test", trace: "", tenant: "default", body };
-    await world.memory.inbox.append([{ partition: 0, start: false, text: messageText(message as Message) }]);
+    await world.memory.inbox.append([{ partition: 0, start: false, text: messageText(message) }]);
   };
   const known = tallyMachine as unknown as Machine;
   const kinds = async (): Promise<string[]> => {
