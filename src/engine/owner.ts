@@ -12,6 +12,8 @@ import { formatSuspicion, GUILTY_DEATHS, readSuspicion } from "./suspicion.ts";
 import { parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.ts";
 import type { Quarantine, Resident } from "./resident.ts";
 import type { EngineSettings } from "./settings.ts";
+import { TaskWindow } from "./task-window.ts";
+import { mustStoreWake, wakeBound } from "./wake-bound.ts";
 import { WakeHeap } from "./wake-heap.ts";
 
 /** A snapshot longer than this is a record of its own. */
@@ -92,9 +94,7 @@ export class Owner {
   private readonly host: Host;
   private readonly settings: EngineSettings;
   private readonly capabilities: Capabilities;
-  /** Entities that wait for room in a queue, in the order in which they came. */
-  private readonly blocked: Map<string, Set<string>> = new Map();
-  private readonly liveByQueue: Map<string, number> = new Map();
+  private readonly window: TaskWindow;
   private batchNumber = 0;
   /** The time of the batch being formed: one for all its decisions. */
   private batchMs = 0;
@@ -116,6 +116,7 @@ export class Owner {
     this.time = new PartitionTime(host, tenure.lastTimeMs, tenure.storeTimeMs);
     this.batchMs = this.time.nowMs();
     this.leaseUntilMs = host.monotonicMs() + settings.leaseMs;
+    this.window = new TaskWindow(settings.window, (key) => this.busy.add(key));
     this.careful = tenure.strikes >= 3 || tenure.suspect !== null;
     this.deaths = readSuspicion(tenure.suspect, predecessorDied);
     for (const [key, count] of this.deaths) {
@@ -151,7 +152,7 @@ export class Owner {
       nonce: this.tenure.nonce,
       maxEvents: settings.maxEvents,
       random: () => this.host.random(),
-      room: (queue) => Math.max(0, settings.window - (this.liveByQueue.get(queue) ?? 0)),
+      room: (queue) => this.window.room(queue),
       fetched: (key) => resident.fetched.get(key),
     };
   }
@@ -243,20 +244,8 @@ export class Owner {
   advance(builder: BatchBuilder, only?: string): Map<string, readonly Need[]> {
     const needs = new Map<string, readonly Need[]>();
     do this.advanceBusy(builder, only, needs);
-    while (only === undefined && this.passRoomOn() && !this.isFull(builder));
+    while (only === undefined && this.window.passRoomOn() && !this.isFull(builder));
     return needs;
-  }
-
-  /** Whoever was let through and did not use the room (a condition, a failure, an end) has left it for the next. */
-  private passRoomOn(): boolean {
-    let passed = false;
-    for (const [queue, waiting] of this.blocked) {
-      const room = this.settings.window - (this.liveByQueue.get(queue) ?? 0);
-      if (room <= 0 || waiting.size === 0) continue;
-      this.unblock(queue, room);
-      passed = true;
-    }
-    return passed;
   }
 
   private advanceBusy(builder: BatchBuilder, only: string | undefined, needs: Map<string, readonly Need[]>): void {
@@ -296,7 +285,7 @@ export class Owner {
       }
       const decision = this.guarded(entity, () => machine.advance(state, this.context(entity)));
       this.apply(builder, entity, decision);
-      for (const queue of decision.blocked ?? []) this.block(queue, entity.key);
+      for (const queue of decision.blocked ?? []) this.window.block(queue, entity.key);
       if (decision.events.length > 0) continue;
       const missing = (decision.needs ?? []).filter((need) => !entity.fetched.has(needKey(need)));
       if (missing.length === 0) entity.fetched.clear();
@@ -321,7 +310,7 @@ export class Owner {
       });
       for (const { hash, text } of decision.blobs ?? []) this.freshBlobs.set(`${entity.key} ${hash}`, text);
       builder.add(entity.key, decision, firstVersion, machine.eventFormat, this.time.nowMs());
-      this.countTasks(entity);
+      this.window.count(entity);
     }
     if (!wasEnded && machine.isEnded(state)) entity.withdrawing = [...machine.withdrawn(state)];
   }
@@ -331,36 +320,6 @@ export class Owner {
       return work();
     } catch (error) {
       throw new DecisionFailed(entity.key, error);
-    }
-  }
-
-  /** Keeps the window's count, and lets those go on who waited for the room. */
-  private countTasks(entity: Resident): void {
-    const now = entity.machine.liveTasks(entity.state);
-    const before = entity.countedTasks;
-    for (const queue of new Set([...before.keys(), ...now.keys()])) {
-      const change = (now.get(queue) ?? 0) - (before.get(queue) ?? 0);
-      if (change === 0) continue;
-      this.liveByQueue.set(queue, (this.liveByQueue.get(queue) ?? 0) + change);
-      if (change < 0) this.unblock(queue, -change);
-    }
-    entity.countedTasks = new Map(now);
-  }
-
-  private block(queue: string, key: string): void {
-    let waiting = this.blocked.get(queue);
-    if (waiting === undefined) this.blocked.set(queue, (waiting = new Set()));
-    waiting.add(key);
-  }
-
-  private unblock(queue: string, count: number): void {
-    const waiting = this.blocked.get(queue);
-    if (waiting === undefined) return;
-    let left = count;
-    for (const key of waiting) {
-      if (left-- === 0) return;
-      waiting.delete(key);
-      this.busy.add(key);
     }
   }
 
@@ -400,36 +359,14 @@ export class Owner {
     builder.snapshot({ ...snapshot, text: `@${hash}` });
   }
 
-  /**
-   * The store's wake time is a lower bound: written when the next wake becomes earlier, not when it becomes later.
-   * Whoever takes over then looks too early at worst, finds nothing, and files it anew.
-   */
   private fileWake(builder: BatchBuilder, entity: Resident): void {
     // Here it is busy, or blocked until there is room: only its timers need a wake. Another owner knows neither.
     const timerMs = entity.machine.nextWakeMs(entity.state);
     if (timerMs !== null) this.wakes.file(entity.key, timerMs);
-    const wakeMs = this.wakeBound(entity);
-    if (!this.mustStoreWake(entity, wakeMs)) return;
+    const wakeMs = wakeBound(entity, this.time.nowMs(), this.capabilities.volatileTasks);
+    if (!mustStoreWake(entity, wakeMs, this.settings.horizonMs)) return;
     entity.storedWakeMs = wakeMs;
     builder.wake(entity.key, wakeMs);
-  }
-
-  private mustStoreWake(entity: Resident, wakeMs: number | null): boolean {
-    const stored = entity.storedWakeMs;
-    if (wakeMs === null || stored === null) return wakeMs !== stored;
-    if (wakeMs < stored) return true;
-    // What now waits for long is moved back, or a take-over would load everything that ever ran.
-    const idle = entity.machine.liveTasks(entity.state).size === 0 && !entity.machine.hasWork(entity.state);
-    return idle && wakeMs > stored + this.settings.horizonMs;
-  }
-
-  private wakeBound(entity: Resident): number | null {
-    const { machine, state } = entity;
-    const nowMs = this.time.nowMs();
-    if (machine.isEnded(state)) return entity.withdrawing.length > 0 ? nowMs : null;
-    if (machine.hasWork(state)) return nowMs;
-    if (this.capabilities.volatileTasks && machine.liveTasks(state).size > 0) return nowMs;
-    return machine.nextWakeMs(state);
   }
 
   /** The commit is durable: memory and store agree up to here. */
@@ -468,19 +405,16 @@ export class Owner {
   private mayLeave(entity: Resident): boolean {
     const { machine, state } = entity;
     if (entity.withdrawing.length > 0) return false;
-    if (machine.hasWork(state)) return this.isBlocked(entity.key) && machine.liveTasks(state).size === 0;
+    if (machine.hasWork(state)) return this.window.isBlocked(entity.key) && machine.liveTasks(state).size === 0;
     return !(this.capabilities.volatileTasks && machine.liveTasks(state).size > 0);
-  }
-
-  private isBlocked(key: string): boolean {
-    return this.blocked.values().some((waiting) => waiting.has(key));
   }
 
   /** Leaves memory, but not its place among those who wait for room: when its turn comes it is loaded again. */
   private passivate(key: string): void {
-    const places = [...this.blocked.values()].filter((waiting) => waiting.has(key));
-    this.forget(key);
-    for (const waiting of places) waiting.add(key);
+    const entity = this.entities.get(key);
+    this.entities.delete(key);
+    this.busy.delete(key);
+    if (entity?.kind === "resident") this.window.uncount(entity);
   }
 
   /** The batch will not be stored: what it touched is not the truth, and is read again when it is next needed. */
@@ -498,15 +432,8 @@ export class Owner {
   }
 
   forget(key: string): void {
-    const entity = this.entities.get(key);
-    this.entities.delete(key);
-    this.busy.delete(key);
-    for (const waiting of this.blocked.values()) waiting.delete(key);
-    if (entity?.kind !== "resident") return;
-    for (const [queue, count] of entity.countedTasks) {
-      this.liveByQueue.set(queue, (this.liveByQueue.get(queue) ?? 0) - count);
-      this.unblock(queue, count);
-    }
+    this.window.drop(key);
+    this.passivate(key);
   }
 
   /** A loaded entity takes its place; what it still has to do is done first. */
@@ -517,7 +444,7 @@ export class Owner {
       return;
     }
     this.busy.add(entity.key);
-    this.countTasks(entity);
+    this.window.count(entity);
   }
 
   /** Moves an entity to the young end of the order in which entities leave memory. */

@@ -340,16 +340,16 @@ export const MUTANTS: readonly Mutant[] = [
     thought: "the wake time is the last one we know",
     patches: [
       {
-        file: "engine/owner.ts",
-        find: "    if (wakeMs < stored) return true;\n",
-        put: "    if (wakeMs > stored) return true;\n    if (wakeMs < stored) return false;\n",
+        file: "engine/wake-bound.ts",
+        find: "  if (wakeMs < stored) return true;\n",
+        put: "  if (wakeMs > stored) return true;\n  if (wakeMs < stored) return false;\n",
       },
     ],
   },
   {
     name: "no-wake-for-work",
     thought: "we will get to it in the next batch",
-    patches: [{ file: "engine/owner.ts", find: "    if (machine.hasWork(state)) return nowMs;\n", put: "" }],
+    patches: [{ file: "engine/wake-bound.ts", find: "  if (machine.hasWork(state)) return nowMs;\n", put: "" }],
   },
   {
     name: "load-without-advance",
@@ -357,8 +357,8 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "engine/owner.ts",
-        find: "    this.busy.add(entity.key);\n    this.countTasks(entity);",
-        put: "    this.countTasks(entity);",
+        find: "    this.busy.add(entity.key);\n    this.window.count(entity);",
+        put: "    this.window.count(entity);",
       },
       {
         file: "engine/owner.ts",

@@ -1,0 +1,81 @@
+import type { Resident } from "./resident.ts";
+
+/**
+ * The tasks of a partition that are out, by queue, and who waits for room: beyond so many to a queue, what is ready
+ * waits in the owner, in the order in which it came.
+ */
+export class TaskWindow {
+  private readonly size: number;
+  /** Called with everybody who may go on. */
+  private readonly letThrough: (key: string) => void;
+  private readonly out = new Map<string, number>();
+  private readonly waiting = new Map<string, Set<string>>();
+
+  constructor(size: number, letThrough: (key: string) => void) {
+    this.size = size;
+    this.letThrough = letThrough;
+  }
+
+  room(queue: string): number {
+    return Math.max(0, this.size - (this.out.get(queue) ?? 0));
+  }
+
+  /** Keeps count of what an entity has out, and lets those go on who waited for the room it leaves. */
+  count(entity: Resident): void {
+    const now = entity.machine.liveTasks(entity.state);
+    const before = entity.countedTasks;
+    for (const queue of new Set([...before.keys(), ...now.keys()])) {
+      this.change(queue, (now.get(queue) ?? 0) - (before.get(queue) ?? 0));
+    }
+    entity.countedTasks = new Map(now);
+  }
+
+  /** An entity leaves memory: others may use its room. */
+  uncount(entity: Resident): void {
+    for (const [queue, count] of entity.countedTasks) this.change(queue, -count);
+  }
+
+  private change(queue: string, by: number): void {
+    if (by === 0) return;
+    this.out.set(queue, (this.out.get(queue) ?? 0) + by);
+    if (by < 0) this.unblock(queue, -by);
+  }
+
+  block(queue: string, key: string): void {
+    let waiting = this.waiting.get(queue);
+    if (waiting === undefined) this.waiting.set(queue, (waiting = new Set()));
+    waiting.add(key);
+  }
+
+  isBlocked(key: string): boolean {
+    return this.waiting.values().some((keys) => keys.has(key));
+  }
+
+  /** It waits for nothing any more, or is to be looked at anew. */
+  drop(key: string): void {
+    for (const keys of this.waiting.values()) keys.delete(key);
+  }
+
+  /** Whoever was let through and did not use the room (a condition, a failure, an end) has left it for the next. */
+  passRoomOn(): boolean {
+    let passed = false;
+    for (const [queue, keys] of this.waiting) {
+      const room = this.room(queue);
+      if (room === 0 || keys.size === 0) continue;
+      this.unblock(queue, room);
+      passed = true;
+    }
+    return passed;
+  }
+
+  private unblock(queue: string, count: number): void {
+    const keys = this.waiting.get(queue);
+    if (keys === undefined) return;
+    let left = count;
+    for (const key of keys) {
+      if (left-- === 0) return;
+      keys.delete(key);
+      this.letThrough(key);
+    }
+  }
+}

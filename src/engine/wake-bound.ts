@@ -1,0 +1,23 @@
+import type { Resident } from "./resident.ts";
+
+/**
+ * When the store is to have an entity looked at, as a lower bound: whoever takes over then looks too early at worst, finds
+ * nothing, and files it anew. null if nobody need look.
+ */
+export function wakeBound(entity: Resident, nowMs: number, volatileTasks: boolean): number | null {
+  const { machine, state } = entity;
+  if (machine.isEnded(state)) return entity.withdrawing.length > 0 ? nowMs : null;
+  if (machine.hasWork(state)) return nowMs;
+  if (volatileTasks && machine.liveTasks(state).size > 0) return nowMs;
+  return machine.nextWakeMs(state);
+}
+
+/** The bound is written when it becomes earlier, not when it becomes later. */
+export function mustStoreWake(entity: Resident, wakeMs: number | null, horizonMs: number): boolean {
+  const stored = entity.storedWakeMs;
+  if (wakeMs === null || stored === null) return wakeMs !== stored;
+  if (wakeMs < stored) return true;
+  // What now waits for long is moved back, or a take-over would load everything that ever ran.
+  const idle = entity.machine.liveTasks(entity.state).size === 0 && !entity.machine.hasWork(entity.state);
+  return idle && wakeMs > stored + horizonMs;
+}
