@@ -2,7 +2,8 @@
  * The store contract: six small roles. A driver keeps what the core decided and holds guards, never rules.
  * Every text the engine hands over (records, messages, tasks, snapshots) is opaque to the driver.
  * docs/commit-protocol.md and docs/task-protocol.md tell why each rule is there; store/conformance proves a driver.
- * This is format 1: three real stores have carried it, and what changes from here on is another format.
+ * This is format 2: format 1, which three real stores had carried before it was frozen, with lists and with what was
+ * published. What changes from here on is another format.
  */
 export interface Store {
   readonly capabilities: Capabilities;
@@ -192,9 +193,12 @@ export interface CommitBatch {
   readonly discard: readonly string[];
   /** The same id again replaces. */
   readonly deadLetters: readonly DeadLetter[];
+  /** What lists show besides headers; of several with one list and id the last counts. Without it there are none. */
+  readonly listings?: readonly Listing[];
   /**
-   * Journal, snapshot, wake time, header and records of these go, after everything else the batch says of them. New
-   * `records` of an entity do not come in one batch with its purge: that is the engine's duty, and no driver sorts it out.
+   * Journal, snapshot, wake time, header, records and listings of these go, after everything else the batch says of
+   * them. New `records` of an entity do not come in one batch with its purge: that is the engine's duty, and no driver
+   * sorts it out.
    */
   readonly purge: readonly EntityKey[];
   /**
@@ -288,6 +292,25 @@ export interface DeadLetter {
   readonly text: string;
 }
 
+/**
+ * An entry of a named list, such as the reviews that are open: found without folding the executions it comes from. It
+ * goes with the purge of its entity.
+ */
+export interface Listing {
+  readonly list: string;
+  /** Names it within its list; the same again replaces, whoever wrote it. */
+  readonly id: string;
+  readonly entity: EntityKey;
+  readonly atMs: number;
+  /** null takes it off the list; one that is not there is nothing. */
+  readonly text: string | null;
+}
+
+/** One that is on its list. */
+export interface Listed extends Listing {
+  readonly text: string;
+}
+
 // ── tasks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface Tasks {
@@ -372,8 +395,20 @@ export interface Records {
    */
   put(records: readonly StoredRecord[], options?: { readonly refusable: boolean }): Promise<PutOutcome>;
   get(keys: readonly RecordKey[]): Promise<readonly (string | null)[]>;
-  /** The version of this content under this name: the same again for the same hash, else the next number. Atomic. */
+  /**
+   * The version of this content under this name: the same again for the same hash, else the next number. Atomic. A number
+   * stands for one content for ever, also beyond `unpublish`.
+   */
   publish(name: string, hash: string): Promise<number>;
+  /** The version with this number, or with this hash; without either the one with the highest number. */
+  published(name: string, version?: number | string): Promise<Published | null>;
+  /** The highest number first; at most 1,000. */
+  versions(name: string): Promise<readonly Published[]>;
+  /**
+   * The name and all its versions are gone until they are published again; the definitions stay. An unknown name is
+   * nothing.
+   */
+  unpublish(name: string): Promise<void>;
   /** Says that a process is alive, and what it serves. */
   register(registration: Registration, ttlMs: number): Promise<void>;
   /** Who is alive now. */
@@ -391,6 +426,11 @@ export interface StoredRecord extends RecordKey {
   readonly text: string;
 }
 
+export interface Published {
+  readonly version: number;
+  readonly hash: string;
+}
+
 export interface Registration {
   readonly process: string;
   readonly role: "engine" | "worker";
@@ -402,16 +442,45 @@ export interface Registration {
 export interface Queries {
   /** Newest first by creation. */
   headers(query: HeaderQuery): Promise<Page<Header>>;
+  /** `partition` is where the entity lives. A driver need not find it under another. */
+  header(partition: number, entity: EntityKey): Promise<Header | null>;
   /** Newest first. */
-  deadLetters(query: { readonly cursor?: string; readonly limit: number }): Promise<Page<DeadLetter>>;
+  deadLetters(query: DeadLetterQuery): Promise<Page<DeadLetter>>;
+  deadLetter(id: string): Promise<DeadLetter | null>;
+  /** Newest first. */
+  listing(query: ListingQuery): Promise<Page<Listed>>;
+  listed(list: string, id: string): Promise<Listed | null>;
+  /** One for each name that is published, with its highest version, in order of the names' bytes in UTF-8. */
+  workflows(query: PageQuery): Promise<Page<PublishedWorkflow>>;
   counts(): Promise<Counts>;
 }
 
-export interface HeaderQuery {
-  readonly class?: HeaderClass;
-  readonly workflow?: string;
+/** Filters go together: what is answered passes all that are given. */
+export interface PageQuery {
+  /** Of the page before. It stays good whatever comes or goes meanwhile. */
   readonly cursor?: string;
   readonly limit: number;
+}
+
+export interface HeaderQuery extends PageQuery {
+  readonly class?: HeaderClass;
+  readonly workflow?: string;
+  /** Created then or later. */
+  readonly sinceMs?: number;
+}
+
+export interface DeadLetterQuery extends PageQuery {
+  readonly queue?: string;
+  readonly class?: DeadLetter["class"];
+  readonly entity?: EntityKey;
+}
+
+export interface ListingQuery extends PageQuery {
+  readonly list: string;
+}
+
+export interface PublishedWorkflow extends Published {
+  readonly name: string;
 }
 
 export interface Page<Item> {

@@ -1,5 +1,8 @@
 import type { Page } from "./contract.ts";
 
+/** How many versions of one name `Records.versions` answers. */
+export const MAX_VERSIONS = 1000;
+
 /** Where a page begins: behind this, newest first. */
 export interface PlaceInTime {
   readonly atMs: number;
@@ -21,4 +24,10 @@ export function pageOf<Item>(found: readonly Item[], limit: number, place: (item
   if (found.length <= limit || last === undefined) return { items, cursor: null };
   const { atMs, key } = place(last);
   return { items, cursor: `${atMs}/${key}` };
+}
+
+/** The same for a list in order of names, where the last name is the cursor. */
+export function namedPageOf<Item extends { readonly name: string }>(found: readonly Item[], limit: number): Page<Item> {
+  const items = found.slice(0, limit);
+  return { items, cursor: found.length <= limit ? null : (items.at(-1)?.name ?? null) };
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { CommitBatch, CommitOutcome, DeadLetter, EntityKey, Header, Snapshot } from "../../store/contract.ts";
 import { consume, post, postReply } from "./inbox.ts";
+import { putListing, removeListings } from "./listings.ts";
 import type { EntityData } from "./memory-data.ts";
 import { type Memory, partitionData } from "./memory.ts";
 import { insertPlace, removePlace } from "./sorted-places.ts";
@@ -36,6 +37,7 @@ export function commitBatch(memory: Memory, batch: CommitBatch): CommitOutcome {
   for (const reply of batch.replies) postReply(memory, reply);
   for (const id of batch.discard) discardDeadLetter(memory, id);
   for (const letter of batch.deadLetters) putDeadLetter(memory, letter);
+  for (const listing of batch.listings ?? []) putListing(memory, listing);
   // Last: whatever else the batch says of an entity it purges, nothing of it is left.
   for (const entity of batch.purge) purge(memory, batch.fence.partition, entity);
   return { kind: "committed" };
@@ -114,6 +116,7 @@ function purge(memory: Memory, partition: number, entity: EntityKey): void {
   const { data } = memory;
   data.entities.delete(entity);
   data.records.delete(entity);
+  removeListings(memory, entity);
   setWake(partitionData(memory, partition).wakes, entity, null);
   const header = data.headers.get(entity);
   data.headers.delete(entity);

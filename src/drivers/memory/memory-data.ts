@@ -3,6 +3,7 @@ import type {
   EntityKey,
   Header,
   JournalRecord,
+  Listed,
   Registration,
   Reply,
   Snapshot,
@@ -23,10 +24,15 @@ export interface MemoryData {
   tasks: TaskData;
   readonly deadLetters: Map<string, DeadLetter>;
   readonly deadLetterPlaces: SortedPlaces;
+  readonly lists: Map<string, ListData>;
+  /** What is on any list, by its entity. */
+  readonly listedOf: Map<EntityKey, Set<Listed>>;
   /** Texts by scope, then hash. */
   readonly records: Map<string, Map<string, string>>;
   /** Versions by name, then hash. */
   readonly published: Map<string, Map<string, number>>;
+  /** Of these the hashes that were unpublished, by name: their numbers stay theirs. */
+  readonly unpublished: Map<string, Set<string>>;
   readonly registrations: Map<string, RegistrationData>;
 }
 
@@ -62,6 +68,11 @@ export interface EntityData {
   version: number;
   readonly records: JournalRecord[];
   snapshot: Snapshot | null;
+}
+
+export interface ListData {
+  readonly byId: Map<string, Listed>;
+  readonly places: SortedPlaces;
 }
 
 export interface TaskData {
@@ -111,8 +122,11 @@ export function emptyData(incarnation: string, partitionCount: number): MemoryDa
     tasks: emptyTasks(),
     deadLetters: new Map(),
     deadLetterPlaces: [],
+    lists: new Map(),
+    listedOf: new Map(),
     records: new Map(),
     published: new Map(),
+    unpublished: new Map(),
     registrations: new Map(),
   };
 }

@@ -1,5 +1,20 @@
-import type { Counts, DeadLetter, Header, HeaderQuery, Page, Queries } from "../../store/contract.ts";
+import type {
+  Counts,
+  DeadLetter,
+  DeadLetterQuery,
+  EntityKey,
+  Header,
+  HeaderQuery,
+  Listed,
+  ListingQuery,
+  Page,
+  PageQuery,
+  PublishedWorkflow,
+  Queries,
+} from "../../store/contract.ts";
+import { namedPageOf } from "../../store/page.ts";
 import type { Memory } from "./memory.ts";
+import { publishedVersions } from "./records.ts";
 import { pageOf } from "./sorted-places.ts";
 
 export class MemoryQueries implements Queries {
@@ -20,9 +35,46 @@ export class MemoryQueries implements Queries {
     return pageOf(headerPlaces, find, query);
   }
 
-  async deadLetters(query: { readonly cursor?: string; readonly limit: number }): Promise<Page<DeadLetter>> {
+  async header(_partition: number, entity: EntityKey): Promise<Header | null> {
+    return this.#memory.data.headers.get(entity) ?? null;
+  }
+
+  async deadLetters(query: DeadLetterQuery): Promise<Page<DeadLetter>> {
     const { deadLetters, deadLetterPlaces } = this.#memory.data;
-    return pageOf(deadLetterPlaces, (id) => deadLetters.get(id), query);
+    const find = (id: string): DeadLetter | undefined => {
+      const letter = deadLetters.get(id);
+      if (query.queue !== undefined && letter?.queue !== query.queue) return undefined;
+      if (query.class !== undefined && letter?.class !== query.class) return undefined;
+      if (query.entity !== undefined && letter?.entity !== query.entity) return undefined;
+      return letter;
+    };
+    return pageOf(deadLetterPlaces, find, query);
+  }
+
+  async deadLetter(id: string): Promise<DeadLetter | null> {
+    return this.#memory.data.deadLetters.get(id) ?? null;
+  }
+
+  async listing(query: ListingQuery): Promise<Page<Listed>> {
+    const list = this.#memory.data.lists.get(query.list);
+    return pageOf(list?.places ?? [], (id) => list?.byId.get(id), query);
+  }
+
+  async listed(list: string, id: string): Promise<Listed | null> {
+    return this.#memory.data.lists.get(list)?.byId.get(id) ?? null;
+  }
+
+  async workflows({ cursor, limit }: PageQuery): Promise<Page<PublishedWorkflow>> {
+    const names = [...this.#memory.data.published.keys()].filter(
+      (name) => cursor === undefined || compareBytes(name, cursor) > 0,
+    );
+    const found: PublishedWorkflow[] = [];
+    for (const name of names.sort(compareBytes)) {
+      const newest = publishedVersions(this.#memory, name)[0];
+      if (newest !== undefined) found.push({ name, ...newest });
+      if (found.length > limit) break;
+    }
+    return namedPageOf(found, limit);
   }
 
   async counts(): Promise<Counts> {
@@ -35,4 +87,9 @@ export class MemoryQueries implements Queries {
       deadLetters: data.deadLetters.size,
     };
   }
+}
+
+/** Strings here are compared by UTF-16 units, which is another order. */
+function compareBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

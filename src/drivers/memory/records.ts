@@ -1,4 +1,5 @@
-import type { PutOutcome, RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
+import type { Published, PutOutcome, RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
+import { MAX_VERSIONS } from "../../store/page.ts";
 import type { Memory } from "./memory.ts";
 
 export class MemoryRecords implements Records {
@@ -24,12 +25,29 @@ export class MemoryRecords implements Records {
   }
 
   async publish(name: string, hash: string): Promise<number> {
-    const { published } = this.#memory.data;
+    const { published, unpublished } = this.#memory.data;
     const versions = published.get(name) ?? new Map<string, number>();
     published.set(name, versions);
     const version = versions.get(hash) ?? versions.size + 1;
     versions.set(hash, version);
+    unpublished.get(name)?.delete(hash);
     return version;
+  }
+
+  async published(name: string, version?: number | string): Promise<Published | null> {
+    const isAskedFor = (one: Published): boolean =>
+      version === undefined || (typeof version === "number" ? one.version : one.hash) === version;
+    return publishedVersions(this.#memory, name).find(isAskedFor) ?? null;
+  }
+
+  async versions(name: string): Promise<readonly Published[]> {
+    return publishedVersions(this.#memory, name).slice(0, MAX_VERSIONS);
+  }
+
+  async unpublish(name: string): Promise<void> {
+    const { published, unpublished } = this.#memory.data;
+    const versions = published.get(name);
+    if (versions !== undefined) unpublished.set(name, new Set(versions.keys()));
   }
 
   async register(registration: Registration, ttlMs: number): Promise<void> {
@@ -46,4 +64,11 @@ export class MemoryRecords implements Records {
     const alive = [...data.registrations.values()].filter(({ untilMs }) => untilMs > leaseClock.nowMs());
     return alive.map(({ registration }) => registration);
   }
+}
+
+/** What is published under a name now, the highest number first. */
+export function publishedVersions({ data }: Memory, name: string): readonly Published[] {
+  const gone = data.unpublished.get(name);
+  const published = [...(data.published.get(name) ?? [])].filter(([hash]) => gone?.has(hash) !== true);
+  return published.map(([hash, version]) => ({ version, hash })).sort((a, b) => b.version - a.version);
 }

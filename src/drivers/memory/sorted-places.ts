@@ -1,4 +1,4 @@
-import type { Page } from "../../store/contract.ts";
+import type { Page, PageQuery } from "../../store/contract.ts";
 
 /** Where something stands in an order of (time, name). */
 export interface Place {
@@ -54,15 +54,20 @@ export function* placesBefore(places: SortedPlaces, before: Place | undefined): 
   }
 }
 
-/** The next page, latest first, of those `find` has an item for. The cursor is the last place shown: it stays good. */
+/**
+ * The next page, latest first, of those `find` has an item for, back to `sinceMs`. The cursor is the last place shown: it
+ * stays good.
+ */
 export function pageOf<Item>(
   places: SortedPlaces,
   find: (key: string) => Item | undefined,
-  query: { readonly cursor?: string; readonly limit: number },
+  query: PageQuery & { readonly sinceMs?: number },
 ): Page<Item> {
   const items: Item[] = [];
   let last: Place | undefined;
+  const { sinceMs = Number.NEGATIVE_INFINITY } = query;
   for (const place of placesBefore(places, query.cursor === undefined ? undefined : parseCursor(query.cursor))) {
+    if (place.atMs < sinceMs) break;
     const item = find(place.key);
     if (item === undefined) continue;
     if (items.length >= query.limit) return { items, cursor: last === undefined ? null : formatCursor(last) };

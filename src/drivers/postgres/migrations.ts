@@ -125,6 +125,20 @@ const MIGRATIONS: readonly string[] = [
     until_ms bigint not null
   );
   `,
+  /* 002-add-lists */ `
+  create table listings (
+    list text collate "C" not null,
+    id text collate "C" not null,
+    entity text collate "C" not null,
+    at_ms bigint not null,
+    text text not null,
+    primary key (list, id)
+  );
+  create index listings_by_time on listings (list, at_ms, id);
+  create index listings_by_entity on listings (entity);
+
+  alter table published add column is_gone boolean not null default false;
+  `,
 ];
 
 const SQL = {

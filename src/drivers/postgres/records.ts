@@ -1,4 +1,5 @@
-import type { PutOutcome, RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
+import type { Published, PutOutcome, RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
+import { MAX_VERSIONS } from "../../store/page.ts";
 import { whyRefused } from "./commit.ts";
 import { columns, type Postgres, rows, transaction } from "./postgres.ts";
 
@@ -18,7 +19,14 @@ const SQL = {
   publish: `
     insert into published (name, hash, version)
     values ($1, $2, (select coalesce(max(version), 0) + 1 from published where name = $1))
-    on conflict (name, hash) do update set version = published.version returning version`,
+    on conflict (name, hash) do update set is_gone = false returning version`,
+  newest: `
+    select version, hash from published where name = $1 and not is_gone order by version desc limit 1`,
+  byVersion: `select version, hash from published where name = $1 and version = $2::integer and not is_gone`,
+  byHash: `select version, hash from published where name = $1 and hash = $2::text and not is_gone`,
+  versions: `select version, hash from published where name = $1 and not is_gone order by version desc limit $2`,
+  // The rows stay: a number is never used for another content.
+  unpublish: `update published set is_gone = true where name = $1`,
   register: `
     insert into registrations (process, role, text, until_ms) values ($1, $2, $3, lease_ms() + $4)
     on conflict (process) do update set role = excluded.role, text = excluded.text, until_ms = excluded.until_ms`,
@@ -57,6 +65,26 @@ export class PostgresRecords implements Records {
       await connection.query(SQL.lockName, [name]);
       const [published] = await rows<{ version: number }>(connection, SQL.publish, [name, hash]);
       return published!.version;
+    });
+  }
+
+  async published(name: string, version?: number | string): Promise<Published | null> {
+    const { pool } = this.#postgres;
+    const [found] =
+      version === undefined
+        ? await rows<Published>(pool, SQL.newest, [name])
+        : await rows<Published>(pool, typeof version === "number" ? SQL.byVersion : SQL.byHash, [name, version]);
+    return found ?? null;
+  }
+
+  async versions(name: string): Promise<readonly Published[]> {
+    return rows<Published>(this.#postgres.pool, SQL.versions, [name, MAX_VERSIONS]);
+  }
+
+  async unpublish(name: string): Promise<void> {
+    await transaction(this.#postgres.pool, async (connection) => {
+      await connection.query(SQL.lockName, [name]);
+      await connection.query(SQL.unpublish, [name]);
     });
   }
 

@@ -53,11 +53,28 @@ const SQL = {
     select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[])
     on conflict (id) do update set class = excluded.class, queue = excluded.queue, entity = excluded.entity,
       at_ms = excluded.at_ms, text = excluded.text`,
+  putListings: `
+    insert into listings (list, id, entity, at_ms, text)
+    select * from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
+    on conflict (list, id) do update set entity = excluded.entity, at_ms = excluded.at_ms, text = excluded.text`,
+  deleteListings: `
+    delete from listings using unnest($1::text[], $2::text[]) as gone (list, id)
+    where listings.list = gone.list and listings.id = gone.id`,
   purgeJournal: `delete from journal where entity = any ($1)`,
   purgeSnapshots: `delete from snapshots where entity = any ($1)`,
   purgeHeaders: `delete from headers where entity = any ($1)`,
   purgeRecords: `delete from records where scope = any ($1)`,
+  purgeListings: `delete from listings where entity = any ($1)`,
 };
+
+const PURGES = [
+  SQL.purgeJournal,
+  SQL.purgeSnapshots,
+  SQL.purgeHeaders,
+  SQL.purgeRecords,
+  SQL.purgeListings,
+  SQL.clearWakes,
+];
 
 /** Everything the batches say, which have all passed the guard: one statement for each kind of row. */
 export async function writeBatches(connection: Connection, batches: readonly CommitBatch[]): Promise<void> {
@@ -82,12 +99,20 @@ export async function writeBatches(connection: Connection, batches: readonly Com
     batches.flatMap(({ deadLetters }) => deadLetters),
   );
   await write(connection, SQL.putDeadLetters, letters, "id", "class", "queue", "entity", "atMs", "text");
+  await writeListings(connection, batches);
   // Last: whatever else a batch says of an entity it purges, nothing of it is left.
   const purged = batches.flatMap(({ purge }) => purge);
   if (purged.length === 0) return;
-  for (const sql of [SQL.purgeJournal, SQL.purgeSnapshots, SQL.purgeHeaders, SQL.purgeRecords, SQL.clearWakes]) {
-    await connection.query(sql, [purged]);
-  }
+  for (const sql of PURGES) await connection.query(sql, [purged]);
+}
+
+async function writeListings(connection: Connection, batches: readonly CommitBatch[]): Promise<void> {
+  const all = batches.flatMap(({ listings = [] }) => listings);
+  const last = [...new Map(all.map((one) => [JSON.stringify([one.list, one.id]), one])).values()];
+  const on = last.filter(({ text }) => text !== null);
+  await write(connection, SQL.putListings, on, "list", "id", "entity", "atMs", "text");
+  const off = last.filter(({ text }) => text === null);
+  await write(connection, SQL.deleteListings, off, "list", "id");
 }
 
 async function writeEntities(connection: Connection, batches: readonly CommitBatch[]): Promise<void> {

@@ -22,6 +22,13 @@ export function commitArguments(batch: CommitBatch): readonly Value[] {
     ...list(batch.replies, (reply) => [reply.process, JSON.stringify(reply)]),
     ...list(batch.discard, (id) => [id]),
     ...list(batch.deadLetters, (letter) => [letter.id, letter.atMs, JSON.stringify(letter)]),
+    ...list(batch.listings ?? [], (listing) => [
+      listing.list,
+      listing.id,
+      listing.entity,
+      listing.atMs,
+      listing.text === null ? "" : JSON.stringify(listing),
+    ]),
     ...list(batch.purge, (entity) => [entity]),
   ];
 }

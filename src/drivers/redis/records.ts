@@ -1,4 +1,5 @@
-import type { PutOutcome, RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
+import type { Published, PutOutcome, RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
+import { MAX_VERSIONS } from "../../store/page.ts";
 import { isFull, keyOf, type Redis, run } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
@@ -31,6 +32,28 @@ export class RedisRecords implements Records {
     return Number(await run<string>(this.#redis, scripts.publish, name, hash));
   }
 
+  async published(name: string, version?: number | string): Promise<Published | null> {
+    const key = keyOf(this.#redis, "versions", name);
+    if (typeof version === "string") {
+      const number = await this.#redis.client.zScore(key, version);
+      return number === null ? null : { version: number, hash: version };
+    }
+    const [found] =
+      version === undefined
+        ? await this.#newest(key, 1)
+        : await this.#redis.client.zRangeWithScores(key, version, version, { BY: "SCORE" });
+    return found === undefined ? null : { version: found.score, hash: found.value };
+  }
+
+  async versions(name: string): Promise<readonly Published[]> {
+    const found = await this.#newest(keyOf(this.#redis, "versions", name), MAX_VERSIONS);
+    return found.map(({ value, score }) => ({ version: score, hash: value }));
+  }
+
+  async unpublish(name: string): Promise<void> {
+    await run(this.#redis, scripts.unpublish, name);
+  }
+
   async register(registration: Registration, ttlMs: number): Promise<void> {
     await run(this.#redis, scripts.register, ttlMs, registration.process, JSON.stringify(registration));
   }
@@ -38,5 +61,9 @@ export class RedisRecords implements Records {
   async registered(): Promise<readonly Registration[]> {
     const alive = await run<readonly string[]>(this.#redis, scripts.register, 0);
     return alive.map((text) => JSON.parse(text) as Registration);
+  }
+
+  #newest(key: string, count: number): Promise<readonly { readonly value: string; readonly score: number }[]> {
+    return this.#redis.client.zRangeWithScores(key, 0, count - 1, { REV: true });
   }
 }

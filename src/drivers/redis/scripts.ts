@@ -28,6 +28,8 @@ export const scripts = {
   /** The same, but refused when Redis is full. */
   putRefusable: load("put", ALLOW_OOM),
   publish: load("publish"),
+  unpublish: load("unpublish"),
+  workflows: load("workflows"),
   register: load("register"),
 };
 

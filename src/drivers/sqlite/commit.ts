@@ -39,10 +39,13 @@ const SQL = {
   deleteDeadLetter: `delete from dead_letters where id = ?`,
   putDeadLetter: `
     insert or replace into dead_letters (id, class, queue, entity, at_ms, text) values (?, ?, ?, ?, ?, ?)`,
+  putListing: `insert or replace into listings (list, id, entity, at_ms, text) values (?, ?, ?, ?, ?)`,
+  deleteListing: `delete from listings where list = ? and id = ?`,
   purgeJournal: `delete from journal where entity = ?`,
   purgeSnapshot: `delete from snapshots where entity = ?`,
   purgeHeader: `delete from headers where entity = ?`,
   purgeRecords: `delete from records where scope = ?`,
+  purgeListings: `delete from listings where entity = ?`,
 };
 
 const READ_ONLY = 8;
@@ -115,6 +118,10 @@ function writeEntities({ db }: Sqlite, batch: CommitBatch): void {
     const { id, queue, entity, atMs, text } = letter;
     db.run(SQL.putDeadLetter, id, letter.class, queue, entity, atMs, text);
   }
+  for (const { list, id, entity, atMs, text } of batch.listings ?? []) {
+    if (text === null) db.run(SQL.deleteListing, list, id);
+    else db.run(SQL.putListing, list, id, entity, atMs, text);
+  }
 }
 
 function writeMail({ db, inbox }: Sqlite, batch: CommitBatch): readonly Mail[] {
@@ -131,6 +138,7 @@ function purge({ db }: Sqlite, entity: EntityKey): void {
   db.run(SQL.purgeSnapshot, entity);
   db.run(SQL.purgeHeader, entity);
   db.run(SQL.purgeRecords, entity);
+  db.run(SQL.purgeListings, entity);
   db.run(SQL.clearWake, entity);
 }
 

@@ -83,6 +83,21 @@ const MIGRATIONS: readonly string[] = [
     until_ms integer not null
   ) strict;
   `,
+  /* 002-add-lists */ `
+  create table listings (
+    list text not null,
+    id text not null,
+    entity text not null,
+    at_ms integer not null,
+    text text not null,
+    primary key (list, id)
+  ) strict;
+  create index listings_by_time on listings (list, at_ms, id);
+  create index listings_by_entity on listings (entity);
+
+  alter table published add column is_gone integer not null default 0;
+  create unique index published_by_version on published (name, version);
+  `,
 ];
 
 const SQL = {

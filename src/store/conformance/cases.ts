@@ -8,7 +8,9 @@ import { inboxCases } from "./inbox-cases.ts";
 import { journalCases } from "./journal-cases.ts";
 import { taskLapseCases } from "./lapse-cases.ts";
 import { taskLeaseCases } from "./lease-cases.ts";
+import { listingCases } from "./listing-cases.ts";
 import { partitionCases } from "./partition-cases.ts";
+import { publishCases } from "./publish-cases.ts";
 import { queryCases } from "./query-cases.ts";
 import { recordCases } from "./record-cases.ts";
 import { renewCases } from "./renew-cases.ts";
@@ -34,7 +36,9 @@ export const cases: readonly Case[] = [
   ...taskLapseCases,
   ...revokeCases,
   ...recordCases,
+  ...publishCases,
   ...queryCases,
+  ...listingCases,
   ...textCases,
   ...fullCases,
   ...closeCases,

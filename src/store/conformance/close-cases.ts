@@ -33,10 +33,18 @@ function everyCall(
     ["a refusable put", () => records.put([blob], { refusable: true })],
     ["get", () => records.get([blob])],
     ["publish", () => records.publish("name", "hash")],
+    ["published", () => records.published("name")],
+    ["versions", () => records.versions("name")],
+    ["unpublish", () => records.unpublish("name")],
     ["register", () => records.register({ process: "p", role: "worker", text: "1" }, LONG_MS)],
     ["registered", () => records.registered()],
     ["headers", () => queries.headers({ limit: 1 })],
+    ["header", () => queries.header(0, ENTITY)],
     ["deadLetters", () => queries.deadLetters({ limit: 1 })],
+    ["deadLetter", () => queries.deadLetter("letter")],
+    ["listing", () => queries.listing({ list: "list", limit: 1 })],
+    ["listed", () => queries.listed("list", "id")],
+    ["workflows", () => queries.workflows({ limit: 1 })],
     ["counts", () => queries.counts()],
   ];
 }

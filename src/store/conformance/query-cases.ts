@@ -1,27 +1,19 @@
 import assert from "node:assert/strict";
-import type { Header, HeaderQuery, Page, Store } from "../contract.ts";
+import type { DeadLetterQuery, Header, HeaderQuery, Store } from "../contract.ts";
 import { type Case, SHORT_MS } from "./harness.ts";
 import { acquire } from "./owner.ts";
-import { appendTexts, deadLetter, header, lease, message, task } from "./things.ts";
+import { appendTexts, behind, collect, deadLetter, header, lease, message, task } from "./things.ts";
 
 const role = "queries";
 
-/** Follows the cursors to the end. */
-async function collect<Item>(page: (cursor?: string) => Promise<Page<Item>>): Promise<readonly Item[]> {
-  const items: Item[] = [];
-  let cursor: string | undefined;
-  for (let pages = 0; pages < 100; pages++) {
-    const next = await page(cursor);
-    items.push(...next.items);
-    if (next.cursor === null) return items;
-    cursor = next.cursor;
-  }
-  return assert.fail("the cursors do not end");
+async function entities(store: Store, query: HeaderQuery): Promise<readonly string[]> {
+  const all = await collect((cursor) => store.queries.headers(behind(query, cursor)));
+  return all.map(({ entity }) => entity);
 }
 
-async function entities(store: Store, query: HeaderQuery): Promise<readonly string[]> {
-  const all = await collect((cursor) => store.queries.headers(cursor === undefined ? query : { ...query, cursor }));
-  return all.map(({ entity }) => entity);
+async function letters(store: Store, query: DeadLetterQuery): Promise<readonly string[]> {
+  const all = await collect((cursor) => store.queries.deadLetters(behind(query, cursor)));
+  return all.map(({ id }) => id);
 }
 
 const headerCases: readonly Case[] = [
@@ -46,9 +38,7 @@ const headerCases: readonly Case[] = [
       const owner = await acquire(store);
       const headers = Array.from({ length: 17 }, (_, i) => header(`e/${i}`, { createdAtMs: 100 + (i % 4) }));
       await owner.commit({ headers });
-      const all = await collect((cursor) =>
-        store.queries.headers(cursor === undefined ? { limit: 3 } : { limit: 3, cursor }),
-      );
+      const all = await collect((cursor) => store.queries.headers(behind({ limit: 3 }, cursor)));
       assert.deepEqual(all.map(({ entity }) => entity).sort(), headers.map(({ entity }) => entity).sort());
       const times = all.map(({ createdAtMs }) => createdAtMs);
       assert.deepEqual(
@@ -77,7 +67,8 @@ const headerCases: readonly Case[] = [
       const owner = await acquire(store);
       await owner.commit({ headers: [1, 2, 3, 4].map((i) => header(`e/${i}`, { createdAtMs: i })) });
       const first = await store.queries.headers({ limit: 2 });
-      await owner.commit({ headers: [header("e/new", { createdAtMs: 9 })], purge: ["e/3"] });
+      const later = ["e/new", "e/newer"].map((entity) => header(entity, { createdAtMs: 9 }));
+      await owner.commit({ headers: later, purge: ["e/3"] });
       const second = await store.queries.headers({ limit: 2, cursor: first.cursor! });
       assert.deepEqual(
         [...first.items, ...second.items].map(({ entity }) => entity),
@@ -121,6 +112,34 @@ const headerCases: readonly Case[] = [
         ],
       });
       assert.deepEqual(await entities(store, { workflow: "w", class: "open", limit: 10 }), ["e/0"]);
+    },
+  },
+  {
+    role,
+    name: "headers can be asked for by the time since when they were created, with other filters and page by page",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      const times = [10, 20, 20, 30, 40];
+      await owner.commit({
+        headers: times.map((createdAtMs, i) => header(`e/${i}`, { createdAtMs, workflow: i === 3 ? "v" : "w" })),
+      });
+      assert.deepEqual(await entities(store, { sinceMs: 20, limit: 1 }), ["e/4", "e/3", "e/2", "e/1"]);
+      assert.deepEqual(await entities(store, { sinceMs: 21, workflow: "w", limit: 10 }), ["e/4"]);
+      assert.deepEqual(await entities(store, { sinceMs: 41, limit: 10 }), []);
+    },
+  },
+  {
+    role,
+    name: "a header is found by its entity, as it is now",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      const ended = header("e/1", { class: "endedWell", status: "COMPLETED", endedAtMs: 9, version: 5, tenant: "t" });
+      await owner.commit({ headers: [header("e/1"), header("e/2"), header("e/3")] });
+      await owner.commit({ headers: [ended], purge: ["e/3"] });
+      assert.deepEqual(await store.queries.header(0, "e/1"), ended);
+      assert.deepEqual(await store.queries.header(0, "e/2"), header("e/2"));
+      assert.equal(await store.queries.header(0, "e/3"), null);
+      assert.equal(await store.queries.header(0, "e/none"), null);
     },
   },
   {
@@ -175,12 +194,42 @@ const deadLetterCases: readonly Case[] = [
       const owner = await acquire(store);
       const letters = Array.from({ length: 11 }, (_, i) => deadLetter(`l${i}`, 100 + (i % 3)));
       await owner.commit({ deadLetters: letters });
-      const all = await collect((cursor) =>
-        store.queries.deadLetters(cursor === undefined ? { limit: 2 } : { limit: 2, cursor }),
-      );
+      const all = await collect((cursor) => store.queries.deadLetters(behind({ limit: 2 }, cursor)));
       assert.deepEqual(all.map(({ id }) => id).sort(), letters.map(({ id }) => id).sort());
       const first = await store.queries.deadLetters({ limit: 2 });
       assert.equal(first.items.length, 2);
+    },
+  },
+  {
+    role,
+    name: "dead letters can be asked for by queue, class and entity, each and all, page by page",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      const parts = [
+        { queue: "q", class: "poison", entity: "e/1" },
+        { queue: "q", class: "exhausted", entity: "e/1" },
+        { queue: "qq", class: "poison", entity: "e/2" },
+        { queue: "q", class: "poison", entity: "e/2" },
+      ] as const;
+      await owner.commit({ deadLetters: parts.map((part, i) => ({ ...deadLetter(`l${i}`, i), ...part })) });
+      assert.deepEqual(await letters(store, { queue: "q", limit: 1 }), ["l3", "l1", "l0"]);
+      assert.deepEqual(await letters(store, { class: "poison", limit: 2 }), ["l3", "l2", "l0"]);
+      assert.deepEqual(await letters(store, { entity: "e/1", limit: 1 }), ["l1", "l0"]);
+      assert.deepEqual(await letters(store, { queue: "q", class: "poison", entity: "e/1", limit: 10 }), ["l0"]);
+      assert.deepEqual(await letters(store, { entity: "e/none", limit: 10 }), []);
+    },
+  },
+  {
+    role,
+    name: "a dead letter is found by its id, as it is now",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      await owner.commit({ deadLetters: [deadLetter("a", 1), deadLetter("b", 2), deadLetter("c", 3)] });
+      await owner.commit({ deadLetters: [deadLetter("a", 5, '"again"')], discard: ["c"] });
+      assert.deepEqual(await store.queries.deadLetter("a"), deadLetter("a", 5, '"again"'));
+      assert.deepEqual(await store.queries.deadLetter("b"), deadLetter("b", 2));
+      assert.equal(await store.queries.deadLetter("c"), null);
+      assert.equal(await store.queries.deadLetter("none"), null);
     },
   },
   {

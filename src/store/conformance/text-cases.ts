@@ -7,6 +7,7 @@ import {
   ENTITY,
   inboxTexts,
   lease,
+  listing,
   message,
   record,
   reply,
@@ -54,6 +55,7 @@ const roundTrip = (what: string, text: string): Case => ({
       mail: [message(text)],
       replies: [{ ...reply("r"), text }],
       deadLetters: [deadLetter("l", 1, text)],
+      listings: [listing("l", "i", { text })],
     });
     const [leased] = await lease(store);
     await store.tasks.settle([settlement(leased!, "completed", text)]);
@@ -67,6 +69,7 @@ const roundTrip = (what: string, text: string): Case => ({
     assert.equal(loaded[1]?.records[0]?.text, text);
     assert.equal((await store.inbox.replies("process", 0))[0]?.text, text);
     assert.equal((await store.queries.deadLetters({ limit: 1 })).items[0]?.text, text);
+    assert.equal((await store.queries.listed("l", "i"))?.text, text);
     assert.deepEqual(await store.records.get([{ scope: "s", hash: "h" }]), [text]);
     assert.equal((await store.records.registered())[0]?.text, text);
   },
@@ -122,6 +125,8 @@ export const textCases: readonly Case[] = [
         records: odd.map((name) => record(`execution/${name}`, 1)),
         tasks: odd.map((name) => task(`token ${name}`, { queue: name })),
         replies: odd.map((name) => reply("r", name)),
+        deadLetters: odd.map((name) => ({ ...deadLetter(name, 1), queue: name })),
+        listings: odd.map((name) => listing(name, name, { entity: `execution/${name}` })),
       });
       await store.records.put(
         odd.map((name) => ({ scope: `execution/${name}`, hash: name, text: JSON.stringify(name) })),
@@ -137,7 +142,15 @@ export const textCases: readonly Case[] = [
         assert.deepEqual(await store.inbox.replies(name, 0), [reply("r", name)]);
         assert.deepEqual(await store.records.get([{ scope: entity, hash: name }]), [JSON.stringify(name)]);
         assert.equal(await store.records.publish(name, name), 1);
+        assert.deepEqual(await store.records.published(name), { version: 1, hash: name });
+        assert.deepEqual((await store.queries.deadLetter(name))?.queue, name);
+        const listed = await store.queries.listing({ list: name, limit: 10 });
+        assert.deepEqual(listed.items, [listing(name, name, { entity })]);
       }
+      await owner.commit({ purge: ["execution/a"] });
+      for (const name of odd) assert.equal((await store.queries.listed(name, name)) === null, name === "a");
+      await store.records.unpublish("a");
+      for (const name of odd) assert.equal((await store.records.published(name)) === null, name === "a");
     },
   },
 ];

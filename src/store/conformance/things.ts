@@ -6,7 +6,10 @@ import type {
   JournalRecord,
   LeasedTask,
   LeaseRequest,
+  Listed,
   Outgoing,
+  Page,
+  PageQuery,
   ReadRequest,
   ReadResult,
   Reply,
@@ -58,6 +61,10 @@ export function reply(request: string, process = "process"): Reply {
 
 export function deadLetter(id: string, atMs: number, text = `{"letter":"${id}"}`): DeadLetter {
   return { id, class: "exhausted", queue: QUEUE, entity: ENTITY, atMs, text };
+}
+
+export function listing(list: string, id: string, parts: Partial<Listed> = {}): Listed {
+  return { list, id, entity: ENTITY, atMs: 1000, text: `{"listing":"${id}"}`, ...parts };
 }
 
 /** The texts that wait in an inbox, oldest first; takes nothing out. */
@@ -118,4 +125,22 @@ export async function inboxBodies(store: Store, partition = 0): Promise<readonly
 
 export function numbered(count: number, prefix = "m"): readonly string[] {
   return Array.from({ length: count }, (_, i) => `"${prefix}${i}"`);
+}
+
+/** Follows the cursors to the end. */
+export async function collect<Item>(page: (cursor?: string) => Promise<Page<Item>>): Promise<readonly Item[]> {
+  const items: Item[] = [];
+  let cursor: string | undefined;
+  for (let pages = 0; pages < 100; pages++) {
+    const next = await page(cursor);
+    items.push(...next.items);
+    if (next.cursor === null) return items;
+    cursor = next.cursor;
+  }
+  return assert.fail("the cursors do not end");
+}
+
+/** A question with the cursor of the page before, if there was one. */
+export function behind<Query extends PageQuery>(query: Query, cursor: string | undefined): Query {
+  return cursor === undefined ? query : { ...query, cursor };
 }

@@ -6,6 +6,7 @@ import {
   ENTITY,
   header,
   inboxTexts,
+  listing,
   OTHER,
   QUEUE,
   read,
@@ -37,6 +38,10 @@ export async function createWorld(store: Store, partition = 0): Promise<World> {
     snapshots: [snapshot(key(PURGED), 1)],
     tasks: [task(key("old"), { partition })],
     deadLetters: [deadLetter(key("discarded"), 1)],
+    listings: [
+      listing("list", key("taken off"), { entity: key(ENTITY) }),
+      listing("list", key("purged"), { entity: key(PURGED) }),
+    ],
   });
   await appendTexts(store, ['"first"', '"second"'], partition);
   const { position } = await read(store, { partition });
@@ -53,6 +58,10 @@ export async function createWorld(store: Store, partition = 0): Promise<World> {
     replies: [reply("request", key("process"))],
     discard: [key("discarded")],
     deadLetters: [deadLetter(key("letter"), 1), deadLetter(key("other"), 2)],
+    listings: [
+      { ...listing("list", key("taken off"), { entity: key(ENTITY) }), text: null },
+      listing("list", key("new"), { entity: key(ENTITY) }),
+    ],
     purge: [key(PURGED)],
   };
   return { owner, parts };
@@ -68,6 +77,7 @@ export async function observe(store: Store, partition = 0): Promise<unknown> {
     due: await store.journal.due(partition, 100_000, 100),
     inbox: await inboxTexts(store, partition),
     headers: (await store.queries.headers({ limit: 100 })).items,
+    listings: (await store.queries.listing({ list: "list", limit: 100 })).items,
     letters: (await store.queries.deadLetters({ limit: 100 })).items,
     // A queue without tasks may be named or not.
     queued: [queued[QUEUE] ?? 0, queued["new"] ?? 0],

@@ -2,10 +2,10 @@ import type { MemoryStore } from "../../../src/drivers/memory/memory-store.ts";
 import type { Counts, DeadLetter, Header, HeaderQuery, Page, Queries, Records } from "../../../src/store/contract.ts";
 import { afterBatch, bent, type Mutant, mutant, onBatch, pause } from "./mutant.ts";
 
-const onRecords = (name: string, changes: (records: Records, store: MemoryStore) => Partial<Records>): Mutant =>
+export const onRecords = (name: string, changes: (records: Records, store: MemoryStore) => Partial<Records>): Mutant =>
   mutant(name, (store) => ({ records: bent<Records>(store.records, changes(store.records, store)) }));
 
-const onQueries = (name: string, changes: (queries: Queries, store: MemoryStore) => Partial<Queries>): Mutant =>
+export const onQueries = (name: string, changes: (queries: Queries, store: MemoryStore) => Partial<Queries>): Mutant =>
   mutant(name, (store) => ({ queries: bent<Queries>(store.queries, changes(store.queries, store)) }));
 
 const onCounts = (name: string, change: (counts: Counts) => Partial<Counts>): Mutant =>
@@ -142,13 +142,13 @@ const recordMutants: readonly Mutant[] = [
   })),
 ];
 
-const without = (query: HeaderQuery, key: "class" | "workflow"): HeaderQuery => {
+const without = (query: HeaderQuery, key: "class" | "workflow" | "sinceMs"): HeaderQuery => {
   const rest = { ...query };
   delete rest[key];
   return rest;
 };
 
-const byOffset = <Item>(items: readonly Item[], cursor: string | undefined, limit: number): Page<Item> => {
+export const byOffset = <Item>(items: readonly Item[], cursor: string | undefined, limit: number): Page<Item> => {
   const start = Number(cursor ?? 0);
   const end = start + limit;
   return { items: items.slice(start, end), cursor: end < items.length ? String(end) : null };
@@ -194,6 +194,27 @@ const queryMutants: readonly Mutant[] = [
       return { ...page, cursor: page.cursor ?? (page.items.length > 0 ? `0/` : null) };
     },
   })),
+  onQueries("headers are asked for by the time after which they were created", (queries) => ({
+    headers: ({ sinceMs, ...query }) =>
+      queries.headers(sinceMs === undefined ? query : { ...query, sinceMs: sinceMs + 1 }),
+  })),
+  onQueries("headers know no time since when", (queries) => ({
+    headers: (query) => queries.headers(without(query, "sinceMs")),
+  })),
+  onQueries("the header of another entity is found", (queries) => ({
+    header: async (_, entity) =>
+      (await allHeaders(queries)).find((header) => header.entity.startsWith(entity.slice(0, 2))) ?? null,
+  })),
+  onQueries("a header is found as it was at first", (queries) => {
+    const known = new Map<string, Header>();
+    return {
+      header: async (partition, entity) => {
+        const found = await queries.header(partition, entity);
+        if (found !== null && !known.has(entity)) known.set(entity, { ...found, class: "open", status: "RUNNING" });
+        return known.get(entity) ?? null;
+      },
+    };
+  }),
   onQueries("headers are not told apart by class", (queries) => ({
     headers: (query) => queries.headers(without(query, "class")),
   })),
@@ -240,6 +261,31 @@ const queryMutants: readonly Mutant[] = [
       const items = rest.slice(0, limit);
       return { items, cursor: rest.length > items.length ? String(items.at(-1)?.atMs) : null };
     },
+  })),
+  ...(["queue", "class", "entity"] as const).map((filter) =>
+    onQueries(`dead letters are not told apart by ${filter}`, (queries) => ({
+      deadLetters: (query) => {
+        const rest = { ...query };
+        delete rest[filter];
+        return queries.deadLetters(rest);
+      },
+    })),
+  ),
+  onQueries("a filter is applied to the page of dead letters, not to the list", (queries) => ({
+    deadLetters: async ({ queue, class: wanted, entity, ...query }) => {
+      const page = await queries.deadLetters(query);
+      const items = page.items.filter(
+        (letter) =>
+          letter.queue === (queue ?? letter.queue) &&
+          letter.class === (wanted ?? letter.class) &&
+          letter.entity === (entity ?? letter.entity),
+      );
+      return { items, cursor: items.length === 0 ? null : page.cursor };
+    },
+  })),
+  onQueries("a dead letter is found by what its id begins with", (queries) => ({
+    deadLetter: async (id) =>
+      (await allLetters(queries)).find((letter) => letter.id.startsWith(id[0]!)) ?? queries.deadLetter("b"),
   })),
   onBatch("the first dead letter of an id stays", (batch, store) => ({
     ...batch,

@@ -5,7 +5,8 @@
 --            records (entity, version, count, format, text), suspect (text, none or one), consumed (id),
 --            snapshots (entity, version, format, text), headers (entity, createdAtMs, text), wakes (entity, atMs or ''),
 --            tasks (token, queue, priority, stored text), revoke (token), mail (partition, text),
---            replies (process, text), discard (id), dead letters (id, atMs, text), purge (entity)
+--            replies (process, text), discard (id), dead letters (id, atMs, text),
+--            listings (list, id, entity, atMs, text or ''), purge (entity)
 -- returns    'committed', 'alreadyApplied' or 'fenced'; an error if a version is not the next one
 
 local partition, incarnation, epoch, nonce, seq, id = argument(), argument(), argument(), argument(), argument(), argument()
@@ -125,9 +126,30 @@ each(function()
   redis.call('HSET', key('letters'), letter, text)
   redis.call('ZADD', key('letters', 'at'), at_ms, letter)
 end)
+-- No name has a NUL in it, so one stands between them: in the fields of an entity's `listed`, which are list and id, and
+-- in front of the text of an entry, which begins with its entity.
+local function take_off(list, id)
+  local known = redis.call('HGET', key('list', list), id)
+  if not known then return end
+  redis.call('HDEL', key('listed', string.match(known, '^[^%z]*')), list .. '\0' .. id)
+  redis.call('HDEL', key('list', list), id)
+  redis.call('ZREM', key('listing', list), id)
+end
+each(function()
+  local list, id, entity, at_ms, text = argument(), argument(), argument(), argument(), argument()
+  take_off(list, id)
+  if text ~= '' then
+    redis.call('HSET', key('list', list), id, entity .. '\0' .. text)
+    redis.call('ZADD', key('listing', list), at_ms, id)
+    redis.call('HSET', key('listed', entity), list .. '\0' .. id, '')
+  end
+end)
 -- Last: whatever else the batch says of an entity it purges, nothing of it is left.
 each(function()
   local entity = argument()
+  for _, listed in ipairs(redis.call('HKEYS', key('listed', entity))) do
+    take_off(string.match(listed, '^(.*)%z(.*)$'))
+  end
   redis.call('DEL', key('journal', entity), key('entity', entity), key('records', entity))
   redis.call('ZREM', key('headers'), entity)
   redis.call('ZREM', key('wakes', partition), entity)

@@ -1,0 +1,8 @@
+#!lua flags=allow-oom
+-- Takes a name and its versions off the lists. Their numbers stay: one is never used for another content.
+-- arguments  prefix, name
+-- returns    nothing
+
+local name = argument()
+redis.call('DEL', key('versions', name))
+redis.call('ZREM', key('workflows'), name)
