@@ -10,7 +10,12 @@ test("an error carries its code, kind, details and sentence", () => {
 });
 
 test("every code is upper case, and every kind is one that the API can map", () => {
-  const kinds = new Set(["malformed", "invalid", "tooLarge", "conflict", "notFound", "warning", "failed"]);
+  const kinds = new Set(
+    "malformed invalid tooLarge conflict notFound notAllowed unsupported unauthenticated forbidden rateLimited".split(
+      " ",
+    ),
+  );
+  for (const kind of ["unavailable", "internal", "warning", "failed"]) kinds.add(kind);
   for (const [code, { kind }] of Object.entries(ERRORS)) {
     expect(code).toMatch(/^[A-Z][A-Z_]+$/);
     expect(kinds).toContain(kind);

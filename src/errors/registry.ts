@@ -1,5 +1,5 @@
 /**
- * Every code that a user can meet about definitions, JSON, YAML, templates and running nodes, with its sentence.
+ * Every code that a user can meet, about definitions, JSON, YAML, templates, running nodes and requests, with its sentence.
  *
  * A message says what is wrong; where it is wrong travels beside it as a JSON pointer, what to do about it as a hint.
  * Codes are a promise to clients: never rename one.
@@ -263,10 +263,128 @@ export const ERRORS = {
     kind: "tooLarge",
     message: ({ limitBytes }: { limitBytes: number }): string => `The output is larger than ${limitBytes} bytes.`,
   },
+
+  // Answers: what somebody asked for cannot be done, or not now.
+  NOT_FOUND: {
+    kind: "notFound",
+    message: ({ what, id }: { what: string; id: string }): string => `There is no ${what} ${quote(id)}.`,
+  },
+  METHOD_NOT_ALLOWED: {
+    kind: "notAllowed",
+    message: ({ method, allowed }: { method: string; allowed: readonly string[] }): string =>
+      `${method} is not possible here; ${allowed.join(", ")} is.`,
+  },
+  UNSUPPORTED_MEDIA_TYPE: { kind: "unsupported", message: ({ reason }: { reason: string }): string => `${reason}.` },
+  INVALID_QUERY: {
+    kind: "malformed",
+    message: ({ field, reason }: { field: string; reason: string }): string => `${quote(field)} ${reason}.`,
+  },
+  INVALID_CURSOR: {
+    kind: "malformed",
+    message: (): string => "This cursor was not given out for this list and these filters.",
+  },
+  CREDENTIAL_IN_URL: {
+    kind: "malformed",
+    message: ({ field }: { field: string }): string =>
+      `${quote(field)} looks like a credential: addresses end up in logs. Send "Authorization: Bearer KEY".`,
+  },
+  UNAUTHENTICATED: {
+    kind: "unauthenticated",
+    message: (): string => 'A valid key is needed: "Authorization: Bearer KEY".',
+  },
+  FORBIDDEN: { kind: "forbidden", message: ({ reason }: { reason: string }): string => `${reason}.` },
+  TASK_TOKEN_INVALID: { kind: "forbidden", message: (): string => "This token names no task that was given out." },
+  IDEMPOTENCY_KEY_REUSED: {
+    kind: "invalid",
+    message: (): string => "This Idempotency-Key was used before, for a request with another body.",
+  },
+  REVIEW_INVALID: {
+    kind: "invalid",
+    message: ({ reason }: { reason: string }): string => `The data does not fit the form of the review: ${reason}.`,
+  },
+  ALREADY_RUNNING: { kind: "conflict", message: ({ id }: Named): string => `The execution ${id} is running already.` },
+  ALREADY_TERMINAL: { kind: "conflict", message: ({ id }: Named): string => `The execution ${id} is over.` },
+  NOT_RETRYABLE: {
+    kind: "conflict",
+    message: ({ id }: Named): string => `Nothing failed in the execution ${id}. Say "from" to run a part again.`,
+  },
+  NOT_PAUSED: { kind: "conflict", message: ({ id }: Named): string => `The execution ${id} is not paused.` },
+  NOT_RUNNING: { kind: "conflict", message: ({ id }: Named): string => `The execution ${id} is not running.` },
+  EXECUTION_OPEN: { kind: "conflict", message: ({ id }: Named): string => `The execution ${id} is not over yet.` },
+  INPUT_FIXED: {
+    kind: "conflict",
+    message: ({ id }: Named): string =>
+      `The execution ${id} has its input already. To change it, retry with "input_params".`,
+  },
+  STALE_ATTEMPT: {
+    kind: "conflict",
+    message: (): string => "This attempt or delivery counts no more; its result changes nothing.",
+  },
+  REVIEW_CLOSED: {
+    kind: "conflict",
+    message: (): string => "This review has been decided, or is not needed any more.",
+  },
+  ALREADY_REPLAYED: { kind: "conflict", message: (): string => "This dead letter has been replayed before." },
+  SIGNALS_FULL: {
+    kind: "conflict",
+    message: ({ id }: Named): string => `The execution ${id} keeps as many signals of this name as it can.`,
+  },
+  RATE_LIMITED: {
+    kind: "rateLimited",
+    message: ({ reason }: { reason: string }): string => `${reason}.`,
+  },
+  OVERLOADED: {
+    kind: "unavailable",
+    message: (): string => "Too much is waiting to be decided. Try again a little later.",
+  },
+  STORE_UNAVAILABLE: {
+    kind: "unavailable",
+    message: (): string => "The store does not answer. Try again a little later.",
+  },
+  STORE_FULL: { kind: "unavailable", message: (): string => "The store has no room for anything new." },
+  NO_OWNER: {
+    kind: "unavailable",
+    message: (): string =>
+      "No engine decided this in time; it may still be applied. To repeat it is safe with the same Idempotency-Key: " +
+      "without one, a repeated trigger may find the execution failed and is then a retry.",
+  },
+  NOT_READY: { kind: "unavailable", message: ({ reason }: { reason: string }): string => `${reason}.` },
+  EXECUTION_UNREADABLE: {
+    kind: "unavailable",
+    message: ({ id }: Named): string => `The history of the execution ${id} cannot be read by this release.`,
+  },
+  INTERNAL: {
+    kind: "internal",
+    message: ({ incident }: { incident: string }): string =>
+      `Something went wrong here, not with the request. The log tells more about ${incident}.`,
+  },
+  NO_LIVE_WORKER: {
+    kind: "warning",
+    message: ({ handler }: { handler: string }): string =>
+      `No worker that is alive now serves ${quote(handler)}; its nodes wait until one does.`,
+  },
 } as const;
 
+interface Named {
+  readonly id: string;
+}
+
 /** api/ maps kinds to HTTP statuses, cli/ to exit codes. `failed` is a node's or execution's fate, not an answer. */
-export type ErrorKind = "malformed" | "invalid" | "tooLarge" | "conflict" | "notFound" | "warning" | "failed";
+export type ErrorKind =
+  | "malformed"
+  | "invalid"
+  | "tooLarge"
+  | "conflict"
+  | "notFound"
+  | "notAllowed"
+  | "unsupported"
+  | "unauthenticated"
+  | "forbidden"
+  | "rateLimited"
+  | "unavailable"
+  | "internal"
+  | "warning"
+  | "failed";
 
 export type ErrorCode = keyof typeof ERRORS;
 
