@@ -9,9 +9,10 @@ export interface Suspicion {
 
 /**
  * An owner that vanishes while it handles something may have been killed by it, or may only have been cut off just
- * then. Twice on the same item is no accident.
+ * then. Twice on the same item happens by accident too, as every new owner begins with the same one: the oldest in the
+ * inbox. Three times does not.
  */
-export const GUILTY_DEATHS = 2;
+export const GUILTY_DEATHS = 3;
 
 export function formatSuspicion(suspicion: Suspicion): string {
   return JSON.stringify({ next: suspicion.next, deaths: [...suspicion.deaths] });
