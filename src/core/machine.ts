@@ -24,6 +24,8 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   decide(state: State, message: Message, context: Context): Decision<Event>;
   /** What follows from the state and the time alone: at most `context.maxEvents` events, called until none comes. */
   advance(state: State, context: Context): Decision<Event>;
+  /** Proves that everything that waits has something to wait for, and sets going what has not. */
+  sweep?(state: State, context: Context): Decision<Event>;
   /** The only thing that changes the state. */
   evolve(state: State, event: Event): void;
   /** Throws if the state contradicts itself. `whole` checks everything, else only what the last events touched. */
@@ -33,6 +35,8 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   hasWork(state: State): boolean;
   /** The next moment at which time alone changes something. */
   nextWakeMs(state: State): number | null;
+  /** The same by the store's clock, for what waits for a date. */
+  nextCalendarMs?(state: State): number | null;
   /** Tokens of the tasks that are out. */
   liveTokens(state: State): readonly string[];
   /** How many tasks are out, by queue. */
@@ -87,19 +91,45 @@ export interface Decision<Event> {
   readonly tasks?: readonly TaskDraft[];
   readonly mail?: readonly Message[];
   /** To be written before the commit that names them. */
-  readonly blobs?: readonly { readonly hash: string; readonly text: string }[];
+  readonly blobs?: readonly BlobDraft[];
   readonly revoke?: readonly string[];
   readonly deadLetters?: readonly DeadLetterDraft[];
+  /** Ids of dead letters that are gone. */
+  readonly discard?: readonly string[];
+  readonly listings?: readonly ListingDraft[];
   /** Values that must be fetched before more can be decided. */
   readonly needs?: readonly Need[];
   /** Queues that had no room for what is ready. */
   readonly blocked?: readonly string[];
 }
 
-export type Need = { readonly blob: BlobRef } | { readonly past: PastRef };
+/** Bytes of the entity that decides, unless they are for another scope: a child, a parent, the definitions. */
+export interface BlobDraft {
+  readonly hash: string;
+  readonly text: string;
+  readonly scope?: string;
+}
+
+/** Something open that people look for without knowing the execution: a review. Without text it is gone. */
+export interface ListingDraft {
+  readonly list: string;
+  readonly id: string;
+  readonly text: string | null;
+}
+
+/**
+ * What a decision has to have at hand. A workflow by name gives `{hash, timeout_seconds}` of the version that is current
+ * when it is asked for, or null.
+ */
+export type Need =
+  | { readonly blob: BlobRef }
+  | { readonly past: PastRef }
+  | { readonly workflow: { readonly name: string; readonly version?: string | number } };
 
 export function needKey(need: Need): string {
-  return "blob" in need ? need.blob.hash : `past:${need.past.version}`;
+  if ("blob" in need) return need.blob.hash;
+  if ("past" in need) return `past:${need.past.version}`;
+  return `workflow:${need.workflow.name}@${need.workflow.version ?? ""}`;
 }
 
 export interface OpenTasks {
@@ -122,7 +152,9 @@ export interface DeadLetterDraft {
 }
 
 /** What an API process tells its caller. */
-export type Answer = { readonly ok: Json } | { readonly refused: string; readonly execution?: Json };
+export type Answer =
+  | { readonly ok: Json }
+  | { readonly refused: string; readonly execution?: Json; readonly errors?: Json; readonly detail?: string };
 
 export interface EntityHeader {
   readonly class: "open" | "endedWell" | "endedBadly";

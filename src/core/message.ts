@@ -24,7 +24,14 @@ export interface ReplyAddress {
 
 export type MessageBody =
   | Start
+  | Trigger
   | Cancel
+  | Pause
+  | Resume
+  | Retry
+  | Signal
+  | DecideReview
+  | DiscardLetter
   | TaskStarted
   | TaskCompleted
   | TaskFailed
@@ -35,7 +42,10 @@ export type MessageBody =
 
 export type MessageKind = MessageBody["kind"];
 
-/** Accept an execution, and run it unless it is held. */
+/**
+ * Accept an execution, and run it unless it is held. From a parent it is also a call: the same child again, with a
+ * higher `call`, means that the parent wants its result anew.
+ */
 export interface Start {
   readonly kind: "start";
   readonly workflow: string;
@@ -43,13 +53,103 @@ export interface Start {
   readonly input: Value;
   /** Tells a repeated request from another one under the same key. */
   readonly bodyHash: string;
+  /** Accepted, and not run before somebody triggers it. */
+  readonly hold?: boolean;
   /** Who hears of the end: a `workflow` node, a batch. */
-  readonly parent?: { readonly entity: string; readonly instance: string };
+  readonly parent?: Parent;
+  /** What a graph inside a map can see of the workflow around it. */
+  readonly around?: Around;
 }
 
-export interface Cancel {
-  readonly kind: "cancel";
+/** Where an execution was called from. */
+export interface Parent {
+  readonly entity: string;
+  readonly instance: string;
+  /** Counts the calls of one child; an end or a cancel of an earlier one means nothing any more. 1 if not said. */
+  readonly call?: number;
+  /** How many executions are above; 1 if not said. */
+  readonly depth?: number;
+}
+
+export interface Around {
+  readonly item: Value;
+  readonly index: number;
+  /** `{id: {output} | {error}}` of the nodes around that are referred to inside. */
+  readonly nodes: Value;
+}
+
+/** What everything that somebody asks of an execution has in common. */
+interface Command {
+  /** The same for every try of the same request: it is decided once. */
   readonly request: string;
+  /** Tells a repeated request from another one under the same key. */
+  readonly bodyHash?: string;
+}
+
+/** Run what is held; on one that ended badly, retry what failed. */
+export interface Trigger extends Command {
+  readonly kind: "trigger";
+  readonly input?: Value;
+}
+
+export interface Cancel extends Command {
+  readonly kind: "cancel";
+  /** From a parent: the start that may not have arrived yet, so that it finds a cancelled execution when it does. */
+  readonly start?: Start;
+}
+
+export interface Pause extends Command {
+  readonly kind: "pause";
+}
+
+export interface Resume extends Command {
+  readonly kind: "resume";
+}
+
+/** Open a new generation of an execution that is over. */
+export interface Retry extends Command {
+  readonly kind: "retry";
+  readonly scope: RetryScope;
+  /** The node to begin with; not for `failed` and `letters`. */
+  readonly from?: string;
+  /** Another config for the node `from`. */
+  readonly config?: { readonly [key: string]: Json };
+  /** Another input for what runs from now on. */
+  readonly input?: Value;
+  /** The dead letters that are replayed, as they stand in the store. */
+  readonly letters?: readonly Letter[];
+}
+
+/** What runs again: what failed; a node and all after it; that node alone; the nodes of dead letters. */
+export type RetryScope = "failed" | "descendants" | "node" | "letters";
+
+export interface Letter {
+  readonly id: string;
+  readonly class: "poison" | "exhausted";
+  readonly queue: string;
+  readonly text: string;
+}
+
+export interface Signal extends Command {
+  readonly kind: "signal";
+  readonly name: string;
+  readonly data: Value;
+}
+
+export interface DecideReview extends Command {
+  readonly kind: "decideReview";
+  /** The node instance that waits, and the generation it waits in. */
+  readonly instance: string;
+  readonly generation: number;
+  readonly decision: "approve" | "reject";
+  readonly data: Json;
+  readonly comment?: string;
+}
+
+/** Throw a dead letter away. */
+export interface DiscardLetter extends Command {
+  readonly kind: "discardLetter";
+  readonly letter: string;
 }
 
 /** The handler is running: sent only for tasks that are still at it at the next tick. */
@@ -65,6 +165,8 @@ export interface TaskCompleted {
   readonly token: string;
   readonly output: Value;
   readonly runningMs: number;
+  /** What it has cost, in the handler's own terms: tokens, money. */
+  readonly usage?: Json;
 }
 
 export interface TaskFailed {
@@ -93,6 +195,13 @@ export interface ChildEnded {
   readonly generation: number;
   readonly instance: string;
   readonly status: string;
+  /** Which call of the parent it answers; 1 if not said. */
+  readonly call?: number;
+  /** Already a value of the parent's: a large one was written into its scope. */
+  readonly output?: Value;
+  readonly error?: ErrorValue & { readonly node?: string };
+  /** Of a part of a large map: how many of its items failed. */
+  readonly failures?: number;
 }
 
 /** Let a quarantined entity go on, with the messages that were parked meanwhile. */
@@ -111,7 +220,14 @@ export interface ErrorValue {
 
 const KINDS: Readonly<Record<MessageKind, true>> = {
   start: true,
+  trigger: true,
   cancel: true,
+  pause: true,
+  resume: true,
+  retry: true,
+  signal: true,
+  decideReview: true,
+  discardLetter: true,
   taskStarted: true,
   taskCompleted: true,
   taskFailed: true,

@@ -1,4 +1,5 @@
 import type { BlobRef } from "../expression/scope.ts";
+import { contentHash } from "../json/hash.ts";
 import type { Json } from "../json/json.ts";
 
 /** Above this many bytes of JSON a value is a blob of the store and travels by name. */
@@ -19,3 +20,20 @@ export interface PastRef {
 }
 
 export const NULL_VALUE: Value = { json: null };
+
+export function isLarge(text: string): boolean {
+  return text.length > INLINE_BYTES || Buffer.byteLength(text) > INLINE_BYTES;
+}
+
+/** A value as events and messages carry it; a large one becomes a blob that has to be written first. */
+export function toValue(json: Json): {
+  readonly value: Value;
+  readonly bytes: number;
+  readonly blob?: { readonly hash: string; readonly text: string };
+} {
+  const text = JSON.stringify(json);
+  const bytes = text.length;
+  if (!isLarge(text)) return { value: bytes >= 1024 ? { json, bytes } : { json }, bytes };
+  const ref = { hash: contentHash(text), bytes: Buffer.byteLength(text) };
+  return { value: { blob: ref }, bytes, blob: { hash: ref.hash, text } };
+}

@@ -64,11 +64,14 @@ function loadNode(
   const { defaults, problems } = context;
   const written = loadHandler(list, index, id, given, context);
   const handler = HANDLER_ALIASES.get(written) ?? written;
-  const known = context.handlers.get(handler);
+  const config = loadConfig(list, index, id, written, handler, given, context);
+  // What a map runs for each item has the queue and the time of its own handler.
+  const runs = handler === "map" && typeof config["handler"] === "string" ? config["handler"] : handler;
+  const known = context.handlers.get(runs);
   const node: Mutable<WorkflowNode> = {
     id,
     handler,
-    config: loadConfig(list, index, id, written, handler, given, context),
+    config,
     dependencies,
     timeout_seconds:
       (given["timeout_seconds"] as number | undefined) ??
@@ -79,7 +82,7 @@ function loadNode(
     join: loadJoin(list, index, given["join"], dependencies.length, problems),
     on_error: (given["on_error"] as OnError | undefined) ?? defaults.on_error,
     inputs: (given["inputs"] as boolean | undefined) ?? false,
-    queue: loadQueue(list, index, given["queue"], handler, problems),
+    queue: loadQueue(list, index, given["queue"], runs, problems),
     priority: (given["priority"] as number | undefined) ?? defaults.priority,
     dlq: (given["dlq"] as DlqPolicy | undefined) ?? defaults.dlq,
   };

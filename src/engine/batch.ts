@@ -8,6 +8,7 @@ import type {
   Fence,
   Header,
   JournalRecord,
+  Listing,
   Outgoing,
   Position,
   Reply,
@@ -36,6 +37,8 @@ export class BatchBuilder {
   private readonly snapshots: Snapshot[] = [];
   private readonly mail: Outgoing[] = [];
   private readonly deadLetters: DeadLetter[] = [];
+  private readonly discard: string[] = [];
+  private readonly listings: Listing[] = [];
   private eventCount = 0;
   private chars = 0;
 
@@ -77,6 +80,8 @@ export class BatchBuilder {
     for (const message of decision.mail ?? []) this.send(message);
     for (const blob of decision.blobs ?? []) this.blobs.push({ scope: key, ...blob });
     for (const letter of decision.deadLetters ?? []) this.deadLetter(key, letter, nowMs);
+    this.discard.push(...(decision.discard ?? []));
+    for (const listing of decision.listings ?? []) this.listings.push({ ...listing, entity: key, atMs: nowMs });
   }
 
   events(key: string, events: readonly MachineEvent[], firstVersion: number, format: number): void {
@@ -149,8 +154,9 @@ export class BatchBuilder {
       revoke: this.revoke,
       mail: this.mail,
       replies: this.replies,
-      discard: [],
+      discard: this.discard,
       deadLetters: this.deadLetters,
+      ...(this.listings.length > 0 && { listings: this.listings }),
       purge: [],
       suspect,
     };

@@ -180,6 +180,7 @@ export class Engine {
 
   private async formOne(owner: Owner, read: ReadResult | undefined): Promise<BatchBuilder | undefined> {
     const incoming = read === undefined ? NOTHING_READ : sort(read);
+    owner.sweepSome();
     const due = owner.wakes.takeDue(owner.time.nowMs(), owner.careful ? 1 : this.settings.maxWakes);
     try {
       if (owner.careful) return await this.formCarefully(owner, incoming, due);
@@ -319,6 +320,10 @@ export class Engine {
     const texts = await this.loader.fetchBlobs(key, blobs);
     for (const [i, hash] of blobs.entries()) values.set(hash, JSON.parse(texts[i]!) as Json);
     for (const need of wanted) {
+      if ("workflow" in need) {
+        const { name, version } = need.workflow;
+        values.set(needKey(need), await this.loader.findWorkflow(name, version));
+      }
       if (!("past" in need)) continue;
       const { version } = need.past;
       const value = machine.pastValue?.(await this.pastEvent(key, version, builder));
@@ -339,13 +344,15 @@ export class Engine {
   }
 
   private async fillWakes(owner: Owner): Promise<void> {
-    const nowMs = owner.time.nowMs();
+    // What waits for a date is stored under that date: it may come before our own time gets there.
+    const aheadMs = Math.max(0, owner.time.driftMs);
+    const nowMs = owner.time.nowMs() + aheadMs;
     const { horizonMs } = this.settings;
     while (owner.valid && (owner.horizon?.atMs ?? -Infinity) < nowMs + horizonMs / 2) {
       const limit = 1000;
       const untilMs = nowMs + horizonMs;
       const due = await this.store.journal.due(owner.partition, untilMs, limit, owner.horizon ?? undefined);
-      for (const wake of due) if (!owner.entities.has(wake.entity)) owner.wakes.file(wake.entity, wake.atMs);
+      for (const wake of due) if (!owner.entities.has(wake.entity)) owner.wakes.file(wake.entity, wake.atMs - aheadMs);
       owner.horizon = due.length === limit ? { ...due.at(-1)! } : { atMs: untilMs, entity: "\uffff" };
     }
   }

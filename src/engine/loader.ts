@@ -1,6 +1,7 @@
 import { entityId, entityKind, partitionOf } from "../core/entity.ts";
 import type { Machine, MachineEvent } from "../core/machine.ts";
 import type { Message } from "../core/message.ts";
+import type { Json } from "../json/json.ts";
 import type { Loaded, LoadRequest, Store } from "../store/contract.ts";
 import { DefinitionCache, DefinitionUnusable } from "./definition-cache.ts";
 import { newResident, type Quarantine, type Resident } from "./resident.ts";
@@ -56,6 +57,16 @@ export class Loader {
       if (text === null) throw new ValueMissing(`the value ${hashes[i]} is not in the store`);
       return text;
     });
+  }
+
+  /** A workflow by its name, as it is published now: what a decision needs to call it. null if there is none. */
+  async findWorkflow(name: string, version?: string | number): Promise<Json> {
+    const published = await this.store.records.published(name, version);
+    if (published === null) return null;
+    const [text] = await this.store.records.get([{ scope: "definition", hash: published.hash }]);
+    if (text === null || text === undefined) return null;
+    const { timeout_seconds: seconds } = JSON.parse(text) as { timeout_seconds?: number };
+    return { hash: published.hash, version: published.version, timeout_seconds: seconds ?? 0 };
   }
 
   /** One event, by its version; undefined if the journal does not have it. */
@@ -142,7 +153,7 @@ export class Loader {
     resident.storedWakeMs = wakeAtMs;
     resident.snapshotVersion = snapshot?.version ?? 0;
     resident.snapshotChars = snapshot?.chars ?? 0;
-    if (machine.versionOf(state) > 0) resident.headerClass = machine.header(state).class;
+    if (machine.versionOf(state) > 0) resident.headerStatus = machine.header(state).status;
     // An ended entity with a wake time still has tasks to withdraw: its owner died between the two.
     if (machine.isEnded(state) && wakeAtMs !== null) resident.withdrawing = [...machine.withdrawn(state)];
     return resident;

@@ -1,6 +1,8 @@
 /** What somebody who watches an engine may want to count. */
 export interface EngineObserver {
   quarantined?(key: string, error: unknown): void;
+  /** The sweep found waits that nothing would have ended: a bug of ours, survived. */
+  repaired?(key: string, count: number): void;
   steppedDown?(partition: number, why: string): void;
   storeWentBack?(partition: number, acknowledged: number, found: number): void;
 }
@@ -18,6 +20,7 @@ export function safely(observer: EngineObserver): EngineObserver {
     };
   return {
     quarantined: quiet(observer.quarantined?.bind(observer)),
+    repaired: quiet(observer.repaired?.bind(observer)),
     steppedDown: quiet(observer.steppedDown?.bind(observer)),
     storeWentBack: quiet(observer.storeWentBack?.bind(observer)),
   };

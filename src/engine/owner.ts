@@ -13,7 +13,7 @@ import { parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.t
 import type { Quarantine, Resident } from "./resident.ts";
 import type { EngineSettings } from "./settings.ts";
 import { TaskWindow } from "./task-window.ts";
-import { mustStoreWake, wakeBound } from "./wake-bound.ts";
+import { mustStoreWake, wakeBound, wakeTime } from "./wake-bound.ts";
 import { WakeHeap } from "./wake-heap.ts";
 
 /** A snapshot longer than this is a record of its own. */
@@ -35,6 +35,9 @@ export class DecisionFailed extends Error {
 
 /** How many residents are looked at after a commit for ones that may leave. */
 const MAX_EXAMINED = 500;
+
+/** How many residents are swept with one batch. */
+const SWEPT_AT_ONCE = 20;
 
 export type Entity = Resident | Quarantine;
 
@@ -95,9 +98,11 @@ export class Owner {
   private readonly settings: EngineSettings;
   private readonly capabilities: Capabilities;
   private readonly window: TaskWindow;
+  private readonly repaired: (key: string, count: number) => void;
   private batchNumber = 0;
   /** The time of the batch being formed: one for all its decisions. */
   private batchMs = 0;
+  private batchCalendarMs = 0;
   private readonly deadlines = new DeadlineBound();
 
   constructor(
@@ -106,15 +111,18 @@ export class Owner {
     capabilities: Capabilities,
     tenure: Tenure,
     predecessorDied: boolean = true,
+    repaired: (key: string, count: number) => void = () => {},
   ) {
     this.host = host;
     this.settings = settings;
+    this.repaired = repaired;
     this.capabilities = capabilities;
     this.partition = tenure.partition;
     this.tenure = tenure;
     this.seq = tenure.seq;
     this.time = new PartitionTime(host, tenure.lastTimeMs, tenure.storeTimeMs);
     this.batchMs = this.time.nowMs();
+    this.batchCalendarMs = this.time.calendarMs();
     this.leaseUntilMs = host.monotonicMs() + settings.leaseMs;
     this.window = new TaskWindow(settings.window, (key) => this.busy.add(key));
     this.careful = tenure.strikes >= 3 || tenure.suspect !== null;
@@ -134,6 +142,7 @@ export class Owner {
 
   newBatch(): BatchBuilder {
     this.batchMs = this.time.nowMs();
+    this.batchCalendarMs = this.time.calendarMs();
     return new BatchBuilder(++this.batchNumber, this.partition, this.capabilities.partitionCount);
   }
 
@@ -148,7 +157,7 @@ export class Owner {
     return {
       nowMs: this.batchMs,
       deadlineMs: this.deadlines.upToMs(resident.key, this.batchMs),
-      calendarMs: this.time.calendarMs(),
+      calendarMs: this.batchCalendarMs,
       nonce: this.tenure.nonce,
       maxEvents: settings.maxEvents,
       random: () => this.host.random(),
@@ -278,6 +287,7 @@ export class Owner {
 
   private advanceOne(builder: BatchBuilder, entity: Resident): readonly Need[] {
     const { machine, state } = entity;
+    this.sweep(builder, entity);
     for (;;) {
       if (this.isFull(builder)) {
         this.busy.add(entity.key);
@@ -290,6 +300,38 @@ export class Owner {
       const missing = (decision.needs ?? []).filter((need) => !entity.fetched.has(needKey(need)));
       if (missing.length === 0) entity.fetched.clear();
       return missing;
+    }
+  }
+
+  /** After a load, and from time to time: does everything that waits have something to wait for? */
+  private sweep(builder: BatchBuilder, entity: Resident): void {
+    const { machine, state } = entity;
+    if (machine.sweep === undefined || this.batchMs < entity.sweptAtMs + this.settings.sweepMs) return;
+    entity.sweptAtMs = this.batchMs;
+    const decision = this.guarded(entity, () => machine.sweep!(state, this.context(entity)));
+    if (decision.events.length === 0) return;
+    this.apply(builder, entity, decision);
+    this.repaired(entity.key, decision.events.length);
+  }
+
+  /** Lets those be looked at that have not been for long, a few at a time. */
+  sweepSome(): void {
+    const dueBefore = this.time.nowMs() - this.settings.sweepMs;
+    let found = 0;
+    for (const [key, entity] of this.entities) {
+      if (entity.kind !== "resident" || entity.machine.sweep === undefined || entity.sweptAtMs > dueBefore) continue;
+      this.busy.add(key);
+      if (++found >= SWEPT_AT_ONCE) return;
+    }
+  }
+
+  /** The calendar was set, or we have slept: what waits for a date is filed anew. */
+  moveDates(): void {
+    this.horizon = null;
+    for (const [key, entity] of this.entities) {
+      if (entity.kind !== "resident" || (entity.machine.nextCalendarMs?.(entity.state) ?? null) === null) continue;
+      const atMs = wakeTime(entity, this.time.nowMs(), this.time.calendarMs());
+      if (atMs !== null) this.wakes.file(key, atMs);
     }
   }
 
@@ -308,7 +350,9 @@ export class Owner {
         for (const event of decision.events) machine.evolve(state, event);
         machine.check(state, this.settings.checkWhole);
       });
-      for (const { hash, text } of decision.blobs ?? []) this.freshBlobs.set(`${entity.key} ${hash}`, text);
+      for (const { hash, text, scope } of decision.blobs ?? []) {
+        this.freshBlobs.set(`${scope ?? entity.key} ${hash}`, text);
+      }
       builder.add(entity.key, decision, firstVersion, machine.eventFormat, this.time.nowMs());
       this.window.count(entity);
     }
@@ -337,8 +381,8 @@ export class Owner {
     const version = machine.versionOf(state);
     if (version === 0) return;
     const header = machine.header(state);
-    if (header.class !== entity.headerClass) {
-      entity.headerClass = header.class;
+    if (header.status !== entity.headerStatus) {
+      entity.headerStatus = header.status;
       builder.header({ entity: key, version, ...header });
     }
     const tail = version - entity.snapshotVersion;
@@ -361,7 +405,7 @@ export class Owner {
 
   private fileWake(builder: BatchBuilder, entity: Resident): void {
     // Here it is busy, or blocked until there is room: only its timers need a wake. Another owner knows neither.
-    const timerMs = entity.machine.nextWakeMs(entity.state);
+    const timerMs = wakeTime(entity, this.time.nowMs(), this.time.calendarMs());
     if (timerMs !== null) this.wakes.file(entity.key, timerMs);
     const wakeMs = wakeBound(entity, this.time.nowMs(), this.capabilities.volatileTasks);
     if (!mustStoreWake(entity, wakeMs, this.settings.horizonMs)) return;
@@ -380,6 +424,7 @@ export class Owner {
       const entity = this.entities.get(key);
       if (entity?.kind !== "resident" || entity.touchedBy > builder.number || this.pinned.has(key)) continue;
       if (!entity.machine.isEnded(entity.state) || entity.withdrawing.length > 0) continue;
+      if (entity.machine.hasWork(entity.state)) continue;
       this.forget(key);
       this.wakes.drop(key);
     }

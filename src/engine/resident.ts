@@ -11,7 +11,9 @@ export interface Resident {
   readonly state: unknown;
   /** The wake time the store holds: a lower bound, so that take-over never misses a timer. */
   storedWakeMs: number | null;
-  headerClass: string | null;
+  headerStatus: string | null;
+  /** When it was last proved that everything in it that waits has something to wait for. */
+  sweptAtMs: number;
   /** Version and size of the last snapshot; 0 if there is none. */
   snapshotVersion: number;
   snapshotChars: number;
@@ -47,7 +49,8 @@ export function newResident(key: string, id: string, machine: Machine, state: un
     machine,
     state,
     storedWakeMs: null,
-    headerClass: null,
+    headerStatus: null,
+    sweptAtMs: -Infinity,
     snapshotVersion: 0,
     snapshotChars: 0,
     countedTasks: new Map(),

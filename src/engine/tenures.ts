@@ -20,6 +20,8 @@ export class Tenures {
   /** The highest sequence number the store has acknowledged to us, per partition and incarnation. */
   private readonly acknowledged = new Map<number, { incarnation: string; seq: number }>();
 
+  private readonly repaired = (key: string, count: number): void => this.observer.repaired?.(key, count);
+
   constructor(
     store: Store,
     host: Host,
@@ -71,7 +73,7 @@ export class Tenures {
         continue;
       }
       owner.leaseUntilMs = sentAtMs + this.settings.leaseMs;
-      owner.time.sync(outcome.storeTimeMs);
+      if (owner.time.sync(outcome.storeTimeMs)) owner.moveDates();
       if (result.seq < acknowledged[i]!) await this.reacquire(owner);
     }
   }
@@ -107,7 +109,14 @@ export class Tenures {
     if (this.owned.get(owner.partition) !== owner) return;
     const tenure = { ...owner.tenure, seq: owner.seq, lastTimeMs: owner.time.nowMs() };
     const storeTimeMs = owner.time.calendarMs();
-    const fresh = new Owner(this.host, this.settings, this.store.capabilities, { ...tenure, storeTimeMs }, false);
+    const fresh = new Owner(
+      this.host,
+      this.settings,
+      this.store.capabilities,
+      { ...tenure, storeTimeMs },
+      false,
+      this.repaired,
+    );
     fresh.careful = owner.careful;
     fresh.leaseUntilMs = owner.leaseUntilMs;
     for (const [key, error] of owner.suspects) fresh.suspects.set(key, error);
@@ -135,7 +144,10 @@ export class Tenures {
     this.definitions.doubt();
     this.acknowledged.set(tenure.partition, { incarnation: tenure.incarnation, seq: tenure.seq });
     const { capabilities } = this.store;
-    this.owned.set(tenure.partition, new Owner(this.host, this.settings, capabilities, tenure, predecessorDied));
+    this.owned.set(
+      tenure.partition,
+      new Owner(this.host, this.settings, capabilities, tenure, predecessorDied, this.repaired),
+    );
   }
 
   /** Each live engine wants an equal share; above it, one partition is given back at a time. */

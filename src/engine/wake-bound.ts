@@ -6,10 +6,24 @@ import type { Resident } from "./resident.ts";
  */
 export function wakeBound(entity: Resident, nowMs: number, volatileTasks: boolean): number | null {
   const { machine, state } = entity;
-  if (machine.isEnded(state)) return entity.withdrawing.length > 0 ? nowMs : null;
   if (machine.hasWork(state)) return nowMs;
+  if (machine.isEnded(state)) return entity.withdrawing.length > 0 ? nowMs : null;
   if (volatileTasks && machine.liveTasks(state).size > 0) return nowMs;
-  return machine.nextWakeMs(state);
+  return earlier(machine.nextWakeMs(state), machine.nextCalendarMs?.(state) ?? null);
+}
+
+/**
+ * When to look at an entity in memory, in partition time: a date comes when the calendar says so, however far that is
+ * ahead of our time or behind it.
+ */
+export function wakeTime({ machine, state }: Resident, nowMs: number, calendarMs: number): number | null {
+  const date = machine.nextCalendarMs?.(state) ?? null;
+  return earlier(machine.nextWakeMs(state), date === null ? null : nowMs + Math.max(0, date - calendarMs));
+}
+
+function earlier(a: number | null, b: number | null): number | null {
+  if (a === null || b === null) return a ?? b;
+  return Math.min(a, b);
 }
 
 /** The bound is written when it becomes earlier, not when it becomes later. */

@@ -2,6 +2,8 @@ import { entityKey, partitionOf } from "../../src/core/entity.ts";
 import { buildPlan } from "../../src/core/execution/plan.ts";
 import { executionMachine } from "../../src/core/execution/machine.ts";
 import type { ExecutionState } from "../../src/core/execution/state.ts";
+import type { Answer } from "../../src/core/machine.ts";
+import type { MessageBody } from "../../src/core/message.ts";
 import type { ExecutionEvent } from "../../src/core/execution/events.ts";
 import { type ExecutionSummary, viewExecution } from "../../src/core/execution/view.ts";
 import type { Workflow } from "../../src/definition/workflow.ts";
@@ -16,11 +18,22 @@ import type { Store } from "../../src/store/contract.ts";
 import type { Handler } from "../../src/worker/handler.ts";
 import { Worker, type WorkerSettings } from "../../src/worker/worker.ts";
 
+type CommandBody = MessageBody extends infer Body
+  ? Body extends { readonly request: string }
+    ? Omit<Body, "request"> & { readonly request?: string }
+    : never
+  : never;
+
 export interface MemoryEngine {
   readonly store: Store;
   run(workflow: Workflow, input?: Json): Promise<ExecutionSummary>;
   start(workflow: Workflow, input?: Json): Promise<string>;
   read(id: string): Promise<ExecutionState>;
+  /** Sends a command and gives the answer. */
+  send(id: string, body: CommandBody): Promise<Answer>;
+  /** Waits for the end of the generation that is under way. */
+  ended(id: string): Promise<ExecutionSummary>;
+  publish(workflow: Workflow): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -63,21 +76,34 @@ export async function memoryEngine(
     return id;
   };
   const read = (id: string): Promise<ExecutionState> => readExecution(store, id);
+  const ended = async (id: string): Promise<ExecutionSummary> => {
+    const entity = entityKey("execution", id);
+    const partition = partitionOf(entity, store.capabilities.partitionCount);
+    let version = 0;
+    for (;;) {
+      version = await store.journal.watch(partition, entity, version, 1000);
+      const state = await read(id);
+      if (state.isEnded) return viewExecution(state);
+    }
+  };
   return {
     store,
     start,
     read,
-    run: async (workflow, input) => {
-      const id = await start(workflow, input);
-      const entity = entityKey("execution", id);
-      const { partitionCount } = store.capabilities;
-      let version = 0;
-      for (;;) {
-        version = await store.journal.watch(partitionOf(entity, partitionCount), entity, version, 1000);
-        const { items } = await store.queries.headers({ limit: 500 });
-        const header = items.find((item) => item.entity === entity);
-        if (header !== undefined && header.class !== "open") return viewExecution(await read(id));
-      }
+    ended,
+    run: async (workflow, input) => ended(await start(workflow, input)),
+    send: async (id, body) => {
+      const request = body.request ?? host.id();
+      const to = entityKey("execution", id);
+      const outcome = await requests.send({ to, by: "test", id: request, body: { ...body, request } as MessageBody });
+      if (outcome.kind !== "answered") throw new Error(`no answer: ${outcome.kind}`);
+      return outcome.answer;
+    },
+    publish: async (workflow) => {
+      const text = JSON.stringify(workflow);
+      const hash = contentHash(text);
+      await store.records.put([{ scope: "definition", hash, text }]);
+      return store.records.publish(workflow.name, hash);
     },
     stop: async () => {
       requests.stop();

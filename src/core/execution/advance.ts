@@ -1,13 +1,18 @@
-import { type Context, type Need, needKey, type TaskDraft } from "../machine.ts";
+import { type BlobDraft, type Context, type Need, needKey, type TaskDraft } from "../machine.ts";
+import type { Message } from "../message.ts";
+import { isLarge, toValue } from "../value.ts";
 import { evaluateCondition } from "./condition.ts";
+import { deadlines } from "./deadlines.ts";
 import { decided, type ExecutionDecision, NOTHING } from "./decision.ts";
-import { naturalEnd, timedOut } from "./end.ts";
-import type { ExecutionEvent, TaskDispatched } from "./events.ts";
+import { endMail, gatherOutput, naturalEnd } from "./end.ts";
+import type { ExecutionEnded, ExecutionEvent, TaskDispatched } from "./events.ts";
 import { afterFailure } from "./failure.ts";
-import { attemptFailed } from "./messages/task-failed.ts";
-import { runEngineNode, toValue } from "./nodes.ts";
-import { isLarge, MAX_RESOLVED_BYTES, prepare, type Prepared, taskText, tooLarge } from "./prepare.ts";
-import { ENGINE_LINE, type ExecutionState, WORKFLOW_TIMER } from "./state.ts";
+import { cancelChild } from "./nodes/child.ts";
+import type { EngineResult } from "./nodes/engine-node.ts";
+import { runEngineNode } from "./nodes/engine-nodes.ts";
+import { MAX_RESOLVED_BYTES, prepare, type Prepared, taskText, tooLarge } from "./prepare.ts";
+import { judgeRound } from "./repeat.ts";
+import { ENGINE_LINE, type ExecutionState } from "./state.ts";
 
 /**
  * What follows from the state and the time alone: deadlines that have come, nodes to skip, nodes to run, the end.
@@ -16,50 +21,39 @@ import { ENGINE_LINE, type ExecutionState, WORKFLOW_TIMER } from "./state.ts";
  * crash between two calls loses nothing. It stops its list after a failure, because what follows may depend on it.
  */
 export function advance(state: ExecutionState, context: Context): ExecutionDecision {
-  if (state.isEnded || state.status !== "running") return NOTHING;
+  const orphaned = orphans(state, context);
+  if (orphaned !== undefined) return orphaned;
+  if (state.isEnded) return answer(state, context) ?? NOTHING;
+  if (state.status !== "running" && state.status !== "paused") return NOTHING;
   return deadlines(state, context) ?? skips(state, context) ?? ready(state, context) ?? end(state, context) ?? NOTHING;
 }
 
-function deadlines(state: ExecutionState, context: Context): ExecutionDecision | undefined {
-  if (state.deadlineAtMs !== null && context.deadlineMs >= state.deadlineAtMs) {
-    return decided(state, context, [timedOut(context, state)]);
-  }
-  const due = state.timers.due(context.nowMs, context.maxEvents).filter((node) => node !== WORKFLOW_TIMER);
-  const events: ExecutionEvent[] = [];
-  for (const node of due) {
-    // The end of a backoff is nobody's loss; any other deadline waits until every result before it has been read.
-    if (state.statusOf(node) !== "waiting" && state.runs[node]!.dueAtMs! > context.deadlineMs) continue;
-    const more = deadline(state, node, context);
-    events.push(...more);
-    if (more.some(isFinalFailure)) break;
-  }
-  return events.length === 0 ? undefined : decided(state, context, events);
+/** Children whose parent wants nothing of them any more are called off, so many at a time. */
+function orphans(state: ExecutionState, context: Context): ExecutionDecision | undefined {
+  if (state.orphans.size === 0) return undefined;
+  const units = [...state.orphans].slice(0, context.maxEvents);
+  const mail = units.map((unit) => cancelChild(state, unit, state.runs[unit]!.child!));
+  const instances = units.map((unit) => state.nameOf(unit));
+  return decided(state, context, [{ kind: "childrenCancelled", atMs: context.nowMs, instances }], { mail });
 }
 
-/** The deadline of a node has come: the end of a backoff, or of our patience with a queue or a worker. */
-function deadline(state: ExecutionState, index: number, context: Context): readonly ExecutionEvent[] {
-  const run = state.runs[index]!;
-  const { id, spec } = state.plan.nodes[index]!;
-  const ending = { attempt: run.attempt, delivery: run.delivery };
-  switch (state.statusOf(index)) {
-    case "waiting":
-      return [{ kind: "retryDue", atMs: context.nowMs, node: id }];
-    case "queued": {
-      const message = `No worker took it from queue ${spec.queue} within ${spec.queue_timeout_seconds} s`;
-      const error = { code: "QUEUE_TIMEOUT", message, retryable: false };
-      return attemptFailed(state, index, { ...ending, deadline: "queue" }, error, context);
-    }
-    case "running": {
-      const message = `The handler did not end within ${spec.timeout_seconds} s`;
-      const error = { code: "TIMEOUT", message, retryable: true };
-      return attemptFailed(state, index, { ...ending, deadline: "run" }, error, context);
-    }
-    case "pending":
-    case "completed":
-    case "failed":
-    case "skipped":
-      throw new Error(`${id} is ${state.statusOf(index)} and has a deadline`);
-  }
+/** The parent has called again for a result that is there. */
+function answer(state: ExecutionState, context: Context): ExecutionDecision | undefined {
+  if (!state.owesAnswer || state.parent === null) return undefined;
+  const { status, reason, error, output } = state.end!;
+  const gathered = gatherOutput(state, output, context);
+  if (gathered.kind === "needs") return { ...NOTHING, needs: gathered.needs };
+  const ended: ExecutionEnded = {
+    kind: "executionEnded",
+    atMs: context.nowMs,
+    status,
+    reason,
+    ...(error !== null && { error }),
+  };
+  return decided(state, context, [{ kind: "parentAnswered", atMs: context.nowMs, call: state.parent.call ?? 1 }], {
+    mail: endMail(state, ended, gathered.output),
+    blobs: gathered.blobs,
+  });
 }
 
 function skips(state: ExecutionState, context: Context): ExecutionDecision | undefined {
@@ -74,17 +68,22 @@ function skips(state: ExecutionState, context: Context): ExecutionDecision | und
   return decided(state, context, events);
 }
 
-/** What the walk over the ready nodes has gathered. */
+/** What the walk over the ready units has gathered. */
 interface Gathered {
   readonly events: ExecutionEvent[];
   readonly tasks: TaskDraft[];
-  readonly blobs: { hash: string; text: string }[];
+  readonly blobs: BlobDraft[];
+  readonly mail: Message[];
   readonly needs: Need[];
-  readonly blocked: string[];
+  readonly blocked: Set<string>;
+  /** Signals that were taken; each is there for one. */
+  readonly taken: Map<string, number>;
+  readonly usedRoom: Map<string, number>;
   /** Of the values to be fetched, each counted once. */
   neededBytes: number;
   dispatched: number;
-  failed: boolean;
+  /** What follows may depend on what has just happened. */
+  isOver: boolean;
 }
 
 function ready(state: ExecutionState, context: Context): ExecutionDecision | undefined {
@@ -92,35 +91,45 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
     events: [],
     tasks: [],
     blobs: [],
+    mail: [],
     needs: [],
-    blocked: [],
+    blocked: new Set(),
+    taken: new Map(),
+    usedRoom: new Map(),
     neededBytes: 0,
     dispatched: 0,
-    failed: false,
+    isOver: false,
   };
-  for (const [queue, line] of state.ready) {
-    const room = queue === ENGINE_LINE ? Infinity : context.room(queue);
-    let used = 0;
-    for (let place = 0; place < line.length && !isFull(gathered, context); place++) {
-      const node = line.at(place)!;
-      if (queue !== ENGINE_LINE && used >= room) {
-        gathered.blocked.push(queue);
+  for (const [line, units] of state.ready.entries()) {
+    if (line !== ENGINE_LINE && state.status === "paused") break;
+    for (let place = 0; place < units.length && !isFull(gathered, context); place++) {
+      const unit = units.at(place)!;
+      if (line === ENGINE_LINE) {
+        if (state.status !== "paused" || isClosing(state, unit)) runUnit(state, unit, context, gathered);
+        continue;
+      }
+      const { queue } = state.plan.lines[line]!;
+      if ((gathered.usedRoom.get(queue) ?? 0) >= context.room(queue)) {
+        gathered.blocked.add(queue);
         break;
       }
-      if (queue !== ENGINE_LINE && !hasParallelRoom(state, gathered)) break;
-      const before = gathered.dispatched;
-      runNode(state, node, context, gathered);
-      used += gathered.dispatched - before;
+      if (!hasParallelRoom(state, gathered)) break;
+      runUnit(state, unit, context, gathered);
     }
     if (isFull(gathered, context)) break;
   }
-  const { events, tasks, blobs, needs, blocked } = gathered;
+  const { events, tasks, blobs, mail, needs } = gathered;
+  const blocked = [...gathered.blocked];
   if (events.length === 0 && needs.length === 0 && blocked.length === 0) return undefined;
-  return decided(state, context, events, { tasks, blobs, needs, blocked });
+  return decided(state, context, events, { tasks, blobs, mail, needs, blocked });
+}
+
+function isClosing(state: ExecutionState, unit: number): boolean {
+  return state.statusOf(unit) === "waiting" || state.statusOf(unit) === "running";
 }
 
 function isFull(gathered: Gathered, context: Context): boolean {
-  return gathered.failed || gathered.events.length >= context.maxEvents || gathered.neededBytes > MAX_RESOLVED_BYTES;
+  return gathered.isOver || gathered.events.length >= context.maxEvents || gathered.neededBytes > MAX_RESOLVED_BYTES;
 }
 
 function hasParallelRoom(state: ExecutionState, gathered: Gathered): boolean {
@@ -128,30 +137,120 @@ function hasParallelRoom(state: ExecutionState, gathered: Gathered): boolean {
   return limit === null || state.live.size + gathered.dispatched < limit;
 }
 
-/** One ready node: condition first, then the engine's own nodes at once, others as a task. */
-function runNode(state: ExecutionState, index: number, context: Context, gathered: Gathered): void {
-  const { id, condition, engine } = state.plan.nodes[index]!;
+/** One ready unit: condition first, then the engine's own nodes at once, others as a task. */
+function runUnit(state: ExecutionState, unit: number, context: Context, gathered: Gathered): void {
+  const { condition, until } = state.planOf(unit);
   const atMs = context.nowMs;
-  if (condition !== null && (state.runs[index]?.attempt ?? 0) === 0) {
-    const outcome = evaluateCondition(state, index, condition, context);
+  const run = state.runs[unit];
+  if (until !== null && state.statusOf(unit) === "waiting") {
+    const judged = judgeRound(state, unit, context);
+    if (judged.kind === "needs") return need(gathered, judged.needs);
+    if (judged.kind === "failed") return failUnit(state, unit, judged.error, context, gathered);
+    return void gathered.events.push(judged.event);
+  }
+  if (condition !== null && state.statusOf(unit) === "pending" && (run?.attempt ?? 0) === 0 && (run?.round ?? 0) < 2) {
+    const outcome = evaluateCondition(state, unit, condition, context);
     if (outcome.kind === "needs") return need(gathered, outcome.needs);
-    if (outcome.kind === "skip")
-      return void gathered.events.push({ kind: "nodeSkipped", atMs, node: id, reason: "condition" });
-    if (outcome.kind === "failed") return failNode(state, index, outcome.error, context, gathered);
+    if (outcome.kind === "skip") {
+      return void gathered.events.push({ kind: "nodeSkipped", atMs, node: state.nameOf(unit), reason: "condition" });
+    }
+    if (outcome.kind === "failed") return failUnit(state, unit, outcome.error, context, gathered);
   }
-  if (engine) {
-    const result = runEngineNode(state, index, context);
-    if (result.kind === "needs") return need(gathered, result.needs);
-    if (result.kind === "failed") return failNode(state, index, result.error, context, gathered);
-    const { value, blob, bytes } = toValue(result.output);
-    if (bytes > MAX_RESOLVED_BYTES) return failNode(state, index, tooLarge(bytes), context, gathered);
-    if (blob !== undefined) gathered.blobs.push(blob);
-    return void gathered.events.push({ kind: "nodeCompleted", atMs, node: id, output: value });
-  }
-  const preparation = prepare(state, index, context);
+  if (state.isEngine(unit)) return takeResult(state, unit, runEngineNode(state, unit, context), context, gathered);
+  const preparation = prepare(state, unit, context);
   if (preparation.kind === "needs") return need(gathered, preparation.needs);
-  if (preparation.kind === "failed") return failNode(state, index, preparation.error, context, gathered);
-  dispatch(state, index, preparation.prepared, context, gathered);
+  if (preparation.kind === "failed") return failUnit(state, unit, preparation.error, context, gathered);
+  const late = run?.late;
+  if (late && until === null && late.inputHash === preparation.prepared.inputHash && !("past" in late.output)) {
+    const node = state.nameOf(unit);
+    return void gathered.events.push({ kind: "nodeCompleted", atMs, node, output: late.output, reason: "late_result" });
+  }
+  dispatch(state, unit, preparation.prepared, context, gathered);
+}
+
+function takeResult(
+  state: ExecutionState,
+  unit: number,
+  result: EngineResult,
+  context: Context,
+  gathered: Gathered,
+): void {
+  const node = state.nameOf(unit);
+  const atMs = context.nowMs;
+  switch (result.kind) {
+    case "needs":
+      return need(gathered, result.needs);
+    case "failed":
+      return failUnit(state, unit, result.error, context, gathered);
+    case "completed": {
+      const { value, blob, bytes } = toValue(result.output);
+      if (bytes > MAX_RESOLVED_BYTES && state.planOf(unit).item === null) {
+        return failUnit(state, unit, tooLarge(bytes), context, gathered);
+      }
+      if (blob !== undefined) gathered.blobs.push(blob);
+      return void gathered.events.push({ kind: "nodeCompleted", atMs, node, output: value });
+    }
+    case "taken": {
+      // Several waits may be ready at once: each takes a signal of its own, those that find none wait.
+      const taken = gathered.taken.get(result.signal) ?? 0;
+      if (taken > 0) return void (gathered.isOver = true);
+      gathered.taken.set(result.signal, taken + 1);
+      const { signal, value } = result;
+      return void gathered.events.push({ kind: "nodeCompleted", atMs, node, output: value, signal });
+    }
+    case "waits":
+      gathered.mail.push(...(result.mail ?? []));
+      gathered.blobs.push(...(result.blobs ?? []));
+      return void gathered.events.push({
+        kind: "nodeWaiting",
+        atMs,
+        node,
+        wait: result.wait,
+        dueAtMs: result.dueAtMs,
+      });
+    case "opens":
+      gathered.blobs.push(...result.blobs);
+      return void gathered.events.push({ kind: "mapOpened", atMs, node, ...result.map });
+    case "ends":
+      return endBy(state, node, result, context, gathered);
+  }
+}
+
+/** An `end` node: it is done, and with it everything. */
+function endBy(
+  state: ExecutionState,
+  node: string,
+  result: Extract<EngineResult, { kind: "ends" }>,
+  context: Context,
+  gathered: Gathered,
+): void {
+  // The verdict is about everything before it, which has to be decided on its own first.
+  if (gathered.events.length > 0) return void (gathered.isOver = true);
+  const atMs = context.nowMs;
+  const given = result.output === undefined ? undefined : toValue(result.output);
+  const message = result.message ?? `Node ${node} ended the execution`;
+  const failed = result.status === "failed";
+  const ended: ExecutionEnded = {
+    kind: "executionEnded",
+    atMs,
+    status: result.status,
+    reason: "end",
+    ...(failed && { error: { code: "END_FAILED", message, retryable: false, node } }),
+    ...(!failed && given !== undefined && { output: given.value }),
+  };
+  if (state.parent !== null && !failed) {
+    const gatheredOutput = gatherOutput(state, given?.value ?? null, { ...context, fetched: (key) => fetchedOr(key) });
+    if (gatheredOutput.kind === "needs") return need(gathered, gatheredOutput.needs);
+    gathered.mail.push(...endMail(state, ended, gatheredOutput.output));
+    gathered.blobs.push(...gatheredOutput.blobs);
+  }
+  if (given?.blob !== undefined) gathered.blobs.push(given.blob);
+  gathered.events.push({ kind: "nodeCompleted", atMs, node, output: given?.value ?? { json: null } }, ended);
+  gathered.isOver = true;
+
+  function fetchedOr(key: string): ReturnType<Context["fetched"]> {
+    return given?.blob?.hash === key ? result.output : context.fetched(key);
+  }
 }
 
 /** Notes what has to be fetched. Many nodes may read the same value: it is fetched once. */
@@ -161,58 +260,57 @@ function need(gathered: Gathered, needs: readonly Need[]): void {
     if (known.has(needKey(wanted))) continue;
     known.add(needKey(wanted));
     gathered.needs.push(wanted);
-    gathered.neededBytes += "blob" in wanted ? wanted.blob.bytes : wanted.past.bytes;
+    if ("blob" in wanted) gathered.neededBytes += wanted.blob.bytes;
+    if ("past" in wanted) gathered.neededBytes += wanted.past.bytes;
   }
 }
 
-function dispatch(
-  state: ExecutionState,
-  index: number,
-  prepared: Prepared,
-  context: Context,
-  gathered: Gathered,
-): void {
-  const { id, spec } = state.plan.nodes[index]!;
-  const run = state.runs[index];
-  // A queued node without a task out lost its delivery: the same attempt goes out again. Any other begins the next.
-  const redelivery = state.statusOf(index) === "queued";
+function dispatch(state: ExecutionState, unit: number, prepared: Prepared, context: Context, gathered: Gathered): void {
+  const { spec, until } = state.planOf(unit);
+  const run = state.runs[unit];
+  // A queued unit without a task out lost its delivery: the same attempt goes out again. Any other begins the next.
+  const redelivery = state.statusOf(unit) === "queued";
   const large = isLarge(prepared.text);
   const config = large ? { hash: prepared.inputHash, bytes: Buffer.byteLength(prepared.text) } : undefined;
+  const map = state.isItem(unit) ? state.mapOf(unit) : undefined;
   const event: TaskDispatched = {
     kind: "taskDispatched",
     atMs: context.nowMs,
-    node: id,
+    node: state.nameOf(unit),
     attempt: redelivery ? run!.attempt : (run?.attempt ?? 0) + 1,
     delivery: redelivery ? run!.delivery + 1 : 1,
     nonce: context.nonce,
-    seen: run?.seen ?? state.version,
+    seen: run?.seen ?? map?.seen ?? state.version,
     inputHash: prepared.inputHash,
     queueDeadlineAtMs: context.nowMs + spec.queue_timeout_seconds * 1000,
+    ...(until !== null && { round: Math.max(1, run?.round ?? 1) }),
     ...(config !== undefined && { config }),
   };
   gathered.events.push(event);
-  gathered.tasks.push(taskText(state, index, event, prepared));
+  gathered.tasks.push(taskText(state, unit, event, prepared));
   gathered.dispatched++;
+  gathered.usedRoom.set(spec.queue, (gathered.usedRoom.get(spec.queue) ?? 0) + 1);
   if (large) gathered.blobs.push({ hash: prepared.inputHash, text: prepared.text });
 }
 
-function failNode(
+function failUnit(
   state: ExecutionState,
-  index: number,
+  unit: number,
   error: { code: string; message: string; retryable: boolean },
   context: Context,
   gathered: Gathered,
 ): void {
-  const { id } = state.plan.nodes[index]!;
-  gathered.events.push({ kind: "nodeFailed", atMs: context.nowMs, node: id, error });
-  gathered.events.push(...afterFailure(state, index, error, context));
-  gathered.failed = true;
+  gathered.events.push({ kind: "nodeFailed", atMs: context.nowMs, node: state.nameOf(unit), error });
+  gathered.events.push(...afterFailure(state, unit, error, context));
+  gathered.isOver = true;
 }
 
 function end(state: ExecutionState, context: Context): ExecutionDecision | undefined {
-  return state.openCount > 0 ? undefined : decided(state, context, [naturalEnd(state, context)]);
-}
-
-function isFinalFailure(event: ExecutionEvent): boolean {
-  return event.kind === "executionEnded" || (event.kind === "taskFailed" && event.retryAtMs === null);
+  if (state.openCount > 0) return undefined;
+  const ended = naturalEnd(state, context);
+  if (state.parent === null || ended.status !== "completed") return decided(state, context, [ended]);
+  const gathered = gatherOutput(state, null, context);
+  if (gathered.kind === "needs") return { ...NOTHING, needs: gathered.needs };
+  const mail = endMail(state, ended, gathered.output);
+  return decided(state, context, [ended], { mail, blobs: gathered.blobs });
 }

@@ -2,7 +2,7 @@ import type { CompiledCondition } from "../../expression/scope.ts";
 import type { Context, Need } from "../machine.ts";
 import type { ErrorValue } from "../message.ts";
 import { templateError } from "./prepare.ts";
-import { pastNeeds, scopeOf } from "./scope.ts";
+import { missingValues, scopeOf } from "./scope.ts";
 import type { ExecutionState } from "./state.ts";
 
 export type ConditionOutcome =
@@ -18,11 +18,11 @@ export function evaluateCondition(
   condition: CompiledCondition,
   context: Context,
 ): ConditionOutcome {
-  const past = pastNeeds(state, index, context);
-  if (past.length > 0) return { kind: "needs", needs: past };
+  const missing = missingValues(state, index, context);
+  if (missing.length > 0) return { kind: "needs", needs: missing };
   const resolution = condition.evaluate(scopeOf(state, index, context));
   if (resolution.kind === "needs") return { kind: "needs", needs: resolution.blobs.map((blob) => ({ blob })) };
   if (resolution.kind === "resolved") return { kind: resolution.value ? "run" : "skip" };
-  if (state.plan.nodes[index]!.spec.condition_on_error === "skip") return { kind: "skip" };
+  if (state.planOf(index).spec.condition_on_error === "skip") return { kind: "skip" };
   return { kind: "failed", error: templateError(resolution.failure) };
 }

@@ -2,28 +2,31 @@ import type { Context, Decision } from "../machine.ts";
 import { formatToken } from "../token.ts";
 import { endMail } from "./end.ts";
 import type { ExecutionEvent } from "./events.ts";
-import { deadLetterOf } from "./failure.ts";
+import { deadLetterOf } from "./letters.ts";
+import { closedReviews, openReview } from "./review-listing.ts";
+import { instanceOf } from "./instance.ts";
 import type { ExecutionState } from "./state.ts";
 
 export type ExecutionDecision = Decision<ExecutionEvent>;
 
 export const NOTHING: ExecutionDecision = { events: [] };
 
-type Extras = Omit<ExecutionDecision, "events" | "mail" | "deadLetters">;
+type Extras = Omit<ExecutionDecision, "events">;
 
-/** A decision with all that its events entail: dead letters, tasks to withdraw, mail to the parent. */
+/** A decision with all that its events entail: dead letters, tasks to withdraw, mail to the parent, open reviews. */
 export function decided(
   state: ExecutionState,
   context: Context,
   events: readonly ExecutionEvent[],
   extras: Extras = {},
 ): ExecutionDecision {
-  const deadLetters = [];
-  const mail = [];
+  const deadLetters = [...(extras.deadLetters ?? [])];
+  const mail = [...(extras.mail ?? [])];
   const revoke = [...(extras.revoke ?? [])];
+  const listings = [...(extras.listings ?? [])];
   for (const event of events) {
     if (event.kind === "nodeFailed" || (event.kind === "taskFailed" && event.retryAtMs === null)) {
-      const letter = deadLetterOf(state, state.plan.graph.indexOf.get(event.node)!, event.error, context);
+      const letter = deadLetterOf(state, state.unitOf(event.node)!, event.error, context);
       if (letter !== undefined) deadLetters.push(letter);
     }
     if (event.kind === "taskFailed" && event.deadline !== undefined) revoke.push(newestToken(state, event.node));
@@ -31,24 +34,45 @@ export function decided(
     if (event.kind === "taskCompleted" && event.delivery !== runOf(state, event.node).delivery) {
       revoke.push(newestToken(state, event.node));
     }
-    if (event.kind === "executionEnded") mail.push(...endMail(state, event));
+    // The items of a map that has failed are of no use any more.
+    if (event.kind === "nodeFailed") revoke.push(...itemTokens(state, event.node));
+    if (event.kind === "nodeWaiting" && event.wait.for === "review") listings.push(openReview(state, event));
+    if (event.kind === "nodeCompleted" || event.kind === "nodeFailed") {
+      listings.push(...closedReviews(state, event.node));
+    }
+    if (event.kind === "executionEnded") {
+      // One who gives its output to its parent has gathered that before.
+      if (!mail.some(({ body }) => body.kind === "childEnded")) mail.push(...endMail(state, event));
+      for (const unit of state.reviews) listings.push(...closedReviews(state, state.nameOf(unit)));
+    }
   }
-  return { ...extras, events, mail, deadLetters, revoke };
+  return { ...extras, events, mail, deadLetters, revoke, ...(listings.length > 0 && { listings }) };
 }
 
-/** The name of the dispatch that is out for this node, or was out last. */
-export function newestToken(state: ExecutionState, id: string): string {
-  const run = runOf(state, id);
+/** The name of the dispatch that is out for this unit, or was out last. */
+export function newestToken(state: ExecutionState, name: string): string {
+  const unit = state.unitOf(name)!;
+  const run = state.runs[unit]!;
   return formatToken({
     nonce: run.nonces.at(-1) ?? "",
     execution: state.id,
-    generation: state.generation,
-    instance: id,
+    generation: run.generation,
+    instance: instanceOf(state, unit),
     attempt: run.attempt,
     delivery: run.delivery,
   });
 }
 
-function runOf(state: ExecutionState, id: string): Readonly<{ nonces: string[]; attempt: number; delivery: number }> {
-  return state.runs[state.plan.graph.indexOf.get(id)!]!;
+function itemTokens(state: ExecutionState, node: string): string[] {
+  const map = state.maps.get(state.plan.graph.indexOf.get(node) ?? -1);
+  if (map === undefined) return [];
+  const tokens: string[] = [];
+  for (let unit = map.base; unit < map.base + map.count; unit++) {
+    if (state.live.has(unit)) tokens.push(newestToken(state, state.nameOf(unit)));
+  }
+  return tokens;
+}
+
+function runOf(state: ExecutionState, name: string): Readonly<{ delivery: number }> {
+  return state.runs[state.unitOf(name)!]!;
 }

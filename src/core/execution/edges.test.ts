@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { EDGE_TABLE, failedEnd, skippedEnd } from "./edges.ts";
-import { edgeCounts } from "./evolve.ts";
+import { edgeCounts } from "./spread.ts";
 import { node, Trial, workflow } from "./test-execution.ts";
 import type { Dependency, WorkflowNode } from "../../definition/workflow.ts";
 

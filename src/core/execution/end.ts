@@ -1,7 +1,9 @@
 import { EDGE_ON } from "../../definition/graph.ts";
-import type { Context } from "../machine.ts";
-import type { Message } from "../message.ts";
+import type { Json } from "../../json/json.ts";
 import { entityKey } from "../entity.ts";
+import { type BlobDraft, type Context, type Need, needKey } from "../machine.ts";
+import type { Message } from "../message.ts";
+import { type KeptValue, toValue, type Value } from "../value.ts";
 import type { EndStatus, ExecutionEnded } from "./events.ts";
 import type { ExecutionState } from "./state.ts";
 
@@ -49,12 +51,14 @@ function isHandled(state: ExecutionState, node: number): boolean {
 }
 
 /** What the parent hears, in the commit of the end. */
-export function endMail(state: ExecutionState, ended: ExecutionEnded): readonly Message[] {
+export function endMail(state: ExecutionState, ended: ExecutionEnded, output?: Value): readonly Message[] {
   if (state.parent === null) return [];
   const child = entityKey("execution", state.id);
+  const call = state.parent.call ?? 1;
+  const failures = failedParts(state);
   return [
     {
-      id: `childEnded:${child}:${state.generation}`,
+      id: `childEnded:${child}:${state.generation}:${call}`,
       to: state.parent.entity,
       by: child,
       trace: state.trace,
@@ -65,7 +69,52 @@ export function endMail(state: ExecutionState, ended: ExecutionEnded): readonly 
         generation: state.generation,
         instance: state.parent.instance,
         status: ended.status,
+        call,
+        ...(output !== undefined && { output }),
+        ...(ended.error !== undefined && { error: ended.error }),
+        ...(failures > 0 && { failures }),
       },
     },
   ];
+}
+
+function failedParts(state: ExecutionState): number {
+  if (state.plan.workflow["x-millrace-part"] !== true) return 0;
+  let failures = 0;
+  for (const map of state.maps.values()) failures += map.failures;
+  return failures;
+}
+
+/** What the parent is given of an execution that completed: its whole output, however large. */
+export type OutputGathering =
+  | { readonly kind: "gathered"; readonly output: Value; readonly blobs: readonly BlobDraft[] }
+  | { readonly kind: "needs"; readonly needs: readonly Need[] };
+
+/** The output as a value of the parent's: what is large is written into the parent's scope. */
+export function gatherOutput(state: ExecutionState, given: Value | null, context: Context): OutputGathering {
+  const parent = state.parent!.entity;
+  const kept: readonly (readonly [string, KeptValue | null])[] =
+    given !== null
+      ? [["", given]]
+      : state.plan.outputs
+          .filter((node) => state.statusOf(node) === "completed")
+          .map((node) => [state.plan.graph.ids[node]!, state.runs[node]!.output] as const);
+  const needs: Need[] = [];
+  const entries = kept.map(([id, value]): [string, Json] => {
+    if (value === null) return [id, null];
+    if ("json" in value) return [id, value.json];
+    const json = context.fetched(needKey(value));
+    if (json === undefined) needs.push(value);
+    return [id, json ?? null];
+  });
+  if (needs.length > 0) return { kind: "needs", needs };
+  const sole = given !== null || state.plan.soleOutput;
+  const { value, blob } = toValue(sole ? (entries[0]?.[1] ?? null) : Object.fromEntries(entries));
+  return { kind: "gathered", output: value, blobs: blob === undefined ? [] : [{ ...blob, scope: parent }] };
+}
+
+/** When the workflow's timeout ends what begins now. */
+export function deadlineOf(state: ExecutionState, context: Context): number | null {
+  const seconds = state.plan.workflow.timeout_seconds;
+  return seconds === 0 ? null : context.nowMs + seconds * 1000;
 }

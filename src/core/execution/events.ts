@@ -1,5 +1,6 @@
 import type { BlobRef } from "../../expression/scope.ts";
-import type { ErrorValue, Message } from "../message.ts";
+import type { Json } from "../../json/json.ts";
+import type { Around, ErrorValue, Message, Parent, RetryScope } from "../message.ts";
 import type { Value } from "../value.ts";
 
 /**
@@ -11,6 +12,9 @@ export const EVENT_FORMAT = 1;
 export type ExecutionEvent =
   | Accepted
   | Started
+  | Paused
+  | Resumed
+  | GenerationOpened
   | TaskDispatched
   | TaskStartedEvent
   | TaskCompletedEvent
@@ -20,6 +24,17 @@ export type ExecutionEvent =
   | NodeCompleted
   | NodeFailed
   | NodeSkipped
+  | NodeWaiting
+  | ReviewDue
+  | RoundEnded
+  | RoundDue
+  | MapOpened
+  | SignalReceived
+  | ChildrenCancelled
+  | ParentCalled
+  | ParentAnswered
+  | LetterDiscarded
+  | Repaired
   | ResultIgnored
   | LateResult
   | CommandApplied
@@ -45,13 +60,43 @@ export interface Accepted extends At {
   readonly by: string;
   readonly tenant: string;
   readonly trace: string;
-  readonly parent?: { readonly entity: string; readonly instance: string };
+  readonly parent?: Parent;
+  readonly around?: Around;
 }
 
 export interface Started extends At {
   readonly kind: "started";
   /** When the workflow's timeout ends it; null = never. */
   readonly deadlineAtMs: number | null;
+  /** Instead of the one it was accepted with. */
+  readonly input?: Value;
+}
+
+export interface Paused extends At {
+  readonly kind: "paused";
+}
+
+export interface Resumed extends At {
+  readonly kind: "resumed";
+}
+
+/**
+ * The execution goes on after its end. Which nodes are open again follows from the scope and the state (reopen.ts);
+ * nodes that were open at the end and are not among them keep the state that the end gave them.
+ */
+export interface GenerationOpened extends At {
+  readonly kind: "generationOpened";
+  readonly generation: number;
+  readonly scope: RetryScope;
+  readonly from?: string;
+  /** Of dead letters: their node instances, and their ids. */
+  readonly instances?: readonly string[];
+  readonly letters?: readonly string[];
+  readonly config?: { readonly [key: string]: Json };
+  readonly input?: Value;
+  readonly deadlineAtMs: number | null;
+  /** Set if the parent asked for it. */
+  readonly call?: number;
 }
 
 /** A task was handed to its queue. Its deadline for being started is set by this very event. */
@@ -69,6 +114,8 @@ export interface TaskDispatched extends At {
   /** Hash of the resolved input, of which the task carries the bytes. */
   readonly inputHash: string;
   readonly queueDeadlineAtMs: number;
+  /** Of a node that repeats: which round, from 1. */
+  readonly round?: number;
   /** Set if the resolved config was too large for the task itself. */
   readonly config?: BlobRef;
 }
@@ -90,6 +137,8 @@ export interface TaskCompletedEvent extends At {
   readonly delivery: number;
   readonly startedAtMs: number;
   readonly output: Value;
+  /** What it has cost, in the handler's own terms. */
+  readonly usage?: Json;
 }
 
 /** An attempt ended badly: by its handler, a deadline or three lost deliveries. With `retryAtMs` another one comes. */
@@ -125,6 +174,12 @@ export interface NodeCompleted extends At {
   readonly kind: "nodeCompleted";
   readonly node: string;
   readonly output: Value;
+  /** The signal it has taken. */
+  readonly signal?: string;
+  /** The work was done in an earlier generation, and its result came after that had ended. */
+  readonly reason?: "late_result";
+  /** Of a part of a large map: how many of its items failed. */
+  readonly failures?: number;
 }
 
 /** A node failed without a task: a template, a condition. */
@@ -141,6 +196,114 @@ export interface NodeSkipped extends At {
 }
 
 export type SkipReason = "condition" | "route" | "upstream_failed";
+
+/** A node that the engine runs itself has to wait, for one thing and at most until a moment. */
+export interface NodeWaiting extends At {
+  readonly kind: "nodeWaiting";
+  readonly node: string;
+  readonly wait: Wait;
+  /** Partition time; null if only a calendar moment or the thing itself ends it. */
+  readonly dueAtMs: number | null;
+}
+
+export type Wait =
+  | { readonly for: "timer"; /** By the store's clock. */ readonly calendarAtMs?: number }
+  | { readonly for: "signal"; readonly signal: string }
+  | { readonly for: "review"; readonly review: ReviewSpec; readonly calendarAtMs: number }
+  | { readonly for: "child"; readonly child: ChildCall };
+
+export interface ReviewSpec {
+  readonly title?: string;
+  readonly form?: Json;
+  readonly assignees?: readonly string[];
+  readonly onDue: "fail" | { readonly decision: "approve" | "reject"; readonly data?: Json };
+}
+
+/** A child execution that was called. All that is needed to call it again, or off. */
+export interface ChildCall {
+  readonly execution: string;
+  readonly workflow: string;
+  readonly definition: string;
+  readonly call: number;
+}
+
+/** Nobody has decided in time. What comes of it follows in the same commit. */
+export interface ReviewDue extends At {
+  readonly kind: "reviewDue";
+  readonly node: string;
+}
+
+/** A round of a node that repeats was judged: enough, or another one at `nextAtMs`. */
+export interface RoundEnded extends At {
+  readonly kind: "roundEnded";
+  readonly node: string;
+  readonly round: number;
+  readonly nextAtMs: number | null;
+}
+
+/** The time between two rounds is over. */
+export interface RoundDue extends At {
+  readonly kind: "roundDue";
+  readonly node: string;
+}
+
+/** The items of a map are known; each becomes a node instance `id[n]`. */
+export interface MapOpened extends At {
+  readonly kind: "mapOpened";
+  readonly node: string;
+  /** A list; of a large map a list of lists, each of which is a child execution. */
+  readonly items: Value;
+  readonly count: number;
+  /** How many items there are in all, in a large map. */
+  readonly total: number;
+  readonly chunked: boolean;
+  /** How many items may be under way at a time, and how many may fail. */
+  readonly concurrency: number;
+  readonly tolerated: number;
+  readonly itemsHash: string;
+  /** The same items as in an earlier generation: what is done of them stays done. */
+  readonly kept: boolean;
+  /** The version its items were made from, and what each of them can see. */
+  readonly seen: number;
+}
+
+/** Kept until a `wait` takes it. */
+export interface SignalReceived extends At {
+  readonly kind: "signalReceived";
+  readonly name: string;
+  readonly data: Value;
+  readonly by: string;
+}
+
+/** The execution is over, and so are these children: their cancels went out with this event. */
+export interface ChildrenCancelled extends At {
+  readonly kind: "childrenCancelled";
+  readonly instances: readonly string[];
+}
+
+/** The parent asks again for a result that is there already. */
+export interface ParentCalled extends At {
+  readonly kind: "parentCalled";
+  readonly call: number;
+}
+
+/** It went out with this event. */
+export interface ParentAnswered extends At {
+  readonly kind: "parentAnswered";
+  readonly call: number;
+}
+
+export interface LetterDiscarded extends At {
+  readonly kind: "letterDiscarded";
+  readonly letter: string;
+}
+
+/** The sweep found an open wait that nothing would have ended, and set it going again. A bug of ours, survived. */
+export interface Repaired extends At {
+  readonly kind: "repaired";
+  readonly node: string;
+  readonly what: string;
+}
 
 /** A result that counts for nothing: of an old attempt, a lost delivery, an unknown dispatch. */
 export interface ResultIgnored extends At {
@@ -164,6 +327,10 @@ export interface CommandApplied extends At {
   readonly command: string;
   readonly request: string;
   readonly by: string;
+  readonly bodyHash?: string;
+  /** What it had come to when it was answered. */
+  readonly status?: string;
+  readonly generation?: number;
 }
 
 export interface CommandRefused extends At {
@@ -172,6 +339,7 @@ export interface CommandRefused extends At {
   readonly request: string;
   readonly by: string;
   readonly code: string;
+  readonly bodyHash?: string;
 }
 
 /** The generation is over. Nodes still open end with it: their states are derived, not written one by one. */
@@ -180,6 +348,8 @@ export interface ExecutionEnded extends At {
   readonly status: EndStatus;
   readonly reason: EndReason;
   readonly error?: ErrorValue & { readonly node?: string };
+  /** What an `end` node gives instead of the outputs. */
+  readonly output?: Value;
 }
 
 export type EndStatus = "completed" | "partial" | "failed" | "cancelled";

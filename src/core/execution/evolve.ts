@@ -1,9 +1,21 @@
-import { EDGE_ON } from "../../definition/graph.ts";
-import { EDGE_TABLE, failedEnd, type ParentEnd, skippedEnd } from "./edges.ts";
-import type { Accepted, ExecutionEnded, ExecutionEvent, Started, TaskDispatched } from "./events.ts";
-import type { EdgeCounts, JoinVerdict } from "./joins.ts";
+import type {
+  Accepted,
+  ExecutionEnded,
+  ExecutionEvent,
+  NodeCompleted,
+  NodeWaiting,
+  Started,
+  TaskDispatched,
+  TaskFailedEvent,
+} from "./events.ts";
+import { isKeptLetter, letterId } from "./letters.ts";
+import { closeMap, endItem, isClosing, openMap } from "./maps.ts";
 import { assertMove, type NodeStatus } from "./moves.ts";
-import { type CommandAnswer, EDGE, type ExecutionState, REMEMBERED_REQUESTS, WORKFLOW_TIMER } from "./state.ts";
+import { openGeneration } from "./reopen.ts";
+import { repair } from "./sweep.ts";
+import { join, placeJoined, spread } from "./spread.ts";
+import { type CommandAnswer, type ExecutionState, REMEMBERED_REQUESTS, WORKFLOW_TIMER } from "./state.ts";
+import { dequeue, endWait, enqueue, indexWait, isDefinite, setDue, setLive } from "./units.ts";
 
 /** An output below this size stays in the state; dropping it would save nothing. */
 const DROP_BYTES = 1024;
@@ -16,6 +28,7 @@ export function evolve(state: ExecutionState, event: ExecutionEvent): void {
   state.version++;
   apply(state, event);
   state.timers.settle(state.timedCount + 1);
+  state.calendar.settle(state.timedCount + 1);
 }
 
 function apply(state: ExecutionState, event: ExecutionEvent): void {
@@ -24,91 +37,146 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       return accepted(state, event);
     case "started":
       return started(state, event);
+    case "paused":
+    case "resumed": {
+      const to = event.kind === "paused" ? "paused" : "running";
+      assertMove("execution", state.status, event.kind, to, state.id);
+      state.status = to;
+      return;
+    }
+    case "generationOpened":
+      assertMove("execution", state.status, event.kind, "running", state.id);
+      return openGeneration(state, event);
     case "taskDispatched":
       return taskDispatched(state, event);
     case "taskStarted": {
-      const node = nodeOf(state, event.node);
-      move(state, node, event, "running");
-      const run = state.run(node);
-      run.startedAtMs = event.startedAtMs;
-      setDue(state, node, event.runDeadlineAtMs);
+      const unit = unitOf(state, event.node);
+      move(state, unit, event, "running");
+      state.run(unit).startedAtMs = event.startedAtMs;
+      setDue(state, unit, event.runDeadlineAtMs);
       return;
     }
     case "taskCompleted": {
-      const node = nodeOf(state, event.node);
-      move(state, node, event, "completed");
-      const run = state.run(node);
+      const unit = unitOf(state, event.node);
+      const run = state.run(unit);
       run.startedAtMs = event.startedAtMs;
       run.output = event.output;
       run.outputVersion = state.version;
       run.error = null;
-      endNode(state, node, event.atMs, "completed");
-      return;
-    }
-    case "taskFailed": {
-      const node = nodeOf(state, event.node);
-      const run = state.run(node);
-      run.error = event.error;
-      if (event.retryAtMs !== null) {
-        move(state, node, event, "waiting");
-        setLive(state, node, false);
-        setDue(state, node, event.retryAtMs);
-        return;
+      run.answered = true;
+      run.usage = event.usage ?? null;
+      if (state.planOf(unit).until === null) {
+        move(state, unit, event, "completed");
+        return endUnit(state, unit, event.atMs);
       }
-      move(state, node, event, "failed");
-      endNode(state, node, event.atMs, failedEndOf(state, node));
-      return;
+      // The round has to be judged, by an expression that may have to fetch what it reads.
+      move(state, unit, event, "waiting");
+      setLive(state, unit, false);
+      setDue(state, unit, null);
+      dequeue(state, unit);
+      return enqueue(state, unit);
     }
+    case "taskFailed":
+      return taskFailed(state, event);
     case "deliveryLost": {
-      const node = nodeOf(state, event.node);
-      move(state, node, event, "queued");
-      const run = state.run(node);
+      const unit = unitOf(state, event.node);
+      move(state, unit, event, "queued");
+      const run = state.run(unit);
       if (!event.handedBack) run.lost++;
       run.startedAtMs = null;
-      setLive(state, node, false);
-      setDue(state, node, null);
-      enqueue(state, node);
-      return;
+      setLive(state, unit, false);
+      setDue(state, unit, null);
+      return enqueue(state, unit);
     }
-    case "retryDue": {
-      const node = nodeOf(state, event.node);
-      move(state, node, event, "pending");
-      setDue(state, node, null);
-      enqueue(state, node);
-      return;
+    case "retryDue":
+    case "roundDue": {
+      const unit = unitOf(state, event.node);
+      move(state, unit, event, "pending");
+      setDue(state, unit, null);
+      if (event.kind === "roundDue") beginRound(state, unit);
+      return enqueue(state, unit);
     }
-    case "nodeCompleted": {
-      const node = nodeOf(state, event.node);
-      move(state, node, event, "completed");
-      const run = state.run(node);
-      run.output = event.output;
-      run.outputVersion = state.version;
-      endNode(state, node, event.atMs, "completed");
-      return;
+    case "roundEnded": {
+      const unit = unitOf(state, event.node);
+      dequeue(state, unit, true);
+      move(state, unit, event, event.nextAtMs === null ? "completed" : "waiting");
+      if (event.nextAtMs === null) return endUnit(state, unit, event.atMs);
+      return setDue(state, unit, event.nextAtMs);
     }
+    case "nodeCompleted":
+      return nodeCompleted(state, event);
     case "nodeFailed": {
-      const node = nodeOf(state, event.node);
-      move(state, node, event, "failed");
-      state.run(node).error = event.error;
-      endNode(state, node, event.atMs, failedEndOf(state, node));
-      return;
+      const unit = unitOf(state, event.node);
+      const closing = isClosing(state, unit);
+      move(state, unit, event, "failed");
+      const run = state.run(unit);
+      run.error = event.error;
+      run.answered = true;
+      noteLetter(state, unit, event.error.retryable, event.error.code);
+      return endUnit(state, unit, event.atMs, closing);
     }
     case "nodeSkipped": {
-      const node = nodeOf(state, event.node);
-      move(state, node, event, "skipped");
-      state.run(node).skipReason = event.reason;
-      endNode(state, node, event.atMs, skippedEnd(event.reason));
+      const unit = unitOf(state, event.node);
+      move(state, unit, event, "skipped");
+      state.run(unit).skipReason = event.reason;
+      return endUnit(state, unit, event.atMs);
+    }
+    case "nodeWaiting":
+      return nodeWaiting(state, event);
+    case "mapOpened": {
+      const unit = unitOf(state, event.node);
+      move(state, unit, event, "running");
+      dequeue(state, unit);
+      const run = state.run(unit);
+      run.startedAtMs = event.atMs;
+      run.seen = event.seen;
+      return openMap(state, unit, event);
+    }
+    case "signalReceived": {
+      const kept = state.signals.get(event.name);
+      if (kept === undefined) state.signals.set(event.name, [event.data]);
+      else kept.push(event.data);
       return;
     }
+    case "childrenCancelled":
+      for (const name of event.instances) {
+        const unit = unitOf(state, name);
+        state.orphans.delete(unit);
+        state.run(unit).wait = null;
+      }
+      return;
+    case "parentCalled":
+      state.parent = { ...state.parent!, call: event.call };
+      state.owesAnswer = true;
+      return;
+    case "parentAnswered":
+      state.owesAnswer = false;
+      return;
     case "executionEnded":
       return executionEnded(state, event);
-    case "commandApplied":
-      return remember(state, event.request, { applied: true });
-    case "commandRefused":
-      return remember(state, event.request, { applied: false, code: event.code });
-    case "lateResult":
-      state.run(nodeOf(state, event.node)).late = event.output;
+    case "commandApplied": {
+      const { status, generation, bodyHash } = event;
+      return remember(state, event.request, {
+        applied: true,
+        ...(status !== undefined && { status }),
+        ...(generation !== undefined && { generation }),
+        ...(bodyHash !== undefined && { bodyHash }),
+      });
+    }
+    case "commandRefused": {
+      const { code, bodyHash } = event;
+      return remember(state, event.request, { applied: false, code, ...(bodyHash !== undefined && { bodyHash }) });
+    }
+    case "lateResult": {
+      const run = state.run(unitOf(state, event.node));
+      run.late = { output: event.output, inputHash: run.inputHash! };
       return;
+    }
+    case "letterDiscarded":
+      state.letters.delete(event.letter);
+      return;
+    case "repaired":
+      return repair(state, unitOf(state, event.node));
     case "quarantined":
       state.quarantined = event.error;
       return;
@@ -119,6 +187,7 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       state.quarantined = null;
       state.parked = [];
       return;
+    case "reviewDue":
     case "resultIgnored":
       return;
   }
@@ -133,6 +202,7 @@ function accepted(state: ExecutionState, event: Accepted): void {
   state.tenant = event.tenant;
   state.trace = event.trace;
   state.parent = event.parent ?? null;
+  state.around = event.around ?? null;
   state.createdAtMs = event.atMs;
 }
 
@@ -141,6 +211,7 @@ function started(state: ExecutionState, event: Started): void {
   state.status = "running";
   state.startedAtMs = event.atMs;
   state.deadlineAtMs = event.deadlineAtMs;
+  if (event.input !== undefined) state.input = event.input;
   if (event.deadlineAtMs !== null) state.timers.push(event.deadlineAtMs, WORKFLOW_TIMER);
   for (let node = 0; node < state.plan.graph.nodeCount; node++) {
     if (state.undecided[node] === 0) join(state, node, placeJoined);
@@ -148,119 +219,145 @@ function started(state: ExecutionState, event: Started): void {
 }
 
 function taskDispatched(state: ExecutionState, event: TaskDispatched): void {
-  const node = nodeOf(state, event.node);
-  move(state, node, event, "queued");
-  const run = state.run(node);
+  const unit = unitOf(state, event.node);
+  move(state, unit, event, "queued");
+  const run = state.run(unit);
   if (event.attempt !== run.attempt) {
     run.attempt = event.attempt;
     run.lost = 0;
     run.nonces = [];
   }
+  run.round = event.round ?? 0;
   run.delivery = event.delivery;
   run.nonces.push(event.nonce);
   run.inputHash = event.inputHash;
   run.seen = event.seen;
+  run.answered = false;
   run.queuedAtMs = event.atMs;
   run.startedAtMs = null;
-  dequeue(state, node);
-  setLive(state, node, true);
-  setDue(state, node, event.queueDeadlineAtMs);
+  dequeue(state, unit);
+  setLive(state, unit, true);
+  setDue(state, unit, event.queueDeadlineAtMs);
+}
+
+function taskFailed(state: ExecutionState, event: TaskFailedEvent): void {
+  const unit = unitOf(state, event.node);
+  const run = state.run(unit);
+  run.error = event.error;
+  run.answered = isDefinite(event.error.code);
+  if (event.retryAtMs !== null) {
+    move(state, unit, event, "waiting");
+    setLive(state, unit, false);
+    setDue(state, unit, event.retryAtMs);
+    return;
+  }
+  move(state, unit, event, "failed");
+  noteLetter(state, unit, event.error.retryable, event.error.code);
+  endUnit(state, unit, event.atMs);
+}
+
+/** The next round is a fresh piece of work: its attempts count from 1, and it sees what there is to see now. */
+function beginRound(state: ExecutionState, unit: number): void {
+  const run = state.run(unit);
+  run.round++;
+  run.attempt = 0;
+  run.delivery = 0;
+  run.lost = 0;
+  run.nonces = [];
+  run.seen = null;
+}
+
+function nodeCompleted(state: ExecutionState, event: NodeCompleted): void {
+  const unit = unitOf(state, event.node);
+  const closing = isClosing(state, unit);
+  move(state, unit, event, "completed");
+  const run = state.run(unit);
+  run.output = event.output;
+  run.outputVersion = state.version;
+  run.error = null;
+  run.answered = true;
+  run.failures = event.failures ?? 0;
+  if (event.reason === "late_result") {
+    run.wasLate = true;
+    run.late = null;
+  }
+  if (event.signal !== undefined) takeSignal(state, event.signal);
+  const { routed } = state.planOf(unit);
+  if (routed.length > 0 && !state.isItem(unit)) run.chosen = chosenBy(state, event);
+  endUnit(state, unit, event.atMs, closing);
+}
+
+function chosenBy(state: ExecutionState, { output }: NodeCompleted): readonly number[] {
+  const { chosen } = "json" in output ? (output.json as { chosen: readonly string[] }) : { chosen: [] };
+  return chosen.map((id) => state.plan.graph.indexOf.get(id)!);
+}
+
+function takeSignal(state: ExecutionState, name: string): void {
+  const kept = state.signals.get(name)!;
+  kept.shift();
+  if (kept.length === 0) state.signals.delete(name);
+}
+
+function nodeWaiting(state: ExecutionState, event: NodeWaiting): void {
+  const unit = unitOf(state, event.node);
+  move(state, unit, event, "waiting");
+  dequeue(state, unit);
+  const run = state.run(unit);
+  run.startedAtMs = event.atMs;
+  run.wait = event.wait;
+  run.waitVersion = state.version;
+  if (event.wait.for === "child") run.child = event.wait.child;
+  indexWait(state, unit);
+  setDue(state, unit, event.dueAtMs);
 }
 
 /**
  * One event closes everything. Nodes that are still open keep their own last state, so that what was out can be
- * withdrawn; how they read from now on follows from the end (see `nodeView`).
+ * withdrawn; how they read from now on follows from the end (see `viewNode`).
  */
 function executionEnded(state: ExecutionState, event: ExecutionEnded): void {
   assertMove("execution", state.status, event.kind, event.status, state.id);
   state.status = event.status;
-  state.end = { status: event.status, reason: event.reason, error: event.error ?? null };
+  state.end = {
+    status: event.status,
+    reason: event.reason,
+    error: event.error ?? null,
+    output: event.output ?? null,
+  };
   state.endedAtMs = event.atMs;
   state.deadlineAtMs = null;
   state.timers.clear();
-  for (const line of state.ready.values()) line.clear();
+  state.calendar.clear();
+  for (const line of state.ready) line.clear();
   state.inLine.fill(0);
+  state.closing = 0;
   state.skips.clear();
   state.skipReasons.clear();
+  for (const unit of state.children) state.orphans.add(unit);
+  state.children.clear();
 }
 
-/** A node has ended: its dependants hear of it, and what only it could still read is let go. */
-function endNode(state: ExecutionState, node: number, atMs: number, end: ParentEnd): void {
-  const run = state.run(node);
+/** A unit has ended: whoever depends on it hears of it, and what only it could still read is let go. */
+function endUnit(state: ExecutionState, unit: number, atMs: number, closing = false): void {
+  const run = state.run(unit);
   run.endedAtMs = atMs;
   run.endedVersion = state.version;
-  setLive(state, node, false);
-  setDue(state, node, null);
-  dequeue(state, node);
-  if (state.skipReasons.delete(node)) state.skips.remove(node);
+  setLive(state, unit, false);
+  setDue(state, unit, null);
+  dequeue(state, unit, closing);
+  endWait(state, unit);
+  if (state.isItem(unit)) return endItem(state, unit);
+  if (state.skipReasons.delete(unit)) state.skips.remove(unit);
   state.openCount--;
-  if (end === "completed") state.completedCount++;
-  if (state.statusOf(node) === "failed") state.failed.push(node);
-  spread(state, node, end, placeJoined);
-  for (const read of state.plan.nodes[node]!.reads) {
+  if (state.statusOf(unit) === "completed") state.completedCount++;
+  if (state.statusOf(unit) === "failed") state.failed.push(unit);
+  closeMap(state, unit);
+  spread(state, unit, atMs);
+  for (const read of state.planOf(unit).reads) {
     state.readersLeft[read]!--;
     dropIfUnread(state, read);
   }
-  dropIfUnread(state, node);
-}
-
-/** What a node whose join has spoken comes to: a place in the line, or in that of the skipped. */
-function placeJoined(state: ExecutionState, node: number, verdict: Exclude<JoinVerdict, "wait">): void {
-  if (verdict === "run") return enqueue(state, node);
-  state.skips.push(node);
-  state.skipReasons.set(node, verdict);
-}
-
-/** Decides the edges out of an ended node. Over a generation every edge is looked at once. */
-export function spread(state: ExecutionState, node: number, end: ParentEnd, joined: typeof placeJoined): void {
-  const { graph } = state.plan;
-  const verdicts = EDGE_TABLE[end];
-  for (let k = graph.childStart[node]!; k < graph.childStart[node + 1]!; k++) {
-    const edge = graph.childEdge[k]!;
-    if (state.edges[edge] !== EDGE.undecided) continue;
-    const child = graph.edgeChild[edge]!;
-    const verdict = verdicts[EDGE_ON[graph.edgeOn[edge]!]!];
-    state.edges[edge] = EDGE[verdict];
-    state.undecided[child]!--;
-    if (verdict === "ok") state.okEdges[child]!++;
-    if (verdict === "bad") state.badEdges[child]!++;
-    join(state, child, joined);
-  }
-}
-
-/** Asks the join rule of a node, once more of its edges are decided; what it says is said once. */
-export function join(state: ExecutionState, node: number, joined: typeof placeJoined): void {
-  if (state.joined[node] === 1 || state.statusOf(node) !== "pending") return;
-  const verdict = state.plan.nodes[node]!.join(edgeCounts(state, node));
-  if (verdict === "wait") return;
-  state.joined[node] = 1;
-  joined(state, node, verdict);
-}
-
-export function edgeCounts(state: ExecutionState, node: number): EdgeCounts {
-  const { parentStart } = state.plan.graph;
-  const undecided = state.undecided[node]!;
-  const ok = state.okEdges[node]!;
-  const bad = state.badEdges[node]!;
-  const total = parentStart[node + 1]! - parentStart[node]!;
-  return { undecided, ok, bad, void: total - undecided - ok - bad };
-}
-
-export function failedEndOf(state: ExecutionState, node: number): ParentEnd {
-  const { spec, caught } = state.plan.nodes[node]!;
-  return failedEnd(spec.on_error, caught);
-}
-
-function enqueue(state: ExecutionState, node: number): void {
-  state.inLine[node] = 1;
-  state.lineOf(node).push(node);
-}
-
-/** Most nodes that end stand in no line; looking through it for them would make a wide fan quadratic. */
-function dequeue(state: ExecutionState, node: number): void {
-  if (state.inLine[node] === 0) return;
-  state.inLine[node] = 0;
-  state.lineOf(node).remove(node);
+  dropIfUnread(state, unit);
 }
 
 function dropIfUnread(state: ExecutionState, node: number): void {
@@ -272,22 +369,8 @@ function dropIfUnread(state: ExecutionState, node: number): void {
   run.output = { past: { version: run.outputVersion, bytes } };
 }
 
-function setLive(state: ExecutionState, node: number, live: boolean): void {
-  if (state.live.has(node) === live) return;
-  const { queue } = state.plan.nodes[node]!.spec;
-  if (live) state.live.add(node);
-  else state.live.delete(node);
-  const count = (state.liveByQueue.get(queue) ?? 0) + (live ? 1 : -1);
-  if (count === 0) state.liveByQueue.delete(queue);
-  else state.liveByQueue.set(queue, count);
-}
-
-function setDue(state: ExecutionState, node: number, dueAtMs: number | null): void {
-  const run = state.run(node);
-  if (run.dueAtMs === null && dueAtMs !== null) state.timedCount++;
-  if (run.dueAtMs !== null && dueAtMs === null) state.timedCount--;
-  run.dueAtMs = dueAtMs;
-  if (dueAtMs !== null) state.timers.push(dueAtMs, node);
+function noteLetter(state: ExecutionState, unit: number, retryable: boolean, code: string): void {
+  if (isKeptLetter(state, unit, retryable, code)) state.letters.set(letterId(state, unit), "open");
 }
 
 function remember(state: ExecutionState, request: string, answer: CommandAnswer): void {
@@ -297,13 +380,13 @@ function remember(state: ExecutionState, request: string, answer: CommandAnswer)
   if (oldest !== undefined) state.requests.delete(oldest);
 }
 
-function move(state: ExecutionState, node: number, event: ExecutionEvent, to: NodeStatus): void {
-  assertMove("node", state.statusOf(node), event.kind, to, state.plan.graph.ids[node]!);
-  state.setStatus(node, to);
+function move(state: ExecutionState, unit: number, event: ExecutionEvent, to: NodeStatus): void {
+  assertMove("node", state.statusOf(unit), event.kind, to, state.nameOf(unit));
+  state.setStatus(unit, to);
 }
 
-function nodeOf(state: ExecutionState, id: string): number {
-  const node = state.plan.graph.indexOf.get(id);
-  if (node === undefined) throw new Error(`event for a node that the definition does not have: ${id}`);
-  return node;
+function unitOf(state: ExecutionState, name: string): number {
+  const unit = state.unitOf(name);
+  if (unit === undefined) throw new Error(`event for a node that the definition does not have: ${name}`);
+  return unit;
 }

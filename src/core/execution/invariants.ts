@@ -1,5 +1,6 @@
-import { edgeCounts } from "./evolve.ts";
+import { edgeCounts } from "./spread.ts";
 import { EDGE, type ExecutionState } from "./state.ts";
+import { stuckUnits } from "./wakers.ts";
 
 /** Our own bug: the state contradicts itself. Thrown before anything of it is stored. */
 export class InvariantBroken extends Error {
@@ -13,31 +14,40 @@ export function checkTouched(state: ExecutionState): void {
   for (const count of state.liveByQueue.values()) liveTasks += count;
   if (liveTasks !== live.size) broken(id, `${live.size} tasks are out, ${liveTasks} are counted by queue`);
   if (openCount < 0) broken(id, `${openCount} nodes are open`);
+  if (state.closing < 0) broken(id, `${state.closing} units have to be closed`);
   if (state.status === "running" && openCount > 0 && !hasWaker(state)) {
     broken(id, `${openCount} nodes are open and nothing will ever move them`);
   }
-  if (state.isEnded && (state.readyCount > 0 || state.skips.length > 0 || state.timers.peekMs() !== null)) {
+  const wakes = state.timers.peekMs() !== null || state.calendar.peekMs() !== null;
+  if (state.isEnded && (state.readyCount > 0 || state.skips.length > 0 || wakes)) {
     broken(id, "it has ended and still has something to do");
   }
   const limit = state.plan.workflow.max_parallel_nodes;
   if (limit !== null && live.size > limit) broken(id, `${live.size} nodes run at once, ${limit} may`);
 }
 
-/** Something that will make this execution move: work that `advance` sees, a task with its deadline, a timer. */
+/** Something that will make this execution move: work that `advance` sees, a task with its deadline, a timer, a child. */
 function hasWaker(state: ExecutionState): boolean {
-  return state.readyCount > 0 || state.skips.length > 0 || state.live.size > 0 || state.timers.peekMs() !== null;
+  if (state.readyCount > 0 || state.skips.length > 0 || state.live.size > 0 || state.children.size > 0) return true;
+  return state.timers.peekMs() !== null || state.calendar.peekMs() !== null;
 }
 
-/** Everything, by looking at all nodes and edges: for tests and the simulator. */
+/** Everything, by looking at all units and edges: for tests and the simulator. */
 export function checkWhole(state: ExecutionState): void {
   checkTouched(state);
   let open = 0;
   for (let node = 0; node < state.plan.graph.nodeCount; node++) {
     if (!state.isNodeEnded(node)) open++;
     checkEdges(state, node);
-    if (!state.isEnded) checkNode(state, node);
   }
   if (open !== state.openCount) broken(state.id, `${open} nodes are open, ${state.openCount} are counted`);
+  if (state.isEnded) return;
+  for (let unit = 0; unit < state.runs.length; unit++) checkUnit(state, unit);
+  for (const map of state.maps.values()) checkMap(state, map.node);
+  const [stuck] = stuckUnits(state);
+  if (stuck !== undefined) {
+    broken(state.id, `${state.nameOf(stuck)} is ${state.statusOf(stuck)} and nothing will ever move it`);
+  }
 }
 
 function checkEdges(state: ExecutionState, node: number): void {
@@ -55,35 +65,54 @@ function checkEdges(state: ExecutionState, node: number): void {
   }
 }
 
-/** Each open node has exactly the waker its state asks for. */
-function checkNode(state: ExecutionState, node: number): void {
-  const id = state.plan.graph.ids[node]!;
-  const run = state.runs[node];
-  const live = state.live.has(node);
-  const inLine = state.inLine[node] === 1;
-  const due = run?.dueAtMs ?? null;
-  switch (state.statusOf(node)) {
-    case "pending":
-      if (live || due !== null) broken(state.id, `${id} is pending and has a task or deadline`);
-      if (state.status === "running" && state.undecided[node] === 0 && !inLine && !state.skipReasons.has(node)) {
-        broken(state.id, `${id} has all its parents and stands in no line`);
-      }
+/** No unit has more than its state asks for: a task and a place in line would be two dispatches. */
+function checkUnit(state: ExecutionState, unit: number): void {
+  const run = state.runs[unit];
+  if (run === undefined) return;
+  const name = state.nameOf(unit);
+  const live = state.live.has(unit);
+  const inLine = state.inLine[unit] === 1;
+  const due = run.dueAtMs !== null;
+  const isMap = state.planOf(unit).item !== null;
+  switch (state.statusOf(unit)) {
+    case "pending": {
+      const joins = !state.isItem(unit) && state.joined[unit] === 0;
+      if (live || (due && !joins)) broken(state.id, `${name} is pending and has a task or deadline`);
       return;
+    }
     case "queued":
-      if (live === inLine) broken(state.id, `${id} is queued, with ${live ? "a task and a place in line" : "neither"}`);
-      if (live && due === null) broken(state.id, `${id} is queued without a deadline`);
+      if (live && inLine) broken(state.id, `${name} is queued, with a task and a place in line`);
       return;
     case "running":
-      if (!live || due === null) broken(state.id, `${id} is running without a task or a deadline`);
+      if (!isMap && inLine) broken(state.id, `${name} is running and stands in line`);
       return;
     case "waiting":
-      if (live || due === null) broken(state.id, `${id} waits without a timer`);
+      if (live) broken(state.id, `${name} waits and has a task`);
       return;
     case "completed":
     case "failed":
     case "skipped":
-      if (live || due !== null || inLine) broken(state.id, `${id} has ended and still has a task, timer or place`);
+    case "cancelled":
+      if (live || due || inLine) broken(state.id, `${name} has ended and still has a task, timer or place`);
   }
+}
+
+function checkMap(state: ExecutionState, node: number): void {
+  const map = state.maps.get(node)!;
+  if (state.statusOf(node) !== "running") return;
+  let completed = 0;
+  let failed = 0;
+  let open = 0;
+  for (let unit = map.base; unit < map.base + map.count; unit++) {
+    const status = state.statusOf(unit);
+    if (status === "completed") completed++;
+    else if (status === "failed") failed++;
+    else if (unit - map.base < map.next) open++;
+  }
+  if (completed !== map.completed || failed !== map.failed || open !== map.open) {
+    broken(state.id, `the items of ${state.nameOf(node)} are miscounted`);
+  }
+  if (map.open > map.concurrency) broken(state.id, `${map.open} items of ${state.nameOf(node)} are under way`);
 }
 
 function broken(id: string, what: string): never {

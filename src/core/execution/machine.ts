@@ -1,7 +1,7 @@
 import type { Workflow } from "../../definition/workflow.ts";
 import type { Json } from "../../json/json.ts";
 import type { Context, EntityHeader, Machine, Need, OpenTasks, TaskDraft } from "../machine.ts";
-import type { Value } from "../value.ts";
+import { isLarge, type Value } from "../value.ts";
 import { advance } from "./advance.ts";
 import { decide } from "./decide.ts";
 import { newestToken } from "./decision.ts";
@@ -9,25 +9,31 @@ import { EVENT_FORMAT, type ExecutionEvent } from "./events.ts";
 import { evolve } from "./evolve.ts";
 import { checkTouched, checkWhole } from "./invariants.ts";
 import { buildPlan, type Plan } from "./plan.ts";
-import { isLarge, prepare, taskText } from "./prepare.ts";
+import { prepare, taskText } from "./prepare.ts";
 import { definitionOfSnapshot, restore, snapshot, SNAPSHOT_FORMAT } from "./snapshot.ts";
-import { ExecutionState } from "./state.ts";
+import { sweep } from "./sweep.ts";
+import { ENGINE_LINE, ExecutionState } from "./state.ts";
 
 /** The execution as a kind of entity. */
 export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
   kind: "execution",
   eventFormat: EVENT_FORMAT,
   snapshotFormat: SNAPSHOT_FORMAT,
-  definitionOf: (first) => (first.kind === "start" || first.kind === "accepted" ? first.definition : undefined),
-  isStart: (body) => body.kind === "start",
+  definitionOf: (first) => {
+    if (first.kind === "cancel") return first.start?.definition;
+    return first.kind === "start" || first.kind === "accepted" ? first.definition : undefined;
+  },
+  isStart: (body) => body.kind === "start" || (body.kind === "cancel" && body.start !== undefined),
   prepareDefinition: (hash, text) => buildPlan(hash, JSON.parse(text) as Workflow),
   create: (id, definition) => new ExecutionState(id, definition as Plan),
   decide,
   advance,
+  sweep,
   evolve,
   check: (state, whole) => (whole ? checkWhole(state) : checkTouched(state)),
   hasWork,
   nextWakeMs: (state) => (state.isEnded ? null : state.timers.peekMs()),
+  nextCalendarMs: (state) => (state.isEnded ? null : state.calendar.peekMs()),
   liveTasks: (state) => (state.isEnded ? NO_TASKS : state.liveByQueue),
   openTasks,
   liveTokens: (state) => (state.isEnded ? [] : tokensOf(state)),
@@ -49,8 +55,11 @@ function pastValue(event: ExecutionEvent): Json | undefined {
 const NO_TASKS: ReadonlyMap<string, number> = new Map();
 
 function hasWork(state: ExecutionState): boolean {
-  if (state.isEnded || state.status !== "running") return false;
-  if (state.skips.length > 0 || state.openCount === 0) return true;
+  if (state.orphans.size > 0 || state.owesAnswer) return true;
+  if (state.isEnded || (state.status !== "running" && state.status !== "paused")) return false;
+  if (state.skips.length > 0 || state.openCount === 0 || state.closing > 0) return true;
+  if (state.status === "paused") return false;
+  if (state.ready[ENGINE_LINE]!.length > 0) return true;
   const limit = state.plan.workflow.max_parallel_nodes;
   return state.readyCount > 0 && (limit === null || state.live.size < limit);
 }
@@ -70,6 +79,7 @@ function openTasks(state: ExecutionState, context: Context): OpenTasks {
       delivery: run.delivery,
       nonce: run.nonces.at(-1)!,
       atMs: run.queuedAtMs ?? context.nowMs,
+      ...(state.planOf(node).until !== null && { round: run.round }),
       ...(isLarge(prepared.text) && {
         config: { hash: prepared.inputHash, bytes: Buffer.byteLength(prepared.text) },
       }),
@@ -80,7 +90,7 @@ function openTasks(state: ExecutionState, context: Context): OpenTasks {
 }
 
 function tokensOf(state: ExecutionState): string[] {
-  return Array.from(state.live, (node) => newestToken(state, state.plan.graph.ids[node]!));
+  return Array.from(state.live, (node) => newestToken(state, state.nameOf(node)));
 }
 
 function header(state: ExecutionState): EntityHeader {

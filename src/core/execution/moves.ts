@@ -1,10 +1,31 @@
 import type { ExecutionEventKind } from "./events.ts";
 
-/** A node's state as it is stored. CANCELLED is not among them: a closing event cancels what is open, all at once. */
-export const NODE_STATUSES = ["pending", "queued", "running", "waiting", "completed", "failed", "skipped"] as const;
+/**
+ * A node's state as it is stored. A closing event cancels what is open, all at once and without a word about each; only
+ * a new generation writes down which of them stay cancelled.
+ */
+export const NODE_STATUSES = [
+  "pending",
+  "queued",
+  "running",
+  "waiting",
+  "completed",
+  "failed",
+  "skipped",
+  "cancelled",
+] as const;
 export type NodeStatus = (typeof NODE_STATUSES)[number];
 
-export const EXECUTION_STATUSES = ["new", "pending", "running", "completed", "partial", "failed", "cancelled"] as const;
+export const EXECUTION_STATUSES = [
+  "new",
+  "pending",
+  "running",
+  "paused",
+  "completed",
+  "partial",
+  "failed",
+  "cancelled",
+] as const;
 export type ExecutionStatus = (typeof EXECUTION_STATUSES)[number];
 
 export type Move<Status extends string> = readonly [from: Status, event: ExecutionEventKind, to: Status, why: string];
@@ -13,7 +34,9 @@ export type Move<Status extends string> = readonly [from: Status, event: Executi
 export const NODE_MOVES = [
   ["pending", "taskDispatched", "queued", "its parents are done"],
   ["pending", "nodeCompleted", "completed", "the engine ran it"],
-  ["pending", "nodeFailed", "failed", "a template or condition failed"],
+  ["pending", "nodeFailed", "failed", "a template or condition failed, or the join's time was up"],
+  ["pending", "nodeWaiting", "waiting", "for a moment, a signal, a person or a child"],
+  ["pending", "mapOpened", "running", "its items are known"],
   ["pending", "nodeSkipped", "skipped", "condition, route or a failed parent"],
   ["queued", "taskStarted", "running", "a worker is at it"],
   ["queued", "taskCompleted", "completed", "done before anybody reported the start"],
@@ -27,7 +50,16 @@ export const NODE_MOVES = [
   ["running", "taskFailed", "waiting", "retryable, and attempts are left"],
   ["running", "taskFailed", "failed", "not retryable, or the last attempt"],
   ["running", "deliveryLost", "queued", "same attempt, next delivery"],
+  ["running", "nodeCompleted", "completed", "every item of the map has ended"],
+  ["running", "nodeFailed", "failed", "too many items of the map have failed"],
   ["waiting", "retryDue", "pending", "the backoff is over"],
+  ["waiting", "nodeCompleted", "completed", "what it waited for has come"],
+  ["waiting", "nodeFailed", "failed", "what it waited for did not come, or came to nothing"],
+  ["queued", "taskCompleted", "waiting", "a round is done, and has to be judged"],
+  ["running", "taskCompleted", "waiting", "a round is done, and has to be judged"],
+  ["waiting", "roundEnded", "waiting", "another round"],
+  ["waiting", "roundEnded", "completed", "the last round"],
+  ["waiting", "roundDue", "pending", "time for the next round"],
 ] as const satisfies readonly Move<NodeStatus>[];
 
 /** Every legal move of an execution. A terminal state is final within its generation. */
@@ -39,6 +71,16 @@ export const EXECUTION_MOVES = [
   ["running", "executionEnded", "partial", "some nodes failed, some completed"],
   ["running", "executionEnded", "failed", "fail_fast, workflow timeout, or nothing completed"],
   ["running", "executionEnded", "cancelled", "somebody cancelled it"],
+  ["running", "paused", "paused", "nothing new starts"],
+  ["paused", "resumed", "running", "it goes on"],
+  ["paused", "executionEnded", "completed", "nothing was left to start"],
+  ["paused", "executionEnded", "partial", "nothing was left to start"],
+  ["paused", "executionEnded", "failed", "a failure or its timeout came while it was paused"],
+  ["paused", "executionEnded", "cancelled", "somebody cancelled it"],
+  ["completed", "generationOpened", "running", "a part runs again"],
+  ["partial", "generationOpened", "running", "what failed runs again"],
+  ["failed", "generationOpened", "running", "what failed runs again"],
+  ["cancelled", "generationOpened", "running", "what was cancelled runs again"],
 ] as const satisfies readonly Move<ExecutionStatus>[];
 
 const LEGAL: ReadonlySet<string> = new Set(

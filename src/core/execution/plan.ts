@@ -1,8 +1,10 @@
 import { buildGraph, type Graph } from "../../definition/graph.ts";
-import { type Workflow, type WorkflowNode, ENGINE_HANDLERS } from "../../definition/workflow.ts";
+import { ENGINE_HANDLERS, type RetryPolicy, type Workflow, type WorkflowNode } from "../../definition/workflow.ts";
 import { compileCondition } from "../../expression/condition.ts";
 import type { CompiledCondition, CompiledValue, Reference } from "../../expression/scope.ts";
 import { compileValue } from "../../expression/template.ts";
+import { canonicalHash } from "../../json/canonical.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
 import { type JoinRule, joinRule } from "./joins.ts";
 
 /** A definition made ready to run: compiled once per version, shared by all its executions, never changed. */
@@ -13,18 +15,29 @@ export interface Plan {
   readonly nodes: readonly PlanNode[];
   /** The nodes whose outputs make the execution's output. */
   readonly outputs: readonly number[];
-  /** Every queue its tasks go to, in document order; the empty name stands for the engine's own nodes. */
-  readonly queues: readonly string[];
+  /** Where ready units wait: the engine's own first, then by priority. */
+  readonly lines: readonly PlanLine[];
   /** True if the execution's output is that of its only `output` node, not an object by node id. */
   readonly soleOutput: boolean;
+  /** Nodes around the graph of a map that are referred to inside it. */
+  readonly around: ReadonlySet<string>;
 }
 
+export interface PlanLine {
+  /** Empty for the nodes that the engine runs itself. */
+  readonly queue: string;
+  readonly priority: number;
+}
+
+/** What is known of a node before anything runs; also of the items of a map, which all have the same. */
 export interface PlanNode {
   readonly index: number;
   readonly id: string;
   readonly spec: WorkflowNode;
   /** Runs in the engine, without a worker. */
   readonly engine: boolean;
+  /** Its line in the plan. */
+  readonly line: number;
   readonly config: CompiledValue;
   readonly condition: CompiledCondition | null;
   readonly join: JoinRule;
@@ -36,32 +49,291 @@ export interface PlanNode {
   readonly readerCount: number;
   /** Its output is part of the execution's. */
   readonly final: boolean;
+  /** When enough rounds have been made. */
+  readonly until: CompiledCondition | null;
+  readonly routes: readonly PlanRoute[];
+  /** Dependants of a router that some route names. */
+  readonly routed: readonly number[];
+  /** What a map runs for each item. */
+  readonly item: PlanNode | null;
+  /** The workflow of a child that is no workflow of its own: the graph inside a map, or a part of a large map. */
+  readonly graphs: { readonly item: SubWorkflow | null; chunk(): SubWorkflow } | null;
 }
+
+export interface PlanRoute {
+  /** null for `else`. */
+  readonly when: CompiledCondition | null;
+  readonly to: readonly number[];
+}
+
+/** A definition that is stored when it is first needed. */
+export interface SubWorkflow {
+  readonly hash: string;
+  readonly text: string;
+  readonly name: string;
+  readonly timeoutSeconds: number;
+  readonly around: readonly string[];
+}
+
+/** The handler of an item that is a graph; a name nobody can give. */
+export const GRAPH = "";
 
 export function buildPlan(hash: string, workflow: Workflow): Plan {
   const graph = buildGraph(workflow.nodes);
+  const around = new Set((workflow["x-millrace-around"] as readonly string[] | undefined) ?? []);
+  const nodeIds = around.size === 0 ? graph.indexOf : { has: (id: string) => graph.indexOf.has(id) || around.has(id) };
   const readerCount = new Int32Array(graph.nodeCount);
   const outputs = outputNodes(workflow, graph);
   const final = new Set(outputs);
+  const lines = new Lines();
   const drafts = workflow.nodes.map((spec, index) => {
-    const config = compileValue(spec.config, { nodeIds: graph.indexOf });
-    const condition =
-      spec.condition === undefined ? null : compileCondition(spec.condition, { nodeIds: graph.indexOf });
-    const reads = nodesRead(spec, index, graph, config.references, condition?.references ?? []);
-    for (const read of reads) readerCount[read]!++;
-    return { index, id: spec.id, spec, config, condition, reads };
+    const draft = planNode(spec, index, workflow, graph, nodeIds, lines);
+    for (const read of draft.reads) readerCount[read]!++;
+    return draft;
   });
+  const places = lines.sorted();
   const nodes = drafts.map((draft): PlanNode => ({
     ...draft,
-    engine: ENGINE_HANDLERS.has(draft.spec.handler),
-    join: joinRule(draft.spec.join),
+    line: places.at[draft.line]!,
+    item: draft.item === null ? null : { ...draft.item, line: places.at[draft.item.line]! },
     caught: isCaught(draft.index, graph),
     readerCount: readerCount[draft.index]!,
     final: final.has(draft.index),
   }));
   const soleOutput = outputs.length === 1 && workflow.nodes[outputs[0]!]!.handler === "output";
-  const queues = [...new Set(nodes.map((node) => (node.engine ? "" : node.spec.queue)))];
-  return { hash, workflow, graph, nodes, outputs, queues, soleOutput };
+  return { hash, workflow, graph, nodes, outputs, lines: places.lines, soleOutput, around };
+}
+
+/** A node of the plan with another config. Its queue and place in line stay. */
+export function editedNode(plan: Plan, index: number, config: JsonObject): PlanNode {
+  const before = plan.nodes[index]!;
+  const { graph, around, workflow } = plan;
+  const nodeIds = { has: (id: string) => graph.indexOf.has(id) || around.has(id) };
+  const node = planNode({ ...before.spec, config }, index, workflow, graph, nodeIds, new Lines());
+  const { line, caught, readerCount, final } = before;
+  const item = node.item === null ? null : { ...node.item, line: before.item!.line };
+  return { ...node, line, caught, readerCount, final, item };
+}
+
+type NodeIds = { has(id: string): boolean };
+
+function planNode(
+  spec: WorkflowNode,
+  index: number,
+  workflow: Workflow,
+  graph: Graph,
+  nodeIds: NodeIds,
+  lines: Lines,
+): PlanNode {
+  const condition = spec.condition === undefined ? null : compileCondition(spec.condition, { nodeIds });
+  const until = spec.repeat === undefined ? null : compileCondition(spec.repeat.until, { nodeIds });
+  const { nodes: inner, config: itemConfig, ...own } = spec.handler === "map" ? spec.config : NO_MAP;
+  const isMap = spec.handler === "map";
+  const config = compileValue(isMap ? own : spec.config, { nodeIds });
+  const routes = spec.handler === "router" ? planRoutes(spec, graph, nodeIds) : [];
+  const graphs = isMap ? subWorkflows(spec, inner, itemConfig, workflow, graph, nodeIds) : null;
+  const item = isMap ? planItem(spec, itemConfig, graph, nodeIds, lines, graphs!.item) : null;
+  const references = [
+    config.references,
+    condition?.references ?? NONE,
+    until?.references ?? NONE,
+    item?.config.references ?? NONE,
+    ...routes.map((route) => route.when?.references ?? NONE),
+  ];
+  const reads = new Set<number>();
+  for (const list of references) {
+    for (const reference of list) {
+      const read = reference.kind === "node" ? graph.indexOf.get(reference.id) : undefined;
+      if (read !== undefined && read !== index) reads.add(read);
+    }
+  }
+  for (const id of graphs?.item?.around ?? []) if (graph.indexOf.has(id)) reads.add(graph.indexOf.get(id)!);
+  if (collectsParents(spec)) {
+    for (let edge = graph.parentStart[index]!; edge < graph.parentStart[index + 1]!; edge++) {
+      reads.add(graph.edgeParent[edge]!);
+    }
+  }
+  const list = reads.size === 0 ? NO_READS : [...reads];
+  const engine = ENGINE_HANDLERS.has(spec.handler);
+  return {
+    index,
+    id: spec.id,
+    spec,
+    engine,
+    line: lines.of(engine ? "" : spec.queue, spec.priority),
+    config,
+    condition,
+    join: joinRule(spec.join),
+    caught: false,
+    reads: list,
+    readerCount: 0,
+    final: false,
+    until,
+    routes,
+    routed: [...new Set(routes.flatMap((route) => route.to))],
+    item: item === null ? null : { ...item, reads: list, index },
+    graphs,
+  };
+}
+
+const NO_MAP: JsonObject = {};
+const NONE: readonly Reference[] = [];
+const NO_READS: readonly number[] = [];
+
+/** What a map runs for each item, as a node of its own. */
+function planItem(
+  map: WorkflowNode,
+  config: Json | undefined,
+  graph: Graph,
+  nodeIds: NodeIds,
+  lines: Lines,
+  sub: SubWorkflow | null,
+): PlanNode {
+  const handler = sub === null ? (map.config["handler"] as string) : GRAPH;
+  const { condition: _, repeat: __, ...plain } = map;
+  const spec: WorkflowNode = {
+    ...plain,
+    handler,
+    config: isJsonObject(config) ? config : {},
+    dependencies: [],
+    retry: (map.config["retry"] as RetryPolicy | undefined) ?? map.retry,
+    inputs: false,
+  };
+  const engine = handler === GRAPH || ENGINE_HANDLERS.has(handler);
+  return {
+    index: graph.indexOf.get(map.id)!,
+    id: map.id,
+    spec,
+    engine,
+    line: lines.of(engine ? "" : spec.queue, spec.priority),
+    config: compileValue(spec.config, { nodeIds }),
+    condition: null,
+    join: joinRule("none_failed"),
+    caught: false,
+    reads: NO_READS,
+    readerCount: 0,
+    final: false,
+    until: null,
+    routes: [],
+    routed: [],
+    item: null,
+    graphs: null,
+  };
+}
+
+function planRoutes(spec: WorkflowNode, graph: Graph, nodeIds: NodeIds): PlanRoute[] {
+  const targets = (to: Json | undefined): number[] =>
+    [to ?? []].flat().flatMap((id) => (typeof id === "string" ? (graph.indexOf.get(id) ?? []) : []));
+  const routes = (spec.config["routes"] as readonly { when: string; to: Json }[] | undefined) ?? [];
+  const planned: PlanRoute[] = routes.map(({ when, to }) => ({
+    when: compileCondition(when, { nodeIds }),
+    to: targets(to),
+  }));
+  if (spec.config["else"] !== undefined) planned.push({ when: null, to: targets(spec.config["else"]) });
+  return planned;
+}
+
+/** The definitions of the children that a map calls: one for each item if it runs a graph, one for each part if large. */
+function subWorkflows(
+  spec: WorkflowNode,
+  inner: Json | undefined,
+  itemConfig: Json | undefined,
+  workflow: Workflow,
+  graph: Graph,
+  nodeIds: NodeIds,
+): { item: SubWorkflow | null; chunk(): SubWorkflow } {
+  const outside = (id: string): boolean => graph.indexOf.has(id) || nodeIds.has(id);
+  const base = {
+    on_error: workflow.on_error,
+    timeout_seconds: workflow.timeout_seconds,
+    max_parallel_nodes: null,
+    dlq: workflow.dlq,
+    priority: workflow.priority,
+  };
+  let item: SubWorkflow | null = null;
+  if (Array.isArray(inner)) {
+    const nodes = inner as unknown as readonly WorkflowNode[];
+    item = subWorkflow({ ...base, name: `${workflow.name}[${spec.id}]`, nodes }, referredTo(nodes, outside));
+  }
+  let chunk: SubWorkflow | undefined;
+  return {
+    item,
+    chunk: () => {
+      if (chunk !== undefined) return chunk;
+      const config = { ...spec.config, items: "{{ item }}" };
+      const { condition: _, repeat: __, join_timeout_seconds: ___, ...plain } = spec;
+      const node: WorkflowNode = { ...plain, config, dependencies: [], join: "none_failed" };
+      const around = item?.around ?? referredTo([{ ...node, config: { c: itemConfig ?? null } }], outside);
+      const part = { ...base, name: `${workflow.name}[${spec.id}]`, nodes: [node], "x-millrace-part": true };
+      return (chunk = subWorkflow(
+        part,
+        around.filter((id) => id !== spec.id),
+      ));
+    },
+  };
+}
+
+function subWorkflow(workflow: Workflow, around: readonly string[]): SubWorkflow {
+  const whole = { ...workflow, "x-millrace-around": around };
+  return {
+    hash: canonicalHash(whole as unknown as Json),
+    text: JSON.stringify(whole),
+    name: workflow.name,
+    timeoutSeconds: workflow.timeout_seconds,
+    around,
+  };
+}
+
+/** The ids of nodes around that something in these nodes refers to. */
+function referredTo(nodes: readonly WorkflowNode[], outside: (id: string) => boolean): string[] {
+  const own = new Set(nodes.map((node) => node.id));
+  const found = new Set<string>();
+  const nodeIds: NodeIds = { has: (id) => own.has(id) || outside(id) };
+  const note = (references: readonly Reference[]): void => {
+    for (const reference of references) {
+      if (reference.kind === "node" && !own.has(reference.id)) found.add(reference.id);
+    }
+  };
+  for (const { config, condition, repeat, handler } of nodes) {
+    const { nodes: inner, ...rest } = config;
+    note(compileValue(rest, { nodeIds }).references);
+    if (condition !== undefined) note(compileCondition(condition, { nodeIds }).references);
+    if (repeat !== undefined) note(compileCondition(repeat.until, { nodeIds }).references);
+    if (handler === "router") {
+      for (const route of (config["routes"] as readonly { when: string }[] | undefined) ?? []) {
+        note(compileCondition(route.when, { nodeIds }).references);
+      }
+    }
+    if (Array.isArray(inner)) {
+      const below = referredTo(inner as unknown as readonly WorkflowNode[], (id) => own.has(id) || outside(id));
+      for (const id of below) if (!own.has(id)) found.add(id);
+    }
+  }
+  return [...found];
+}
+
+/** The lines of a plan, numbered as they are found and then put in order. */
+class Lines {
+  private readonly found = new Map<string, PlanLine & { readonly number: number }>();
+
+  of(queue: string, priority: number): number {
+    // The engine runs its own nodes at once: there is nothing to put in order.
+    const line = queue === "" ? { queue, priority: 0 } : { queue, priority };
+    const key = `${line.queue} ${line.priority}`;
+    let known = this.found.get(key);
+    if (known === undefined) this.found.set(key, (known = { ...line, number: this.found.size }));
+    return known.number;
+  }
+
+  sorted(): { readonly lines: readonly PlanLine[]; readonly at: readonly number[] } {
+    this.of("", 0);
+    const lines = [...this.found.values()].toSorted(
+      (a, b) => Number(b.queue === "") - Number(a.queue === "") || b.priority - a.priority || a.number - b.number,
+    );
+    const at: number[] = [];
+    for (const [place, line] of lines.entries()) at[line.number] = place;
+    return { lines: lines.map(({ queue, priority }) => ({ queue, priority })), at };
+  }
 }
 
 /** The `output` nodes if there are any, else the sinks. */
@@ -86,26 +358,3 @@ function isCaught(index: number, graph: Graph): boolean {
 export function collectsParents(spec: WorkflowNode): boolean {
   return spec.inputs || (spec.handler === "output" && Object.keys(spec.config).length === 0);
 }
-
-function nodesRead(
-  spec: WorkflowNode,
-  index: number,
-  graph: Graph,
-  ...references: readonly (readonly Reference[])[]
-): readonly number[] {
-  const reads = new Set<number>();
-  for (const list of references) {
-    for (const reference of list) {
-      const read = reference.kind === "node" ? graph.indexOf.get(reference.id) : undefined;
-      if (read !== undefined) reads.add(read);
-    }
-  }
-  if (collectsParents(spec)) {
-    for (let edge = graph.parentStart[index]!; edge < graph.parentStart[index + 1]!; edge++) {
-      reads.add(graph.edgeParent[edge]!);
-    }
-  }
-  return reads.size === 0 ? NONE : [...reads];
-}
-
-const NONE: readonly number[] = [];

@@ -5,9 +5,9 @@ import type { Json } from "../../json/json.ts";
 import type { Context, Need, TaskDraft } from "../machine.ts";
 import type { ErrorValue } from "../message.ts";
 import { formatToken } from "../token.ts";
-import { INLINE_BYTES } from "../value.ts";
+import { instanceOf } from "./instance.ts";
 import type { TaskDispatched } from "./events.ts";
-import { pastNeeds, scopeOf } from "./scope.ts";
+import { missingValues, scopeOf } from "./scope.ts";
 import type { ExecutionState } from "./state.ts";
 
 /** How much a resolved config may be. */
@@ -33,9 +33,14 @@ export type Preparation =
  * output that is passed on whole stays a hole, whether or not it happens to be in memory.
  */
 export function prepare(state: ExecutionState, index: number, context: Context): Preparation {
-  const past = pastNeeds(state, index, context);
-  if (past.length > 0) return { kind: "needs", needs: past };
-  const resolution = state.plan.nodes[index]!.config.resolve(scopeOf(state, index, context));
+  const missing = missingValues(state, index, context);
+  if (missing.length > 0) return { kind: "needs", needs: missing };
+  const { config } = state.planOf(index);
+  if (config.problems.length > 0) {
+    const { message, pointer } = config.problems[0]!;
+    return { kind: "failed", error: templateError({ code: "CONFIG_INVALID", message, pointer }) };
+  }
+  const resolution = config.resolve(scopeOf(state, index, context));
   if (resolution.kind === "failed") return { kind: "failed", error: templateError(resolution.failure) };
   if (resolution.kind === "needs") return needed(resolution.blobs);
   return withInputs(state, index, context, resolution.value, resolution.holes);
@@ -81,7 +86,7 @@ function withInputs(
   holes: readonly Hole[],
 ): Preparation {
   let inputs: Json | undefined;
-  if (state.plan.nodes[index]!.spec.inputs) {
+  if (state.planOf(index).spec.inputs) {
     const collected = parentOutputs(state, index, context);
     if (collected.kind !== "collected") return collected;
     inputs = collected.value;
@@ -127,14 +132,15 @@ export function parentOutputs(
 /** What goes to the queue for a dispatch. A large input travels as a blob that is written before the commit. */
 export function taskText(
   state: ExecutionState,
-  index: number,
-  dispatch: Pick<TaskDispatched, "attempt" | "delivery" | "nonce" | "config" | "atMs">,
+  unit: number,
+  dispatch: Pick<TaskDispatched, "attempt" | "delivery" | "nonce" | "config" | "atMs" | "round">,
   prepared: Prepared,
 ): TaskDraft {
-  const { id, spec } = state.plan.nodes[index]!;
-  const { attempt, delivery, nonce } = dispatch;
+  const { id, spec } = state.planOf(unit);
+  const { attempt, delivery, nonce, round } = dispatch;
   const { generation } = state;
-  const token = formatToken({ nonce, execution: state.id, generation, instance: id, attempt, delivery });
+  const instance = instanceOf(state, unit, round);
+  const token = formatToken({ nonce, execution: state.id, generation, instance, attempt, delivery });
   const given =
     dispatch.config === undefined
       ? {
@@ -147,12 +153,14 @@ export function taskText(
     token,
     execution: state.id,
     node: id,
+    ...(state.isItem(unit) && { item: unit - state.mapOf(unit).base }),
+    ...(round !== undefined && { iteration: round }),
     handler: spec.handler,
     generation,
     attempt,
     delivery,
-    idempotencyKey: `${state.id}/${id}/1`,
-    timeoutMs: timeoutMs(state, index, dispatch.atMs),
+    idempotencyKey: `${state.id}/${instance}/${state.runs[unit]?.rerun ?? 1}`,
+    timeoutMs: timeoutMs(state, unit, dispatch.atMs),
     ...given,
   };
   return { token, queue: spec.queue, priority: spec.priority, text: JSON.stringify(task) };
@@ -163,6 +171,10 @@ export interface TaskText {
   readonly token: string;
   readonly execution: string;
   readonly node: string;
+  /** Of a map: which item. */
+  readonly item?: number;
+  /** Of a node that repeats: which round. */
+  readonly iteration?: number;
   readonly handler: string;
   readonly generation: number;
   readonly attempt: number;
@@ -179,10 +191,6 @@ export interface TaskText {
 
 /** A node's own timeout, capped by what is left of the workflow's. */
 export function timeoutMs(state: ExecutionState, index: number, nowMs: number): number {
-  const own = (state.plan.nodes[index]!.spec.timeout_seconds ?? 30) * 1000;
+  const own = (state.planOf(index).spec.timeout_seconds ?? 30) * 1000;
   return state.deadlineAtMs === null ? own : Math.max(1, Math.min(own, state.deadlineAtMs - nowMs));
-}
-
-export function isLarge(text: string): boolean {
-  return text.length > INLINE_BYTES || Buffer.byteLength(text) > INLINE_BYTES;
 }

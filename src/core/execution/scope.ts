@@ -1,28 +1,48 @@
 import type { NodeView, Scope } from "../../expression/scope.ts";
 import type { Json } from "../../json/json.ts";
 import { type Context, type Need, needKey } from "../machine.ts";
-import type { KeptValue } from "../value.ts";
+import type { KeptValue, Value } from "../value.ts";
 import type { ExecutionState } from "./state.ts";
 
 const NONE: NodeView = { kind: "none" };
 
+type Fetched = Pick<Context, "fetched">;
+
 /**
- * What the templates and the condition of a node see: the outputs and errors of nodes that have ended. Once it has been
- * dispatched, that is what had ended by then: the same task made again must be the same task.
+ * What the templates and the condition of a unit see: the outputs and errors of nodes that have ended. Once it has been
+ * dispatched, that is what had ended by then: the same task made again must be the same task. The items of a map see
+ * what there was when it was opened.
  */
-export function scopeOf(state: ExecutionState, reader: number, context: Pick<Context, "fetched">): Scope {
-  const seen = state.runs[reader]?.seen ?? state.version;
-  return {
+export function scopeOf(state: ExecutionState, reader: number, context: Fetched): Scope {
+  const map = state.isItem(reader) ? state.mapOf(reader) : undefined;
+  const seen = state.runs[reader]?.seen ?? map?.seen ?? state.version;
+  const scope: Scope = {
     input: valueView(state.input, context),
     executionId: state.id,
     node: (id) => {
       const index = state.plan.graph.indexOf.get(id);
-      return index === undefined ? undefined : nodeView(state, index, seen, context);
+      if (index !== undefined) return nodeView(state, index, seen, context);
+      return state.plan.around.has(id) ? aroundView(state, id, context) : undefined;
     },
   };
+  if (map !== undefined) {
+    const index = reader - map.base;
+    const items = jsonOf(map.items, context) as readonly Json[] | undefined;
+    return { ...scope, item: items?.[index] ?? null, index };
+  }
+  if (state.around === null) return scope;
+  return { ...scope, item: jsonOf(state.around.item, context) ?? null, index: state.around.index };
 }
 
-function nodeView(state: ExecutionState, index: number, seen: number, context: Pick<Context, "fetched">): NodeView {
+/** The scope in which a round is judged: the node sees its own output by its id. */
+export function ownScopeOf(state: ExecutionState, unit: number, context: Fetched): Scope {
+  const rest = scopeOf(state, unit, context);
+  const { id } = state.planOf(unit);
+  const own = valueView(state.runs[unit]!.output!, context);
+  return { ...rest, node: (other) => (other === id ? own : rest.node(other)) };
+}
+
+function nodeView(state: ExecutionState, index: number, seen: number, context: Fetched): NodeView {
   const run = state.runs[index];
   const status = state.statusOf(index);
   if (run === undefined || run.endedVersion === null || run.endedVersion > seen) return NONE;
@@ -31,7 +51,15 @@ function nodeView(state: ExecutionState, index: number, seen: number, context: P
   return NONE;
 }
 
-export function valueView(value: KeptValue, context: Pick<Context, "fetched">): NodeView {
+/** A node of the workflow around the graph of a map. */
+function aroundView(state: ExecutionState, id: string, context: Fetched): NodeView {
+  const nodes = state.around === null ? undefined : jsonOf(state.around.nodes, context);
+  const view = (nodes as { readonly [id: string]: { output?: Json; error?: Json } } | undefined)?.[id];
+  if (view?.output !== undefined) return { kind: "output", value: view.output };
+  return view?.error === undefined ? NONE : { kind: "error", error: view.error };
+}
+
+export function valueView(value: KeptValue, context: Fetched): NodeView {
   if ("json" in value) return { kind: "output", value: value.json };
   if ("past" in value) {
     const json = context.fetched(needKey(value));
@@ -41,12 +69,26 @@ export function valueView(value: KeptValue, context: Pick<Context, "fetched">): 
   return json === undefined ? { kind: "blob", ref: value.blob } : { kind: "blob", ref: value.blob, value: json };
 }
 
-/** Outputs this node may read that have left memory and were not fetched. They must be, before it can be resolved. */
-export function pastNeeds(state: ExecutionState, index: number, context: Pick<Context, "fetched">): Need[] {
+export function jsonOf(value: Value, context: Fetched): Json | undefined {
+  return "json" in value ? value.json : context.fetched(value.blob.hash);
+}
+
+/**
+ * What this unit may read and memory does not hold: outputs that have left it, the items of its map, what a graph inside
+ * a map sees of the outside. It must be fetched before the unit can be resolved.
+ */
+export function missingValues(state: ExecutionState, unit: number, context: Fetched): Need[] {
   const needs: Need[] = [];
-  for (const read of state.plan.nodes[index]!.reads) {
+  for (const read of state.planOf(unit).reads) {
     const output = state.runs[read]?.output;
     if (output && "past" in output && context.fetched(needKey(output)) === undefined) needs.push({ past: output.past });
+  }
+  const large = [
+    ...(state.isItem(unit) ? [state.mapOf(unit).items] : []),
+    ...(state.around === null ? [] : [state.around.item, state.around.nodes]),
+  ];
+  for (const value of large) {
+    if ("blob" in value && context.fetched(value.blob.hash) === undefined) needs.push({ blob: value.blob });
   }
   return needs;
 }

@@ -1,16 +1,18 @@
 import type { Message } from "../message.ts";
-import type { KeptValue } from "../value.ts";
-import { type ParentEnd, skippedEnd } from "./edges.ts";
-import { failedEndOf, join, spread } from "./evolve.ts";
+import type { KeptValue, Value } from "../value.ts";
+import { editedNode } from "./plan.ts";
 import type { SkipReason } from "./events.ts";
+import { isClosing } from "./maps.ts";
 import type { ExecutionStatus, NodeStatus } from "./moves.ts";
 import type { Plan } from "./plan.ts";
-import { type CommandAnswer, ExecutionState, type NodeRun, WORKFLOW_TIMER } from "./state.ts";
+import { deriveGraph } from "./spread.ts";
+import { type CommandAnswer, ExecutionState, type MapRun, type NodeRun, WORKFLOW_TIMER } from "./state.ts";
+import { indexWait } from "./units.ts";
 
 /** A snapshot of another format is ignored: it is a cache, and the events tell the same. */
-export const SNAPSHOT_FORMAT = 1;
+export const SNAPSHOT_FORMAT = 2;
 
-/** What a snapshot holds: the nodes that were touched, and the order of the lines. All else follows from them. */
+/** What a snapshot holds: the units that were touched, and the order of the lines. All else follows from them. */
 interface SnapshotBody {
   readonly definition: string;
   readonly version: number;
@@ -22,24 +24,32 @@ interface SnapshotBody {
   readonly tenant: string;
   readonly trace: string;
   readonly parent: ExecutionState["parent"];
+  readonly around: ExecutionState["around"];
+  readonly owesAnswer: boolean;
   readonly times: readonly [number, number | null, number | null, number | null];
   readonly end: ExecutionState["end"];
   readonly quarantined: ExecutionState["quarantined"];
   readonly parked: readonly Message[];
   readonly requests: readonly (readonly [string, CommandAnswer])[];
+  readonly edits: readonly (readonly [string, NonNullable<Parameters<typeof editedNode>[2]>])[];
+  readonly maps: readonly (Omit<MapRun, "node" | "base"> & { readonly id: string })[];
   readonly nodes: readonly (readonly [string, NodeStatus, NodeRun])[];
   readonly failed: readonly string[];
   readonly live: readonly string[];
-  readonly ready: readonly (readonly [string, readonly string[]])[];
+  readonly ready: readonly (readonly string[])[];
   readonly skips: readonly (readonly [string, SkipReason])[];
+  readonly signals: readonly (readonly [string, readonly Value[]])[];
+  readonly orphans: readonly string[];
+  readonly letters: readonly (readonly [string, "open" | "replayed"])[];
 }
 
 export function snapshot(state: ExecutionState): string {
   const { ids } = state.plan.graph;
+  const name = (unit: number): string => state.nameOf(unit);
   const nodes: [string, NodeStatus, NodeRun][] = [];
-  for (let i = 0; i < ids.length; i++) {
-    const run = state.runs[i];
-    if (run !== undefined) nodes.push([ids[i]!, state.statusOf(i), run]);
+  for (let unit = 0; unit < state.runs.length; unit++) {
+    const run = state.runs[unit];
+    if (run !== undefined) nodes.push([name(unit), state.statusOf(unit), run]);
   }
   const body: SnapshotBody = {
     definition: state.plan.hash,
@@ -52,18 +62,23 @@ export function snapshot(state: ExecutionState): string {
     tenant: state.tenant,
     trace: state.trace,
     parent: state.parent,
+    around: state.around,
+    owesAnswer: state.owesAnswer,
     times: [state.createdAtMs, state.startedAtMs, state.endedAtMs, state.deadlineAtMs],
     end: state.end,
     quarantined: state.quarantined,
     parked: state.parked,
     requests: [...state.requests],
+    edits: [...state.edits].map(([node, { spec }]) => [ids[node]!, spec.config] as const),
+    maps: [...state.maps.values()].map(({ node, base: _, ...map }) => ({ ...map, id: ids[node]! })),
     nodes,
-    failed: state.failed.map((node) => ids[node]!),
-    live: [...state.live].map((node) => ids[node]!),
-    ready: [...state.ready]
-      .filter(([, line]) => line.length > 0)
-      .map(([queue, line]) => [queue, line.toArray().map((node) => ids[node]!)] as const),
+    failed: state.failed.map(name),
+    live: Array.from(state.live, name),
+    ready: state.ready.map((line) => line.toArray().map(name)),
     skips: state.skips.toArray().map((node) => [ids[node]!, state.skipReasons.get(node)!] as const),
+    signals: [...state.signals],
+    orphans: Array.from(state.orphans, name),
+    letters: [...state.letters],
   };
   return JSON.stringify(body);
 }
@@ -85,68 +100,68 @@ export function restore(id: string, plan: Plan, text: string): ExecutionState {
   state.tenant = body.tenant;
   state.trace = body.trace;
   state.parent = body.parent;
+  state.around = body.around;
+  state.owesAnswer = body.owesAnswer;
   [state.createdAtMs, state.startedAtMs, state.endedAtMs, state.deadlineAtMs] = body.times;
   state.end = body.end;
   state.quarantined = body.quarantined;
   state.parked = [...body.parked];
   for (const [request, answer] of body.requests) state.requests.set(request, answer);
-  restoreNodes(state, body);
+  for (const [name, kept] of body.signals) state.signals.set(name, [...kept]);
+  for (const [letter, status] of body.letters) state.letters.set(letter, status);
+  restoreUnits(state, body);
   restoreLines(state, body);
+  deriveGraph(state);
   if (state.deadlineAtMs !== null) state.timers.push(state.deadlineAtMs, WORKFLOW_TIMER);
   state.timers.settle(state.timedCount + 1);
+  state.calendar.settle(state.timedCount + 1);
   return state;
 }
 
-function restoreNodes(state: ExecutionState, body: SnapshotBody): void {
-  const indexOf = (id: string): number => state.plan.graph.indexOf.get(id)!;
-  for (const [id, status, run] of body.nodes) {
-    const node = indexOf(id);
-    state.runs[node] = run;
-    state.setStatus(node, status);
+function restoreUnits(state: ExecutionState, body: SnapshotBody): void {
+  const { plan } = state;
+  for (const [id, config] of body.edits) {
+    const node = plan.graph.indexOf.get(id)!;
+    state.edits.set(node, editedNode(plan, node, config));
   }
-  for (const id of body.failed) state.failed.push(indexOf(id));
-  for (const id of body.live) {
-    const node = indexOf(id);
-    const { queue } = state.plan.nodes[node]!.spec;
-    state.live.add(node);
+  for (const { id, ...map } of body.maps) {
+    const node = plan.graph.indexOf.get(id)!;
+    state.maps.set(node, { ...map, node, base: state.addUnits(node, map.count) });
+  }
+  const waits: number[] = [];
+  for (const [name, status, run] of body.nodes) {
+    const unit = state.unitOf(name)!;
+    state.runs[unit] = run;
+    state.setStatus(unit, status);
+    if (run.dueAtMs !== null) state.timedCount++;
+    if (run.dueAtMs !== null && !state.isEnded) state.timers.push(run.dueAtMs, unit);
+    if (run.wait !== null) waits.push(unit);
+  }
+  for (const name of body.orphans) state.orphans.add(state.unitOf(name)!);
+  waits.sort((a, b) => state.runs[a]!.waitVersion - state.runs[b]!.waitVersion);
+  for (const unit of waits) if (!state.orphans.has(unit)) indexWait(state, unit);
+  if (state.isEnded) state.calendar.clear();
+  state.failed = body.failed.map((name) => state.unitOf(name)!);
+  for (const name of body.live) {
+    const unit = state.unitOf(name)!;
+    const { queue } = state.planOf(unit).spec;
+    state.live.add(unit);
     state.liveByQueue.set(queue, (state.liveByQueue.get(queue) ?? 0) + 1);
-  }
-  for (const [id] of body.nodes) {
-    const node = indexOf(id);
-    const { dueAtMs } = state.runs[node]!;
-    if (dueAtMs !== null) state.timedCount++;
-    if (dueAtMs !== null && !state.isEnded) state.timers.push(dueAtMs, node);
-    if (!state.isNodeEnded(node)) continue;
-    state.openCount--;
-    state.joined[node] = 1;
-    if (state.statusOf(node) === "completed") state.completedCount++;
-    for (const read of state.plan.nodes[node]!.reads) state.readersLeft[read]!--;
-    spread(state, node, parentEnd(state, node), () => {});
-  }
-  if (body.status === "new" || body.status === "pending") return;
-  for (let node = 0; node < state.plan.graph.nodeCount; node++) {
-    if (state.statusOf(node) !== "pending") state.joined[node] = 1;
-    else if (state.undecided[node] === 0) join(state, node, () => {});
   }
 }
 
 function restoreLines(state: ExecutionState, body: SnapshotBody): void {
-  const indexOf = (id: string): number => state.plan.graph.indexOf.get(id)!;
-  for (const [, line] of body.ready) {
-    for (const id of line) {
-      state.inLine[indexOf(id)] = 1;
-      state.lineOf(indexOf(id)).push(indexOf(id));
+  for (const line of body.ready) {
+    for (const name of line) {
+      const unit = state.unitOf(name)!;
+      state.inLine[unit] = 1;
+      if (isClosing(state, unit)) state.closing++;
+      state.lineOf(unit).push(unit);
     }
   }
   for (const [id, reason] of body.skips) {
-    state.skips.push(indexOf(id));
-    state.skipReasons.set(indexOf(id), reason);
+    const node = state.plan.graph.indexOf.get(id)!;
+    state.skips.push(node);
+    state.skipReasons.set(node, reason);
   }
-}
-
-function parentEnd(state: ExecutionState, node: number): ParentEnd {
-  const status = state.statusOf(node);
-  if (status === "completed") return "completed";
-  if (status === "failed") return failedEndOf(state, node);
-  return skippedEnd(state.runs[node]!.skipReason!);
 }

@@ -1,14 +1,18 @@
+import type { Json } from "../../json/json.ts";
 import { Line } from "../line.ts";
-import type { ErrorValue, Message } from "../message.ts";
+import type { Around, ErrorValue, Message, Parent } from "../message.ts";
 import { TimerHeap } from "../timer-heap.ts";
-import type { KeptValue } from "../value.ts";
+import type { KeptValue, Value } from "../value.ts";
 import { NULL_VALUE } from "../value.ts";
-import type { EndReason, EndStatus, SkipReason } from "./events.ts";
+import type { ChildCall, EndReason, EndStatus, SkipReason, Wait } from "./events.ts";
 import { type ExecutionStatus, NODE_STATUSES, type NodeStatus } from "./moves.ts";
-import type { Plan } from "./plan.ts";
+import type { Plan, PlanNode } from "./plan.ts";
 
-/** The line of ready nodes that the engine runs itself. No queue can have this name. */
-export const ENGINE_LINE = "";
+/** The line of units that the engine runs itself is the first of every plan. */
+export const ENGINE_LINE = 0;
+
+/** Each name keeps this many signals that nobody has taken. */
+export const MAX_SIGNALS = 100;
 
 /** Stands for the whole execution in the heap of deadlines. */
 export const WORKFLOW_TIMER = -1;
@@ -18,8 +22,14 @@ export const REMEMBERED_REQUESTS = 1000;
 
 export const EDGE = { undecided: 0, ok: 1, void: 2, bad: 3 } as const;
 
-/** What became of a node; there is one once it has been touched. */
+/** What became of a node, or of an item of a map; there is one once it has been touched. */
 export interface NodeRun {
+  /** In which generation it was opened. */
+  generation: number;
+  /** Part of the key that handlers get: rises when the work is to be done anew. */
+  rerun: number;
+  /** Of a node that repeats: the round it is in. 0 before the first. */
+  round: number;
   /** 0 before the first dispatch. */
   attempt: number;
   /** Dispatches within this attempt. */
@@ -39,15 +49,72 @@ export interface NodeRun {
   /** The deadline it is under now: for its start, its end, or its next attempt. */
   dueAtMs: number | null;
   error: ErrorValue | null;
+  /** Its last attempt has ended with an answer of the handler, so that its work is known to be done or not. */
+  answered: boolean;
   output: KeptValue | null;
   /** The event that brought the output, for when it leaves memory. */
   outputVersion: number;
   skipReason: SkipReason | null;
-  /** A completion that came after the end of the generation. */
-  late: KeptValue | null;
+  /** Why it stays cancelled in a later generation. */
+  cancelReason: EndReason | null;
+  /** A completion that came after the end of the generation, and the input it was made of. */
+  late: { readonly output: KeptValue; readonly inputHash: string } | null;
+  /** Its output is a late result. */
+  wasLate: boolean;
+  /** What an engine's own node waits for, and since which version. */
+  wait: Wait | null;
+  waitVersion: number;
+  /** The child execution it has called; kept over generations, so that the same child is called again. */
+  child: ChildCall | null;
+  /** How many different children it has had. */
+  children: number;
+  /** What a router chose. */
+  chosen: readonly number[] | null;
+  /** Of a part of a large map: how many of its items failed. */
+  failures: number;
+  usage: Json | null;
 }
 
-export type CommandAnswer = { readonly applied: true } | { readonly applied: false; readonly code: string };
+/** A map whose items are known. Item n is unit `base + n`. */
+export interface MapRun {
+  readonly node: number;
+  readonly base: number;
+  readonly count: number;
+  readonly total: number;
+  readonly chunked: boolean;
+  readonly concurrency: number;
+  readonly tolerated: number;
+  readonly items: Value;
+  readonly itemsHash: string;
+  readonly seen: number;
+  /** The first item that has not been put in line. */
+  next: number;
+  /** Items that have been put in line and have not ended. */
+  open: number;
+  completed: number;
+  failed: number;
+  /** Failed items in all, those inside the parts of a large map included. */
+  failures: number;
+  /** Set by a new generation: which of its items are made again if the items are the same. */
+  again: "all" | "failed" | readonly number[] | null;
+}
+
+export type CommandAnswer =
+  | {
+      readonly applied: true;
+      readonly status?: string;
+      readonly generation?: number;
+      readonly bodyHash?: string;
+    }
+  | { readonly applied: false; readonly code: string; readonly bodyHash?: string };
+
+export interface ExecutionEnd {
+  readonly status: EndStatus;
+  readonly reason: EndReason;
+  readonly error: (ErrorValue & { readonly node?: string }) | null;
+  /** What an `end` node gave. */
+  readonly output: Value | null;
+}
 
 /**
  * The state of one execution: the fold of its events. Only `evolve` writes to it.
@@ -67,22 +134,26 @@ export class ExecutionState {
   by = "";
   tenant = "default";
   trace = "";
-  parent: { readonly entity: string; readonly instance: string } | null = null;
+  parent: Parent | null = null;
+  around: Around | null = null;
+  /** The parent has asked again, and has to be answered. */
+  owesAnswer = false;
   createdAtMs = 0;
   startedAtMs: number | null = null;
   endedAtMs: number | null = null;
   deadlineAtMs: number | null = null;
-  end: { status: EndStatus; reason: EndReason; error: (ErrorValue & { node?: string }) | null } | null = null;
+  end: ExecutionEnd | null = null;
   quarantined: ErrorValue | null = null;
   parked: Message[] = [];
   /** Answers by request id, oldest first. */
   readonly requests: Map<string, CommandAnswer> = new Map();
 
+  /** By unit: first the nodes, then the items of maps. */
   readonly runs: (NodeRun | undefined)[];
   /** Nodes that have not ended. */
   openCount: number;
   /** Nodes that failed, in order. */
-  readonly failed: number[] = [];
+  failed: number[] = [];
   completedCount = 0;
 
   /** Per edge, what it says. Each is set once, so a parent that ends twice changes nothing the second time. */
@@ -93,26 +164,48 @@ export class ExecutionState {
   /** 1 once the join has spoken. */
   readonly joined: Uint8Array;
 
-  /** Nodes that may run now, by queue; in the order in which they became ready. */
-  readonly ready: ReadonlyMap<string, Line>;
-  /** 1 while the node stands in one of those lines. */
-  readonly inLine: Uint8Array;
+  /** Units that may run now, by the lines of the plan; in the order in which they became ready. */
+  readonly ready: readonly Line[];
+  /** 1 while the unit stands in one of those lines. */
+  inLine: Uint8Array;
+  /** Of those, how many only have to be judged or closed: that starts nothing. */
+  closing = 0;
   /** Nodes to be skipped, for the reason in `skipReasons`. */
   readonly skips: Line = new Line();
   readonly skipReasons: Map<number, SkipReason> = new Map();
-  /** Nodes with a task out. */
+  /** Units with a task out. */
   readonly live: Set<number> = new Set();
   readonly liveByQueue: Map<string, number> = new Map();
   readonly timers: TimerHeap;
-  /** Nodes that are under a deadline now. */
+  /** The same by the store's clock. */
+  readonly calendar: TimerHeap;
+  /** Units that are under a deadline now. */
   timedCount = 0;
   /** How many unfinished nodes may still read this one's output. */
   readonly readersLeft: Int32Array;
 
-  private readonly statuses: Uint8Array;
+  /** Maps whose items are known, by node; those of an earlier generation until they are opened again. */
+  readonly maps: Map<number, MapRun> = new Map();
+  /** Per unit beyond the nodes, the node of its map. */
+  readonly mapOfUnit: number[] = [];
+  /** Signals that nobody has taken yet, oldest first. */
+  readonly signals: Map<string, Value[]> = new Map();
+  /** Units that wait for a signal, oldest first. */
+  readonly signalWaits: Map<string, number[]> = new Map();
+  /** Units that wait for a person. */
+  readonly reviews: Set<number> = new Set();
+  /** Units that wait for a child; and those whose child has to be called off. */
+  readonly children: Set<number> = new Set();
+  readonly orphans: Set<number> = new Set();
+  /** Nodes that got another config when a generation was opened. */
+  readonly edits: Map<number, PlanNode> = new Map();
+  /** Dead letters this execution has written, and whether they were replayed. */
+  readonly letters: Map<string, "open" | "replayed"> = new Map();
+
+  private statuses: Uint8Array;
 
   constructor(id: string, plan: Plan) {
-    const { nodeCount, edgeCount, parentStart } = plan.graph;
+    const { nodeCount, edgeCount } = plan.graph;
     this.id = id;
     this.plan = plan;
     this.runs = Array.from({ length: nodeCount });
@@ -123,57 +216,137 @@ export class ExecutionState {
     this.badEdges = new Int32Array(nodeCount);
     this.joined = new Uint8Array(nodeCount);
     this.inLine = new Uint8Array(nodeCount);
-    this.ready = new Map(plan.queues.map((queue) => [queue, new Line()]));
+    this.ready = plan.lines.map(() => new Line());
     this.statuses = new Uint8Array(nodeCount);
     this.readersLeft = new Int32Array(nodeCount);
+    this.resetGraph();
+    this.timers = new TimerHeap((unit, atMs) => this.dueMs(unit) === atMs);
+    this.calendar = new TimerHeap((unit, atMs) => this.calendarMs(unit) === atMs);
+  }
+
+  /** Everything that follows from how the nodes ended, as if none had. */
+  resetGraph(): void {
+    const { nodeCount, parentStart } = this.plan.graph;
+    this.edges.fill(0);
+    this.okEdges.fill(0);
+    this.badEdges.fill(0);
+    this.joined.fill(0);
+    this.openCount = nodeCount;
+    this.completedCount = 0;
     for (let i = 0; i < nodeCount; i++) {
       this.undecided[i] = parentStart[i + 1]! - parentStart[i]!;
-      this.readersLeft[i] = plan.nodes[i]!.readerCount;
+      this.readersLeft[i] = this.plan.nodes[i]!.readerCount;
     }
-    this.timers = new TimerHeap((node, atMs) => this.dueMs(node) === atMs);
   }
 
-  statusOf(node: number): NodeStatus {
-    return NODE_STATUSES[this.statuses[node]!]!;
+  statusOf(unit: number): NodeStatus {
+    return NODE_STATUSES[this.statuses[unit]!]!;
   }
 
-  setStatus(node: number, status: NodeStatus): void {
-    this.statuses[node] = NODE_STATUSES.indexOf(status);
+  setStatus(unit: number, status: NodeStatus): void {
+    this.statuses[unit] = NODE_STATUSES.indexOf(status);
   }
 
-  isNodeEnded(node: number): boolean {
-    return this.statuses[node]! >= 4;
+  isNodeEnded(unit: number): boolean {
+    return this.statuses[unit]! >= FIRST_ENDED;
   }
 
   get isEnded(): boolean {
     return this.end !== null;
   }
 
-  /** The record of a node, made on its first touch. */
-  run(node: number): NodeRun {
-    return (this.runs[node] ??= newRun());
+  /** The record of a unit, made on its first touch. */
+  run(unit: number): NodeRun {
+    return (this.runs[unit] ??= newRun(this.generation));
   }
 
-  /** The line in which this node waits once it is ready. */
-  lineOf(node: number): Line {
-    const plan = this.plan.nodes[node]!;
-    return this.ready.get(plan.engine ? ENGINE_LINE : plan.spec.queue)!;
+  isItem(unit: number): boolean {
+    return unit >= this.plan.graph.nodeCount;
+  }
+
+  /** What is known of a unit before it runs; the items of a map share it. */
+  planOf(unit: number): PlanNode {
+    const { nodeCount } = this.plan.graph;
+    if (unit >= nodeCount) return this.planOf(this.mapOfUnit[unit - nodeCount]!).item!;
+    return (this.edits.size === 0 ? undefined : this.edits.get(unit)) ?? this.plan.nodes[unit]!;
+  }
+
+  /** The map that an item belongs to. */
+  mapOf(item: number): MapRun {
+    return this.maps.get(this.mapOfUnit[item - this.plan.graph.nodeCount]!)!;
+  }
+
+  /** A node's id; of an item `id[3]`. */
+  nameOf(unit: number): string {
+    const { nodeCount, ids } = this.plan.graph;
+    if (unit < nodeCount) return ids[unit]!;
+    const map = this.mapOf(unit);
+    return `${ids[map.node]!}[${unit - map.base}]`;
+  }
+
+  /** The unit of such a name. */
+  unitOf(name: string): number | undefined {
+    const node = this.plan.graph.indexOf.get(name);
+    if (node !== undefined) return node;
+    const item = /^(.+)\[(\d+)\]$/.exec(name);
+    const map = item === null ? undefined : this.maps.get(this.plan.graph.indexOf.get(item[1]!) ?? -1);
+    const place = Number(item?.[2]);
+    return map === undefined || place >= map.count ? undefined : map.base + place;
+  }
+
+  /** Room for the items of a map, behind all other units. */
+  addUnits(node: number, count: number): number {
+    const base = this.runs.length;
+    const length = base + count;
+    for (let i = 0; i < count; i++) this.mapOfUnit.push(node);
+    this.runs.length = length;
+    if (length > this.statuses.length) {
+      this.statuses = grown(this.statuses, length);
+      this.inLine = grown(this.inLine, length);
+    }
+    return base;
+  }
+
+  /** The line in which this unit waits once it is ready. */
+  lineOf(unit: number): Line {
+    return this.ready[this.isEngine(unit) ? ENGINE_LINE : this.planOf(unit).line]!;
+  }
+
+  /** Runs in the engine, without a worker: a part of a large map does, whatever its items run. */
+  isEngine(unit: number): boolean {
+    return this.planOf(unit).engine || (this.isItem(unit) && this.mapOf(unit).chunked);
   }
 
   get readyCount(): number {
     let count = 0;
-    for (const line of this.ready.values()) count += line.length;
+    for (const line of this.ready) count += line.length;
     return count;
   }
 
-  private dueMs(node: number): number | null {
-    if (node === WORKFLOW_TIMER) return this.deadlineAtMs;
-    return this.runs[node]?.dueAtMs ?? null;
+  private dueMs(unit: number): number | null {
+    if (unit === WORKFLOW_TIMER) return this.deadlineAtMs;
+    return this.runs[unit]?.dueAtMs ?? null;
+  }
+
+  private calendarMs(unit: number): number | null {
+    const wait = this.statusOf(unit) === "waiting" ? this.runs[unit]?.wait : null;
+    return (wait && "calendarAtMs" in wait ? wait.calendarAtMs : null) ?? null;
   }
 }
 
-function newRun(): NodeRun {
+const FIRST_ENDED = NODE_STATUSES.indexOf("completed");
+
+function grown(array: Uint8Array, length: number): Uint8Array {
+  const next = new Uint8Array(Math.max(length, array.length * 2));
+  next.set(array);
+  return next;
+}
+
+export function newRun(generation: number): NodeRun {
   return {
+    generation,
+    rerun: 1,
+    round: 0,
     attempt: 0,
     delivery: 0,
     lost: 0,
@@ -186,9 +359,19 @@ function newRun(): NodeRun {
     endedAtMs: null,
     dueAtMs: null,
     error: null,
+    answered: false,
     output: null,
     outputVersion: 0,
     skipReason: null,
+    cancelReason: null,
     late: null,
+    wasLate: false,
+    wait: null,
+    waitVersion: 0,
+    child: null,
+    children: 1,
+    chosen: null,
+    failures: 0,
+    usage: null,
   };
 }

@@ -1,8 +1,12 @@
 import type { Json } from "../../json/json.ts";
 import type { ErrorValue } from "../message.ts";
 import type { KeptValue } from "../value.ts";
-import type { EndReason, SkipReason } from "./events.ts";
-import type { ExecutionState } from "./state.ts";
+import type { EndReason, SkipReason, Wait } from "./events.ts";
+import { reopenedNodes, upstreamFailed } from "./reopen.ts";
+import type { ExecutionState, NodeRun } from "./state.ts";
+
+/** Why a node waits, was skipped or cancelled: a closed set. */
+export type Reason = SkipReason | EndReason | Wait["for"] | "retry" | "parallel" | "late_result";
 
 /** How a node reads to people and clients. */
 export interface NodeSummary {
@@ -11,11 +15,18 @@ export interface NodeSummary {
   readonly deliveries: number;
   readonly output: KeptValue | null;
   readonly error: ErrorValue | null;
-  readonly reason: SkipReason | EndReason | "retry" | null;
+  readonly reason: Reason | null;
   readonly until: number | null;
   readonly queuedAtMs: number | null;
   readonly startedAtMs: number | null;
   readonly endedAtMs: number | null;
+  readonly usage?: Json;
+  /** Of a node that has called another workflow. */
+  readonly child?: string;
+  /** Of a node that repeats. */
+  readonly iteration?: number;
+  /** Of a map. */
+  readonly items?: { readonly total: number; readonly completed: number; readonly failed: number };
 }
 
 export interface ExecutionSummary {
@@ -26,7 +37,7 @@ export interface ExecutionSummary {
   readonly status: string;
   readonly generation: number;
   readonly output: Json | null;
-  readonly error: (ErrorValue & { node?: string }) | null;
+  readonly error: (ErrorValue & { readonly node?: string }) | null;
   readonly createdAtMs: number;
   readonly startedAtMs: number | null;
   readonly endedAtMs: number | null;
@@ -54,9 +65,15 @@ export function viewExecution(state: ExecutionState): ExecutionSummary {
   };
 }
 
-function viewNode(state: ExecutionState, node: number, spared: ReadonlySet<number>): NodeSummary {
-  const run = state.runs[node];
-  const status = state.statusOf(node);
+/** One unit: a node, or an item of a map. */
+export function viewNode(
+  state: ExecutionState,
+  unit: number,
+  spared: ReadonlySet<number> = upstreamFailed(state),
+): NodeSummary {
+  const run = state.runs[unit];
+  const status = state.statusOf(unit);
+  const map = state.maps.get(unit);
   const base = {
     attempt: run?.attempt ?? 0,
     deliveries: run?.delivery ?? 0,
@@ -66,37 +83,75 @@ function viewNode(state: ExecutionState, node: number, spared: ReadonlySet<numbe
     queuedAtMs: run?.queuedAtMs ?? null,
     startedAtMs: run?.startedAtMs ?? null,
     endedAtMs: run?.endedAtMs ?? null,
+    ...(run?.usage && { usage: run.usage }),
+    ...(run?.child && { child: run.child.execution }),
+    ...(run !== undefined && run.round > 0 && { iteration: run.round }),
+    ...(map !== undefined && { items: { total: map.total, completed: itemsDone(state, unit), failed: map.failures } }),
   };
-  if (state.end !== null && !state.isNodeEnded(node)) {
-    const endedAtMs = state.endedAtMs;
-    if (spared.has(node)) return { ...base, endedAtMs, status: "SKIPPED", reason: "upstream_failed" };
+  if (state.end !== null && !state.isNodeEnded(unit)) {
+    const { endedAtMs } = state;
+    if (spared.has(unit)) return { ...base, endedAtMs, status: "SKIPPED", reason: "upstream_failed" };
     return { ...base, endedAtMs, status: "CANCELLED", reason: state.end.reason };
   }
-  if (status === "waiting") return { ...base, status: "WAITING", reason: "retry", until: run?.dueAtMs ?? null };
-  return { ...base, status: status.toUpperCase(), reason: run?.skipReason ?? null };
+  if (status === "waiting") return { ...base, status: "WAITING", ...waitOf(run!) };
+  if (isHeldBack(state, unit)) return { ...base, status: "WAITING", reason: "parallel" };
+  const reason = run?.skipReason ?? run?.cancelReason ?? (run?.wasLate ? "late_result" : null);
+  return { ...base, status: status.toUpperCase(), reason };
 }
 
-/** Under fail_fast the open descendants of what failed read as skipped, all other open nodes as cancelled. */
-function upstreamFailed(state: ExecutionState): ReadonlySet<number> {
-  const reached = new Set<number>();
-  if (state.end?.reason !== "fail_fast") return reached;
-  const { graph } = state.plan;
-  const cause = state.plan.graph.indexOf.get(state.end.error?.node ?? "");
-  const work = cause === undefined ? [] : [cause];
-  for (let node = work.pop(); node !== undefined; node = work.pop()) {
-    for (let k = graph.childStart[node]!; k < graph.childStart[node + 1]!; k++) {
-      const child = graph.edgeChild[graph.childEdge[k]!]!;
-      if (reached.has(child) || state.isNodeEnded(child)) continue;
-      reached.add(child);
-      work.push(child);
-    }
+function waitOf({ wait, error, dueAtMs }: NodeRun): { reason: Reason; until: number | null } {
+  if (wait === null) return { reason: error === null ? "timer" : "retry", until: dueAtMs };
+  return { reason: wait.for, until: ("calendarAtMs" in wait ? wait.calendarAtMs : undefined) ?? dueAtMs };
+}
+
+/** Ready, but as many of the execution's tasks are out as may be. */
+export function isHeldBack(state: ExecutionState, unit: number): boolean {
+  const limit = state.plan.workflow.max_parallel_nodes;
+  return (
+    limit !== null &&
+    state.live.size >= limit &&
+    state.inLine[unit] === 1 &&
+    state.statusOf(unit) === "pending" &&
+    !state.isEngine(unit)
+  );
+}
+
+function itemsDone(state: ExecutionState, node: number): number {
+  const map = state.maps.get(node)!;
+  if (!map.chunked) return map.completed;
+  // A part counts once it is done: what happens inside is its own business.
+  let done = 0;
+  for (let place = 0; place < map.count; place++) {
+    const unit = map.base + place;
+    if (state.statusOf(unit) === "completed") done += partSize(map.total, place) - (state.runs[unit]?.failures ?? 0);
   }
-  return reached;
+  return done;
+}
+
+function partSize(total: number, place: number): number {
+  return Math.min(1000, total - place * 1000);
+}
+
+/** What a retry would begin with: the nodes that failed or were cut off. */
+export function retryableFrom(state: ExecutionState): string[] {
+  if (state.end?.status !== "failed" && state.end?.status !== "partial") return [];
+  return state.failed.map((node) => state.plan.graph.ids[node]!);
+}
+
+/** What a retry would run again, and what it would keep. */
+export function dryRun(
+  state: ExecutionState,
+  reopening: Parameters<typeof reopenedNodes>[1],
+): { readonly rerun: string[]; readonly kept: string[] } {
+  const open = reopenedNodes(state, reopening);
+  const { ids } = state.plan.graph;
+  return { rerun: ids.filter((_, i) => open.has(i)), kept: ids.filter((_, i) => !open.has(i)) };
 }
 
 /** CONTRACT section 4: of the `output` nodes, else of the sinks; nothing when it failed or was cancelled. */
 export function outputOf(state: ExecutionState): Json | null {
   if (state.end === null || state.end.status === "failed" || state.end.status === "cancelled") return null;
+  if (state.end.output !== null) return plain(state.end.output);
   const completed = state.plan.outputs.filter((node) => state.statusOf(node) === "completed");
   if (state.plan.soleOutput) return completed.length === 0 ? null : plain(state.runs[completed[0]!]!.output);
   return Object.fromEntries(completed.map((node) => [state.plan.graph.ids[node]!, plain(state.runs[node]!.output)]));

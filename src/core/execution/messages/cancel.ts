@@ -1,35 +1,25 @@
-import type { Answer, Context } from "../../machine.ts";
+import type { Context } from "../../machine.ts";
 import type { Cancel, Message } from "../../message.ts";
+import { command } from "../command.ts";
 import { decided, type ExecutionDecision, NOTHING } from "../decision.ts";
 import type { ExecutionState } from "../state.ts";
+import { acceptance } from "./start.ts";
 
 /**
  * Somebody wants it to stop: one event ends the execution and everything open in it.
  *
- * Moves the execution `pending | running → cancelled`. A request that was answered before gets the same answer.
+ * Moves the execution `pending | running | paused → cancelled`. From a parent it may come before the start does: then it
+ * is accepted and ended at once. A cancel of an earlier call means nothing once the parent has called again.
  */
 export function cancel(state: ExecutionState, message: Message, body: Cancel, context: Context): ExecutionDecision {
-  const remembered = state.requests.get(body.request);
-  if (remembered !== undefined)
-    return { ...NOTHING, reply: answer(state, remembered.applied ? null : remembered.code) };
-
-  const command = { command: "cancel", request: body.request, by: message.by, atMs: context.nowMs };
-  if (state.isEnded) {
-    const code = "ALREADY_TERMINAL";
-    return decided(state, context, [{ kind: "commandRefused", ...command, code }], { reply: answer(state, code) });
+  const { start } = body;
+  const ended = { kind: "executionEnded", atMs: context.nowMs, status: "cancelled", reason: "cancel" } as const;
+  if (state.status === "new") {
+    if (start === undefined) return { ...NOTHING, reply: { refused: "NOT_FOUND" } };
+    return decided(state, context, [acceptance(message, start, context), ended]);
   }
-  return decided(
-    state,
-    context,
-    [
-      { kind: "commandApplied", ...command },
-      { kind: "executionEnded", atMs: context.nowMs, status: "cancelled", reason: "cancel" },
-    ],
-    { reply: { ok: { execution_id: state.id, status: "CANCELLED", generation: state.generation } } },
+  if (start !== undefined && (start.parent?.call ?? 1) < (state.parent?.call ?? 1)) return NOTHING;
+  return command(state, { ...message, body }, context, () =>
+    state.isEnded ? { refused: "ALREADY_TERMINAL" } : { events: [ended], status: "CANCELLED" },
   );
-}
-
-function answer(state: ExecutionState, code: string | null): Answer {
-  const execution = { execution_id: state.id, status: state.status.toUpperCase(), generation: state.generation };
-  return code === null ? { ok: execution } : { refused: code, execution };
 }

@@ -21,9 +21,9 @@ export function deliveryLost(
 ): ExecutionDecision {
   const claimed = claim(state, body.token);
   if (claimed.kind !== "current" || !claimed.newest) return { ...NOTHING, reply: { refused: "STALE_ATTEMPT" } };
-  const { node, run, token } = claimed;
+  const { unit, run, token } = claimed;
   const handedBack = body.kind === "taskHandedBack";
-  const at = { atMs: context.nowMs, node: token.instance, attempt: token.attempt, delivery: token.delivery };
+  const at = { atMs: context.nowMs, node: state.nameOf(unit), attempt: token.attempt, delivery: token.delivery };
   if (handedBack || run.lost + 1 < MAX_LOST_DELIVERIES) {
     const reply = { ok: { accepted: true } };
     return decided(state, context, [{ kind: "deliveryLost", ...at, handedBack }], { reply });
@@ -32,6 +32,6 @@ export function deliveryLost(
   const error = { code: "POISON_TASK", message, retryable: false };
   return decided(state, context, [
     { kind: "taskFailed", ...at, error, retryAtMs: null },
-    ...afterFailure(state, node, error, context),
+    ...afterFailure(state, unit, error, context),
   ]);
 }

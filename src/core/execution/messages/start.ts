@@ -1,41 +1,70 @@
 import type { Context } from "../../machine.ts";
 import type { Message, Start } from "../../message.ts";
 import { decided, type ExecutionDecision, NOTHING } from "../decision.ts";
-import type { ExecutionEvent } from "../events.ts";
+import { deadlineOf } from "../end.ts";
+import type { Accepted, ExecutionEvent, Started } from "../events.ts";
 import type { ExecutionState } from "../state.ts";
+import { openFailed } from "./retry.ts";
 
 /**
- * Accept an execution and set it running.
+ * Accept an execution and set it running, unless it is held.
  *
  * Moves the execution `new → pending → running`. The same start again is the same execution: with the same body it gets
- * the same answer, with another one the key was used for something else.
+ * the same answer, with another one the key was used for something else. From a parent, a later call of the same child.
  */
 export function start(state: ExecutionState, message: Message, body: Start, context: Context): ExecutionDecision {
   if (state.status !== "new") {
-    if (state.bodyHash !== body.bodyHash) return { ...NOTHING, reply: { refused: "IDEMPOTENCY_KEY_REUSED" } };
-    return { ...NOTHING, reply: { ok: { execution_id: state.id, status: "RUNNING" } } };
+    if (body.parent !== undefined && state.parent !== null && body.parent.entity === state.parent.entity) {
+      return calledAgain(state, body.parent.call ?? 1, context) ?? repeated(state, body);
+    }
+    return repeated(state, body);
   }
   // A token is made of it, and taken apart again at the colons.
   if (!/^[A-Za-z0-9_-]{1,128}$/.test(state.id)) return { ...NOTHING, reply: { refused: "INVALID_ID" } };
-  const timeoutSeconds = state.plan.workflow.timeout_seconds;
-  const events: ExecutionEvent[] = [
-    {
-      kind: "accepted",
-      atMs: context.nowMs,
-      workflow: body.workflow,
-      definition: body.definition,
-      input: body.input,
-      bodyHash: body.bodyHash,
-      by: message.by,
-      tenant: message.tenant,
-      trace: message.trace,
-      ...(body.parent !== undefined && { parent: body.parent }),
-    },
-    {
-      kind: "started",
-      atMs: context.nowMs,
-      deadlineAtMs: timeoutSeconds === 0 ? null : context.nowMs + timeoutSeconds * 1000,
-    },
-  ];
-  return decided(state, context, events, { reply: { ok: { execution_id: state.id, status: "RUNNING" } } });
+  const held = body.hold === true;
+  const events: ExecutionEvent[] = [acceptance(message, body, context)];
+  if (!held) events.push(startedNow(state, context));
+  const status = held ? "PENDING" : "RUNNING";
+  return decided(state, context, events, { reply: { ok: { execution_id: state.id, status } } });
+}
+
+function repeated(state: ExecutionState, body: Start): ExecutionDecision {
+  if (state.bodyHash !== body.bodyHash) return { ...NOTHING, reply: { refused: "IDEMPOTENCY_KEY_REUSED" } };
+  const status = body.hold === true ? "PENDING" : "RUNNING";
+  return { ...NOTHING, reply: { ok: { execution_id: state.id, status } } };
+}
+
+/** The parent wants the result anew: what failed is tried again; what is there is sent again. */
+function calledAgain(state: ExecutionState, call: number, context: Context): ExecutionDecision | undefined {
+  if (call <= (state.parent?.call ?? 1)) return undefined;
+  if (state.end?.status === "completed" && !hasFailedParts(state)) {
+    return decided(state, context, [{ kind: "parentCalled", atMs: context.nowMs, call }]);
+  }
+  if (state.isEnded) return decided(state, context, [{ ...openFailed(state, context), call }]);
+  return decided(state, context, [{ kind: "parentCalled", atMs: context.nowMs, call }]);
+}
+
+function hasFailedParts(state: ExecutionState): boolean {
+  if (state.plan.workflow["x-millrace-part"] !== true) return false;
+  return state.maps.values().some((map) => map.failures > 0);
+}
+
+export function acceptance(message: Message, body: Start, context: Context): Accepted {
+  return {
+    kind: "accepted",
+    atMs: context.nowMs,
+    workflow: body.workflow,
+    definition: body.definition,
+    input: body.input,
+    bodyHash: body.bodyHash,
+    by: message.by,
+    tenant: message.tenant,
+    trace: message.trace,
+    ...(body.parent !== undefined && { parent: body.parent }),
+    ...(body.around !== undefined && { around: body.around }),
+  };
+}
+
+export function startedNow(state: ExecutionState, context: Context): Started {
+  return { kind: "started", atMs: context.nowMs, deadlineAtMs: deadlineOf(state, context) };
 }

@@ -15,17 +15,17 @@ export function taskCompleted(state: ExecutionState, body: TaskCompleted, contex
   const claimed = claim(state, body.token);
   if (claimed.kind === "taken") return { ...NOTHING, reply: { ok: { accepted: true } } };
   if (claimed.kind === "late") {
-    const { node, token } = claimed;
-    const { instance, attempt, delivery } = token;
+    const { unit, token } = claimed;
+    const { attempt, delivery } = token;
     const reply = { ok: { accepted: false, recorded: true } };
     // The same late result twice is one record.
-    if (state.runs[node]!.late !== null) return { ...NOTHING, reply };
-    const event = { atMs: context.nowMs, node: instance, attempt, delivery, output: body.output };
+    if (state.runs[unit]!.late !== null) return { ...NOTHING, reply };
+    const event = { atMs: context.nowMs, node: state.nameOf(unit), attempt, delivery, output: body.output };
     return decided(state, context, [{ kind: "lateResult", ...event }], { reply });
   }
   if (claimed.kind !== "current") return ignoredResult(state, body.token, claimed.kind, context);
 
-  const { run, token } = claimed;
+  const { run, token, unit } = claimed;
   return decided(
     state,
     context,
@@ -33,11 +33,12 @@ export function taskCompleted(state: ExecutionState, body: TaskCompleted, contex
       {
         kind: "taskCompleted",
         atMs: context.nowMs,
-        node: token.instance,
+        node: state.nameOf(unit),
         attempt: token.attempt,
         delivery: token.delivery,
         startedAtMs: startOf(run.queuedAtMs, context.nowMs, body.runningMs),
         output: body.output,
+        ...(body.usage !== undefined && { usage: body.usage }),
       },
     ],
     { reply: { ok: { accepted: true } } },

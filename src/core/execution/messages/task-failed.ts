@@ -18,27 +18,27 @@ export function taskFailed(state: ExecutionState, body: TaskFailed, context: Con
   const claimed = claim(state, body.token);
   if (claimed.kind !== "current") return ignoredResult(state, body.token, claimed.kind, context);
   if (!claimed.newest) return ignoredResult(state, body.token, "stale", context);
-  const { node, token } = claimed;
+  const { unit, token } = claimed;
   const ending = { attempt: token.attempt, delivery: token.delivery };
-  const events = attemptFailed(state, node, ending, body.error, context, body.retryAfterMs);
+  const events = attemptFailed(state, unit, ending, body.error, context, body.retryAfterMs);
   return decided(state, context, events, { reply: { ok: { accepted: true } } });
 }
 
 /** The end of an attempt, whoever ended it: another one after the backoff if it may, else the node has failed. */
 export function attemptFailed(
   state: ExecutionState,
-  index: number,
+  unit: number,
   ending: Pick<TaskFailedEvent, "attempt" | "delivery" | "deadline">,
   error: ErrorValue,
   context: Context,
   retryAfterMs = 0,
 ): readonly ExecutionEvent[] {
-  const { id, spec } = state.plan.nodes[index]!;
-  const failed = { kind: "taskFailed" as const, atMs: context.nowMs, node: id, ...ending, error };
+  const { spec } = state.planOf(unit);
+  const failed = { kind: "taskFailed" as const, atMs: context.nowMs, node: state.nameOf(unit), ...ending, error };
   const attemptsLeft = spec.retry.max_attempts - ending.attempt;
   if (error.retryable && attemptsLeft > 0) {
     const retryAtMs = context.nowMs + backoffMs(spec.retry, ending.attempt, context.random(), retryAfterMs);
     return [{ ...failed, retryAtMs }];
   }
-  return [{ ...failed, retryAtMs: null }, ...afterFailure(state, index, error, context)];
+  return [{ ...failed, retryAtMs: null }, ...afterFailure(state, unit, error, context)];
 }

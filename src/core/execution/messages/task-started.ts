@@ -16,17 +16,17 @@ export const GRACE_MS = 10_000;
 export function taskStarted(state: ExecutionState, body: TaskStarted, context: Context): ExecutionDecision {
   const claimed = claim(state, body.token);
   if (claimed.kind !== "current" || !claimed.newest || claimed.run.startedAtMs !== null) return NOTHING;
-  const { run, token, node } = claimed;
+  const { run, token, unit } = claimed;
   const startedAtMs = startOf(run.queuedAtMs, context.nowMs, body.runningMs);
   return decided(state, context, [
     {
       kind: "taskStarted",
       atMs: context.nowMs,
-      node: token.instance,
+      node: state.nameOf(unit),
       attempt: token.attempt,
       delivery: token.delivery,
       startedAtMs,
-      runDeadlineAtMs: startedAtMs + timeoutMs(state, node, startedAtMs) + GRACE_MS,
+      runDeadlineAtMs: startedAtMs + timeoutMs(state, unit, startedAtMs) + GRACE_MS,
     },
   ]);
 }

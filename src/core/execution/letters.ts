@@ -1,0 +1,59 @@
+import type { DlqPolicy } from "../../definition/workflow.ts";
+import type { Context, DeadLetterDraft } from "../machine.ts";
+import type { ErrorValue } from "../message.ts";
+import type { ExecutionState } from "./state.ts";
+
+/** The code of a map of which too many items failed. They left letters of their own, so it leaves none. */
+export const MAP_FAILED = "MAP_FAILED";
+
+/** A letter shows the config as it was written, unless that is out of all proportion. */
+const SHOWN_CONFIG_CHARS = 16 * 1024;
+
+const TAKES: Readonly<Record<DlqPolicy, readonly ("poison" | "exhausted")[]>> = {
+  all: ["poison", "exhausted"],
+  non_retryable: ["poison"],
+  exhausted: ["exhausted"],
+  none: [],
+};
+
+/** Whether a unit that failed this way leaves a dead letter. */
+export function isKeptLetter(state: ExecutionState, unit: number, retryable: boolean, code: string): boolean {
+  if (code === MAP_FAILED && !state.isItem(unit)) return false;
+  return TAKES[state.planOf(unit).spec.dlq].includes(classOf(retryable));
+}
+
+export function letterId(state: ExecutionState, unit: number): string {
+  return `${state.id}:${state.generation}:${state.nameOf(unit)}`;
+}
+
+/** The dead letter of a unit that failed by its own fault; undefined if the policy wants none of this class. */
+export function deadLetterOf(
+  state: ExecutionState,
+  unit: number,
+  error: ErrorValue,
+  context: Context,
+): DeadLetterDraft | undefined {
+  if (!isKeptLetter(state, unit, error.retryable, error.code)) return undefined;
+  const { spec } = state.planOf(unit);
+  const config = JSON.stringify(spec.config).length <= SHOWN_CONFIG_CHARS ? { config: spec.config } : {};
+  return {
+    id: letterId(state, unit),
+    class: classOf(error.retryable),
+    queue: spec.queue,
+    text: JSON.stringify({
+      execution_id: state.id,
+      generation: state.generation,
+      node_id: state.nameOf(unit),
+      handler: spec.handler,
+      attempts: state.runs[unit]?.attempt ?? 0,
+      error,
+      ...config,
+      rejected_at_ms: context.nowMs,
+      status: "open",
+    }),
+  };
+}
+
+function classOf(retryable: boolean): "poison" | "exhausted" {
+  return retryable ? "exhausted" : "poison";
+}

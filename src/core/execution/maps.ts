@@ -1,0 +1,109 @@
+import type { MapOpened } from "./events.ts";
+import { type ExecutionState, type MapRun, newRun } from "./state.ts";
+import { dequeue, endWait, enqueue, reopenedRun, setDue, setLive } from "./units.ts";
+
+/** Nothing more will come of its items: all have ended, or too many have failed. */
+export function isMapDone(map: MapRun): boolean {
+  return map.failures > map.tolerated || map.completed + map.failed === map.count;
+}
+
+/** The items are known: each becomes a unit. What an earlier generation has done of the same items stays done. */
+export function openMap(state: ExecutionState, node: number, event: MapOpened): void {
+  const old = state.maps.get(node);
+  const base = state.addUnits(node, event.count);
+  const map: MapRun = {
+    node,
+    base,
+    count: event.count,
+    total: event.total,
+    chunked: event.chunked,
+    concurrency: event.concurrency,
+    tolerated: event.tolerated,
+    items: event.items,
+    itemsHash: event.itemsHash,
+    seen: event.seen,
+    next: 0,
+    open: 0,
+    completed: 0,
+    failed: 0,
+    failures: 0,
+    again: null,
+  };
+  if (old !== undefined) carryOver(state, old, map, event.kept);
+  state.maps.set(node, map);
+  placeItems(state, map);
+  closeIfDone(state, map);
+}
+
+function carryOver(state: ExecutionState, old: MapRun, map: MapRun, kept: boolean): void {
+  for (let place = 0; place < old.count; place++) {
+    const before = old.base + place;
+    const unit = map.base + place;
+    if (place < map.count && state.runs[before] !== undefined) {
+      const status = state.statusOf(before);
+      const stays =
+        kept &&
+        ((status === "completed" && state.runs[before]!.failures === 0) ||
+          (status === "failed" && Array.isArray(old.again) && !old.again.includes(place)));
+      if (stays) {
+        state.runs[unit] = state.runs[before];
+        state.setStatus(unit, status);
+        if (status === "completed") map.completed++;
+        else map.failed++;
+        map.failures += status === "failed" ? 1 : 0;
+      } else state.runs[unit] = reopenedRun(state, before, { edited: false, sameChild: kept, useLate: kept });
+    }
+    state.runs[before] = undefined;
+    state.setStatus(before, "pending");
+  }
+}
+
+/** Puts items in line, as many as may be under way. */
+function placeItems(state: ExecutionState, map: MapRun): void {
+  while (map.open < map.concurrency && map.next < map.count) {
+    const unit = map.base + map.next++;
+    if (state.isNodeEnded(unit)) continue;
+    state.runs[unit] ??= newRun(state.generation);
+    map.open++;
+    enqueue(state, unit);
+  }
+}
+
+/** An item has ended: the next one's turn, or the map's own. */
+export function endItem(state: ExecutionState, unit: number): void {
+  const map = state.mapOf(unit);
+  map.open--;
+  if (state.statusOf(unit) === "completed") map.completed++;
+  else map.failed++;
+  map.failures += state.statusOf(unit) === "failed" ? 1 : state.runs[unit]!.failures;
+  if (!isMapDone(map)) return placeItems(state, map);
+  closeIfDone(state, map);
+}
+
+function closeIfDone(state: ExecutionState, map: MapRun): void {
+  if (isMapDone(map) && state.inLine[map.node] === 0) enqueue(state, map.node);
+}
+
+/** The map has ended, and with it the items that are still open. Their children are called off. */
+export function closeMap(state: ExecutionState, node: number): void {
+  const map = state.maps.get(node);
+  if (map === undefined) return;
+  for (let unit = map.base; unit < map.base + map.count; unit++) {
+    if (state.runs[unit] === undefined || state.isNodeEnded(unit)) continue;
+    setLive(state, unit, false);
+    setDue(state, unit, null);
+    dequeue(state, unit, isClosing(state, unit));
+    if (state.children.has(unit)) {
+      state.children.delete(unit);
+      state.orphans.add(unit);
+    } else endWait(state, unit);
+    state.setStatus(unit, "cancelled");
+    map.open--;
+  }
+}
+
+/** Stands in line only to be judged or closed. */
+export function isClosing(state: ExecutionState, unit: number): boolean {
+  const status = state.statusOf(unit);
+  return status === "waiting" || status === "running";
+}

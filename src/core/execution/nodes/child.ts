@@ -1,0 +1,156 @@
+import { contentHash } from "../../../json/hash.ts";
+import type { Json } from "../../../json/json.ts";
+import { entityKey } from "../../entity.ts";
+import { type BlobDraft, type Context, type Need, needKey } from "../../machine.ts";
+import type { Around, Message, Start } from "../../message.ts";
+import { NULL_VALUE, toValue, type Value } from "../../value.ts";
+import type { ChildCall } from "../events.ts";
+import type { SubWorkflow } from "../plan.ts";
+import { jsonOf, missingValues, scopeOf } from "../scope.ts";
+import type { ExecutionState } from "../state.ts";
+import { configOf, type EngineNode, type EngineResult, invalid, mockOf } from "./engine-node.ts";
+
+/** How deep executions may be nested. */
+const MAX_DEPTH = 16;
+
+/** How much longer than the child's own timeout its parent waits to hear of it. */
+const GRACE_MS = 60_000;
+
+/** Runs another workflow as an execution of its own, and waits for its end. */
+export const workflowNode: EngineNode = (state, unit, context) => {
+  const resolved = configOf(state, unit, context);
+  if (resolved.kind !== "config") return resolved;
+  const mock = mockOf(resolved.config);
+  if (mock !== undefined) return { kind: "completed", output: mock === true ? null : mock };
+  const { name, version, input } = resolved.config;
+  if (typeof name !== "string") return invalid("/name", "must be the name of a workflow");
+  const known = state.runs[unit]?.child;
+  if (known) return call(state, unit, context, { ...known, call: known.call + 1 }, input ?? null, childTimeout(state));
+  const wanted = typeof version === "number" || typeof version === "string" ? { name, version } : { name };
+  const need: Need = { workflow: wanted };
+  const found = context.fetched(needKey(need));
+  if (found === undefined) return { kind: "needs", needs: [need] };
+  if (found === null) {
+    const which = version === undefined ? "" : ` in version ${String(version)}`;
+    return childFailed(`There is no workflow named "${name}"${which}`);
+  }
+  const { hash, timeout_seconds: seconds } = found as { hash: string; timeout_seconds: number };
+  return call(state, unit, context, newChild(state, unit, name, hash), input ?? null, seconds);
+};
+
+/** One item of a map that runs a graph, or a part of a large map: a child whose definition is part of our own. */
+export const graphItem: EngineNode = (state, unit, context) => {
+  const missing = missingValues(state, unit, context);
+  if (missing.length > 0) return { kind: "needs", needs: missing };
+  const map = state.mapOf(unit);
+  const { graphs } = state.planOf(map.node);
+  const sub = map.chunked ? graphs!.chunk() : graphs!.item!;
+  const gathered = gatherAround(state, unit, sub, context);
+  if (gathered.kind !== "gathered") return gathered;
+  const known = state.runs[unit]?.child;
+  const child = known ? { ...known, call: known.call + 1 } : newChild(state, unit, sub.name, sub.hash);
+  const blobs = gathered.blobs.map((blob) => ({ ...blob, scope: entityKey("execution", child.execution) }));
+  const definition: BlobDraft = { scope: "definition", hash: sub.hash, text: sub.text };
+  const result = call(state, unit, context, child, gathered.input, sub.timeoutSeconds, gathered.around);
+  return result.kind === "waits" ? { ...result, blobs: [...(result.blobs ?? []), ...blobs, definition] } : result;
+};
+
+type Gathered =
+  | { readonly kind: "gathered"; readonly around: Around; readonly input: Json; readonly blobs: readonly BlobDraft[] }
+  | Extract<EngineResult, { kind: "needs" }>;
+
+/** What a graph inside a map sees of the outside goes with it: another execution cannot look into ours. */
+function gatherAround(state: ExecutionState, unit: number, sub: SubWorkflow, context: Context): Gathered {
+  const scope = scopeOf(state, unit, context);
+  const nodes: Record<string, Json> = {};
+  const needs: Need[] = [];
+  for (const id of sub.around) {
+    const view = scope.node(id);
+    if (view?.kind === "output") nodes[id] = { output: view.value };
+    if (view?.kind === "error") nodes[id] = { error: view.error };
+    if (view?.kind === "blob") {
+      if (view.value === undefined) needs.push({ blob: view.ref });
+      else nodes[id] = { output: view.value };
+    }
+  }
+  const input = "past" in state.input ? null : jsonOf(state.input as Value, context);
+  if (input === undefined)
+    needs.push({ blob: (state.input as { blob: Extract<Need, { blob: unknown }>["blob"] }).blob });
+  if (needs.length > 0) return { kind: "needs", needs };
+  const item = toValue(scope.item ?? null);
+  const around = toValue(nodes);
+  const blobs = [item.blob, around.blob].filter((blob) => blob !== undefined);
+  return {
+    kind: "gathered",
+    around: { item: item.value, index: scope.index ?? 0, nodes: around.value },
+    input: input ?? null,
+    blobs,
+  };
+}
+
+function newChild(state: ExecutionState, unit: number, workflow: string, definition: string): ChildCall {
+  const number = state.runs[unit]?.children ?? 1;
+  const execution = contentHash(JSON.stringify([state.id, state.nameOf(unit), number])).slice(0, 32);
+  return { execution, workflow, definition, call: 1 };
+}
+
+function call(
+  state: ExecutionState,
+  unit: number,
+  context: Context,
+  child: ChildCall,
+  input: Json,
+  timeoutSeconds: number,
+  around?: Around,
+): EngineResult {
+  const depth = (state.parent?.depth ?? 0) + 1;
+  if (depth > MAX_DEPTH) return childFailed(`Executions may be nested ${MAX_DEPTH} deep, and this would be one more`);
+  const { value, blob } = toValue(input);
+  const start = startOf(state, unit, child, value, around);
+  const key = entityKey("execution", child.execution);
+  return {
+    kind: "waits",
+    wait: { for: "child", child },
+    dueAtMs: timeoutSeconds === 0 ? null : context.nowMs + timeoutSeconds * 1000 + GRACE_MS,
+    mail: [childMessage(state, child, `start:${key}:${child.call}`, start)],
+    ...(blob !== undefined && { blobs: [{ ...blob, scope: key }] }),
+  };
+}
+
+function startOf(state: ExecutionState, unit: number, child: ChildCall, input: Value, around?: Around): Start {
+  return {
+    kind: "start",
+    workflow: child.workflow,
+    definition: child.definition,
+    input,
+    bodyHash: contentHash(JSON.stringify([child.definition, input])),
+    parent: {
+      entity: entityKey("execution", state.id),
+      instance: state.nameOf(unit),
+      call: child.call,
+      depth: (state.parent?.depth ?? 0) + 1,
+    },
+    ...(around !== undefined && { around }),
+  };
+}
+
+function childMessage(state: ExecutionState, child: ChildCall, id: string, body: Message["body"]): Message {
+  const by = entityKey("execution", state.id);
+  return { id, to: entityKey("execution", child.execution), by, trace: state.trace, tenant: state.tenant, body };
+}
+
+/** Calls a child off. It carries the start, in case that has not arrived: then it finds a cancelled execution. */
+export function cancelChild(state: ExecutionState, unit: number, child: ChildCall): Message {
+  const key = entityKey("execution", child.execution);
+  const request = `cancel:${key}:${child.call}`;
+  const start = startOf(state, unit, child, NULL_VALUE);
+  return childMessage(state, child, request, { kind: "cancel", request, start });
+}
+
+function childTimeout(state: ExecutionState): number {
+  return state.plan.workflow.timeout_seconds;
+}
+
+function childFailed(message: string): Extract<EngineResult, { kind: "failed" }> {
+  return { kind: "failed", error: { code: "CHILD_FAILED", message, retryable: false } };
+}

@@ -1,0 +1,126 @@
+import { contentHash } from "../../../json/hash.ts";
+import type { Json } from "../../../json/json.ts";
+import { type Context, type Need, needKey } from "../../machine.ts";
+import type { ErrorValue } from "../../message.ts";
+import { toValue } from "../../value.ts";
+import { MAP_FAILED } from "../letters.ts";
+import { isMapDone } from "../maps.ts";
+import type { ExecutionState, MapRun } from "../state.ts";
+import { configOf, type EngineNode, type EngineResult, invalid } from "./engine-node.ts";
+
+/** A map with more items is made of parts, each an execution of its own; so no state grows with the number of items. */
+const PART_ITEMS = 1000;
+const MAX_ITEMS = 100_000;
+
+/** How much the results of all items may be together. */
+const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
+
+/** Opens a map once its items are known, and closes it once they have ended. */
+export const mapNode: EngineNode = (state, unit, context) => {
+  return state.statusOf(unit) === "running" ? close(state, state.maps.get(unit)!, context) : open(state, unit, context);
+};
+
+function open(state: ExecutionState, unit: number, context: Context): EngineResult {
+  const resolved = configOf(state, unit, context);
+  if (resolved.kind !== "config") return resolved;
+  const { items } = resolved.config;
+  if (!Array.isArray(items)) return failed("MAP_ITEMS_INVALID", `"items" must be a list, not ${typeName(items)}`);
+  if (items.length > MAX_ITEMS) {
+    return failed("MAP_TOO_LARGE", `It has ${items.length} items; ${MAX_ITEMS} are allowed. Use a batch for more`);
+  }
+  if (items.length === 0) return { kind: "completed", output: [] };
+  const { max_concurrency: most, tolerated_failures: tolerated } = resolved.config;
+  if (!Number.isSafeInteger(most) || (most as number) < 1) return invalid("/max_concurrency", "must be 1 or more");
+  const mayFail = toleratedOf(tolerated, items.length);
+  if (mayFail === undefined) return invalid("/tolerated_failures", 'must be a number or a share such as "10%"');
+  const chunked = items.length > PART_ITEMS;
+  const units = chunked ? parts(items as readonly Json[]) : (items as readonly Json[]);
+  const { value, blob } = toValue(units);
+  const itemsHash = contentHash(JSON.stringify(items)).slice(0, 32);
+  const old = state.maps.get(unit);
+  const kept = old !== undefined && old.again !== "all" && old.itemsHash === itemsHash && old.chunked === chunked;
+  return {
+    kind: "opens",
+    map: {
+      items: value,
+      itemsHash,
+      count: units.length,
+      total: items.length,
+      chunked,
+      // A part keeps to the limit by itself, so there is one part at a time.
+      concurrency: chunked ? 1 : (most as number),
+      tolerated: mayFail,
+      kept,
+      seen: state.version,
+    },
+    blobs: blob === undefined ? [] : [blob],
+  };
+}
+
+function toleratedOf(tolerated: Json | undefined, total: number): number | undefined {
+  if (typeof tolerated === "number") return tolerated >= 0 ? tolerated : undefined;
+  const share = typeof tolerated === "string" ? /^(\d{1,3}(?:\.\d+)?)%$/.exec(tolerated) : null;
+  return share === null ? undefined : Math.floor((Number(share[1]) / 100) * total);
+}
+
+function parts(items: readonly Json[]): Json[] {
+  const lists: Json[] = [];
+  for (let i = 0; i < items.length; i += PART_ITEMS) lists.push(items.slice(i, i + PART_ITEMS));
+  return lists;
+}
+
+/** The results in the order of the items; null for a failure that was tolerated. */
+function close(state: ExecutionState, map: MapRun, context: Context): EngineResult {
+  if (!isMapDone(map)) throw new Error(`map ${state.nameOf(map.node)} is not done`);
+  if (map.failures > map.tolerated) return { kind: "failed", error: tooManyFailed(state, map) };
+  const results: Json[] = [];
+  const needs: Need[] = [];
+  let neededBytes = 0;
+  for (let unit = map.base; unit < map.base + map.count; unit++) {
+    const output = state.statusOf(unit) === "completed" ? state.runs[unit]!.output : null;
+    if (output === null) results.push(null);
+    else if ("json" in output) results.push(output.json);
+    else {
+      const json = context.fetched(needKey(output));
+      if (json === undefined) needs.push(output);
+      neededBytes += "blob" in output ? output.blob.bytes : output.past.bytes;
+      results.push(json ?? null);
+    }
+  }
+  if (neededBytes > MAX_OUTPUT_BYTES) return outputTooLarge(neededBytes);
+  if (needs.length > 0) return { kind: "needs", needs };
+  const list = map.chunked ? results.flatMap((part) => partResults(part, state, map)) : results;
+  const bytes = JSON.stringify(list).length;
+  return bytes > MAX_OUTPUT_BYTES ? outputTooLarge(bytes) : { kind: "completed", output: list };
+}
+
+/** A part is an execution with one node, which is the map itself. */
+function partResults(part: Json, state: ExecutionState, map: MapRun): Json[] {
+  return (part as { readonly [id: string]: Json[] })[state.plan.graph.ids[map.node]!]!;
+}
+
+function tooManyFailed(state: ExecutionState, map: MapRun): ErrorValue {
+  const failedItems: number[] = [];
+  for (let place = 0; place < map.count && failedItems.length < 20; place++) {
+    if (state.statusOf(map.base + place) === "failed") failedItems.push(place);
+  }
+  const first = failedItems[0] === undefined ? null : state.runs[map.base + failedItems[0]]!.error;
+  const message =
+    `${map.failures} of ${map.total} items failed, ${map.tolerated} are tolerated` +
+    (first === null ? "" : `; ${state.nameOf(map.base + failedItems[0]!)}: ${first.message}`);
+  const details = { items: failedItems, first: first as unknown as Json };
+  return { code: MAP_FAILED, message, retryable: false, details };
+}
+
+function outputTooLarge(bytes: number): EngineResult {
+  const limit = `${MAX_OUTPUT_BYTES} are allowed`;
+  return failed("OUTPUT_TOO_LARGE", `The results of its items are ${bytes} bytes together; ${limit}`);
+}
+
+function failed(code: string, message: string): Extract<EngineResult, { kind: "failed" }> {
+  return { kind: "failed", error: { code, message, retryable: false } };
+}
+
+function typeName(value: unknown): string {
+  return value === null ? "null" : value === undefined ? "missing" : typeof value;
+}

@@ -1,0 +1,28 @@
+import type { Json } from "../../../json/json.ts";
+import type { Context } from "../../machine.ts";
+import type { ReviewSpec } from "../events.ts";
+import { configOf, type EngineNode, invalid, mockOf } from "./engine-node.ts";
+
+/** Waits for a person to decide. Rejecting completes the node too: what follows is a matter of routes. */
+export const reviewNode: EngineNode = (state, unit, context) => {
+  const resolved = configOf(state, unit, context);
+  if (resolved.kind !== "config") return resolved;
+  const { form, title, assignees, due_seconds: dueSeconds, on_due: onDue } = resolved.config;
+  const mock = mockOf(resolved.config);
+  if (mock !== undefined) {
+    return { kind: "completed", output: mock === true ? reviewOutput("approve", null, "mock", context) : mock };
+  }
+  if (typeof dueSeconds !== "number" || !(dueSeconds > 0)) return invalid("/due_seconds", "must be above 0");
+  const review: ReviewSpec = {
+    ...(form !== undefined && { form }),
+    ...(title !== undefined && { title: String(title) }),
+    ...(Array.isArray(assignees) && { assignees: assignees.map(String) }),
+    onDue: (onDue ?? "fail") as ReviewSpec["onDue"],
+  };
+  const calendarAtMs = context.calendarMs + dueSeconds * 1000;
+  return { kind: "waits", wait: { for: "review", review, calendarAtMs }, dueAtMs: null };
+};
+
+export function reviewOutput(decision: string, data: Json, by: string, context: Context, comment?: string): Json {
+  return { decision, data, by, at: new Date(context.calendarMs).toISOString(), comment: comment ?? null };
+}

@@ -1,0 +1,31 @@
+import { configOf, type EngineNode, invalid } from "./engine-node.ts";
+
+/** Waits for a while, for a date, or for a signal; one that came early was kept for it. */
+export const waitNode: EngineNode = (state, unit, context) => {
+  const resolved = configOf(state, unit, context);
+  if (resolved.kind !== "config") return resolved;
+  const { seconds, until, signal, timeout_seconds: timeout } = resolved.config;
+  if (seconds !== undefined) {
+    if (!isDuration(seconds)) return invalid("/seconds", "must be a number of seconds, 0 or more");
+    if (seconds === 0) return { kind: "completed", output: null };
+    return { kind: "waits", wait: { for: "timer" }, dueAtMs: context.nowMs + seconds * 1000 };
+  }
+  if (until !== undefined) {
+    const calendarAtMs = typeof until === "number" ? until : Date.parse(String(until));
+    if (!Number.isFinite(calendarAtMs)) return invalid("/until", "must be a date such as 2030-01-31T09:00:00Z");
+    if (calendarAtMs <= context.calendarMs) return { kind: "completed", output: null };
+    return { kind: "waits", wait: { for: "timer", calendarAtMs }, dueAtMs: null };
+  }
+  if (typeof signal !== "string" || signal === "") return invalid("/signal", "must be the name of a signal");
+  if (!isDuration(timeout)) return invalid("/timeout_seconds", "must be a number of seconds, 0 or more");
+  const kept = state.signals.get(signal)?.[0];
+  if (kept !== undefined) return { kind: "taken", value: kept, signal };
+  return { kind: "waits", wait: { for: "signal", signal }, dueAtMs: context.nowMs + timeout * 1000 };
+};
+
+/** Longer than this is no duration any more: 10,000 years. */
+const MAX_SECONDS = 315_576_000_000;
+
+function isDuration(value: unknown): value is number {
+  return typeof value === "number" && value >= 0 && value <= MAX_SECONDS;
+}

@@ -1,0 +1,86 @@
+import { type ExecutionState, newRun, type NodeRun } from "./state.ts";
+
+/** Small changes to one unit, a node or an item of a map, that keep what is counted about it true. Only for `evolve`. */
+
+export function enqueue(state: ExecutionState, unit: number): void {
+  state.inLine[unit] = 1;
+  if (state.statusOf(unit) !== "pending" && state.statusOf(unit) !== "queued") state.closing++;
+  state.lineOf(unit).push(unit);
+}
+
+/** Most units that end stand in no line; looking through it for them would make a wide fan quadratic. */
+export function dequeue(state: ExecutionState, unit: number, wasClosing = false): void {
+  if (state.inLine[unit] === 0) return;
+  state.inLine[unit] = 0;
+  if (wasClosing) state.closing--;
+  state.lineOf(unit).remove(unit);
+}
+
+export function setLive(state: ExecutionState, unit: number, live: boolean): void {
+  if (state.live.has(unit) === live) return;
+  const { queue } = state.planOf(unit).spec;
+  if (live) state.live.add(unit);
+  else state.live.delete(unit);
+  const count = (state.liveByQueue.get(queue) ?? 0) + (live ? 1 : -1);
+  if (count === 0) state.liveByQueue.delete(queue);
+  else state.liveByQueue.set(queue, count);
+}
+
+export function setDue(state: ExecutionState, unit: number, dueAtMs: number | null): void {
+  const run = state.run(unit);
+  if (run.dueAtMs === null && dueAtMs !== null) state.timedCount++;
+  if (run.dueAtMs !== null && dueAtMs === null) state.timedCount--;
+  run.dueAtMs = dueAtMs;
+  if (dueAtMs !== null) state.timers.push(dueAtMs, unit);
+}
+
+/** What a unit waits for is no more. */
+export function endWait(state: ExecutionState, unit: number): void {
+  const wait = state.runs[unit]?.wait;
+  if (!wait) return;
+  if (wait.for === "signal") {
+    const left = state.signalWaits.get(wait.signal)!.filter((other) => other !== unit);
+    if (left.length === 0) state.signalWaits.delete(wait.signal);
+    else state.signalWaits.set(wait.signal, left);
+  }
+  state.reviews.delete(unit);
+  state.children.delete(unit);
+  state.runs[unit]!.wait = null;
+}
+
+/** Takes up what a unit waits for, in the indexes by which it is found. */
+export function indexWait(state: ExecutionState, unit: number): void {
+  const wait = state.runs[unit]!.wait!;
+  if (wait.for === "signal") {
+    const waits = state.signalWaits.get(wait.signal);
+    if (waits === undefined) state.signalWaits.set(wait.signal, [unit]);
+    else waits.push(unit);
+  }
+  if (wait.for === "review") state.reviews.add(unit);
+  if (wait.for === "child") state.children.add(unit);
+  if ("calendarAtMs" in wait && wait.calendarAtMs !== undefined) state.calendar.push(wait.calendarAtMs, unit);
+}
+
+/**
+ * A unit as a new generation begins it: nothing done yet, with what is remembered of the work so far. The key that the
+ * handler gets stays the same as long as nobody knows whether the work was done.
+ */
+export function reopenedRun(
+  state: ExecutionState,
+  unit: number,
+  how: { readonly edited: boolean; readonly sameChild: boolean; readonly useLate: boolean },
+): NodeRun {
+  const old = state.runs[unit];
+  const run = newRun(state.generation);
+  if (old === undefined) return run;
+  run.rerun = old.rerun + (how.edited || old.answered ? 1 : 0);
+  run.late = how.useLate && !how.edited ? old.late : null;
+  run.child = how.sameChild ? old.child : null;
+  run.children = old.children + (how.sameChild || old.child === null ? 0 : 1);
+  return run;
+}
+
+/** Whether the handler itself has answered: after these nobody knows what it did. */
+export function isDefinite(code: string): boolean {
+  return code !== "TIMEOUT" && code !== "QUEUE_TIMEOUT" && code !== "POISON_TASK";
+}

@@ -1,0 +1,61 @@
+import type { ExecutionState } from "./state.ts";
+
+/**
+ * What will move an open unit: parents that end, a place in line, a task and its deadline, a timer, a date, a child, the
+ * items of a map. An open unit without one would wait for ever: the most common failure of engines of this kind.
+ */
+export type Waker = "parents" | "line" | "skips" | "task" | "timer" | "date" | "child" | "items";
+
+/** The waker of an open unit; null if it has none, which is a bug of ours. */
+export function wakerOf(state: ExecutionState, unit: number): Waker | null {
+  if (state.inLine[unit] === 1) return "line";
+  const due = (state.runs[unit]?.dueAtMs ?? null) !== null;
+  switch (state.statusOf(unit)) {
+    case "pending":
+      return pendingWaker(state, unit);
+    case "queued":
+    case "running":
+      if (state.planOf(unit).item !== null) return (state.maps.get(unit)?.open ?? 0) > 0 ? "items" : null;
+      return state.live.has(unit) && due ? "task" : null;
+    case "waiting": {
+      const wait = state.runs[unit]!.wait;
+      if (wait?.for === "child") return state.children.has(unit) ? "child" : null;
+      if (wait && "calendarAtMs" in wait && wait.calendarAtMs !== undefined) return "date";
+      return due ? "timer" : null;
+    }
+    case "completed":
+    case "failed":
+    case "skipped":
+    case "cancelled":
+      return null;
+  }
+}
+
+function pendingWaker(state: ExecutionState, unit: number): Waker | null {
+  if (state.isItem(unit)) {
+    const map = state.mapOf(unit);
+    return unit - map.base >= map.next ? "items" : null;
+  }
+  if (state.skipReasons.has(unit)) return "skips";
+  return state.joined[unit] === 0 && state.undecided[unit]! > 0 ? "parents" : null;
+}
+
+/** Every open unit of an execution that is under way and has nothing to move it. */
+export function stuckUnits(state: ExecutionState): number[] {
+  const stuck: number[] = [];
+  if (state.isEnded || (state.status !== "running" && state.status !== "paused")) return stuck;
+  for (let unit = 0; unit < state.runs.length; unit++) {
+    if (isOpen(state, unit) && wakerOf(state, unit) === null) stuck.push(unit);
+  }
+  return stuck;
+}
+
+function isOpen(state: ExecutionState, unit: number): boolean {
+  if (state.isNodeEnded(unit)) return false;
+  if (!state.isItem(unit)) return true;
+  // What an earlier generation knew of a map's items is only remembered, until the map is opened again.
+  const { node } = state.mapOf(unit);
+  const map = state.maps.get(node)!;
+  const belongs = unit >= map.base && unit < map.base + map.count;
+  return belongs && state.statusOf(node) === "running";
+}
