@@ -134,5 +134,25 @@ test("a store that cannot be read gives no answer, and does not end the process"
     nodeHost,
   );
   requests.start();
-  expect(await requests.send(cancel("x", "r"), 20)).toEqual({ kind: "unknown" });
+  expect(await requests.send(cancel("x", "r"), 20)).toEqual({ kind: "unknown", trouble: new Error("away") });
+});
+
+test("a store that never answers is given up after the time of the request", async () => {
+  const silent: Partial<Inbox> = { append: () => new Promise(() => {}) };
+  requests = new Requests(withInbox(world.memory, silent), nodeHost);
+  requests.start();
+  expect(await requests.send(cancel("x", "r"), 20)).toEqual({ kind: "unknown", trouble: "the store did not answer" });
+});
+
+test("several are posted at once, and each gets its own answer", async () => {
+  world.engine();
+  const id = await world.start(one);
+  requests = new Requests(world.memory, nodeHost);
+  requests.start();
+  const outcomes = await requests.sendAll([cancel(id, "r1"), cancel("nobody", "r2"), cancel(id, "r3")]);
+  expect(outcomes).toMatchObject([
+    { answer: { ok: { status: "CANCELLED" } } },
+    { answer: { refused: "NOT_FOUND" } },
+    { answer: { refused: "ALREADY_TERMINAL" } },
+  ]);
 });

@@ -1,16 +1,19 @@
 import type { Answer } from "../core/machine.ts";
-import { type Message, type MessageBody, messageText } from "../core/message.ts";
+import { type Message, type MessageBody, messageText, type ReplyAddress } from "../core/message.ts";
 import { partitionOf } from "../core/entity.ts";
 import type { Host } from "../host/host.ts";
-import type { Store } from "../store/contract.ts";
+import type { AppendOutcome, Store } from "../store/contract.ts";
 
 /** How a request came out. */
 export type RequestOutcome =
   | { readonly kind: "answered"; readonly answer: Answer }
   /** Refused before it was taken: nothing has happened. */
   | { readonly kind: "overloaded" }
-  /** No decision came in time; it may still be applied. Sending it again with the same id is safe. */
-  | { readonly kind: "unknown" };
+  /**
+   * No decision came in time; it may still be applied. Sending it again with the same id is safe. `trouble` is what the
+   * store said, if it was the store that failed.
+   */
+  | { readonly kind: "unknown"; readonly trouble?: unknown };
 
 export interface Request {
   readonly to: string;
@@ -20,6 +23,14 @@ export interface Request {
   /** The same for every try of the same request. */
   readonly id: string;
   readonly body: MessageBody;
+}
+
+/** Somebody who waits for the answer to one message. */
+export interface Expected {
+  /** Goes into the message. */
+  readonly address: ReplyAddress;
+  /** The answer once it has come; undefined if it did not within this time. To be called once, whatever happens. */
+  wait(timeoutMs: number): Promise<Answer | undefined>;
 }
 
 const ANSWERED = "answered";
@@ -53,53 +64,90 @@ export class Requests {
   }
 
   async send(request: Request, timeoutMs: number = DECISION_TIMEOUT_MS): Promise<RequestOutcome> {
-    const name = this.host.id();
-    const message: Message = {
-      id: request.id,
-      to: request.to,
-      by: request.by,
-      trace: request.trace ?? "",
-      tenant: request.tenant ?? "default",
-      reply: { process: this.process, request: name },
-      body: request.body,
-    };
+    const [outcome] = await this.sendAll([request], timeoutMs);
+    return outcome!;
+  }
+
+  /** Posts several at once, and waits for all of them. */
+  async sendAll(
+    requests: readonly Request[],
+    timeoutMs: number = DECISION_TIMEOUT_MS,
+  ): Promise<readonly RequestOutcome[]> {
+    const untilMs = this.host.monotonicMs() + timeoutMs;
+    const expected = requests.map(() => this.expect());
+    const appended = await this.append(requests, expected, timeoutMs);
+    return Promise.all(
+      requests.map(async (request, i): Promise<RequestOutcome> => {
+        const taken = "outcomes" in appended && appended.outcomes[i] !== "overloaded";
+        const leftMs = taken ? untilMs - this.host.monotonicMs() : 0;
+        const answer = await expected[i]!.wait(Math.max(0, leftMs));
+        if (answer !== undefined) return { kind: "answered", answer };
+        if ("outcomes" in appended && !taken) return { kind: "overloaded" };
+        const found = await this.lookUp(request);
+        if (found !== undefined) return { kind: "answered", answer: found };
+        return { kind: "unknown", ...("trouble" in appended && { trouble: appended.trouble }) };
+      }),
+    );
+  }
+
+  /** A place for an answer to a message that is posted in another way, such as the settling of a task. */
+  expect(): Expected {
+    const request = this.host.id();
     const answered = new AbortController();
     let answer: Answer | undefined;
-    this.waiting.set(name, (given) => {
+    this.waiting.set(request, (given) => {
       answer = given;
       // With a reason of our own: making up an exception with its stack for every answer is dear.
       answered.abort(ANSWERED);
     });
+    return {
+      address: { process: this.process, request },
+      wait: async (timeoutMs) => {
+        await this.host.sleep(timeoutMs, answered.signal);
+        this.waiting.delete(request);
+        return answer;
+      },
+    };
+  }
+
+  /** A store that keeps us waiting has failed as far as the caller is concerned; what we sent may still arrive. */
+  private async append(
+    requests: readonly Request[],
+    expected: readonly Expected[],
+    timeoutMs: number,
+  ): Promise<{ readonly outcomes: readonly AppendOutcome[] } | { readonly trouble: unknown }> {
+    const { partitionCount } = this.store.capabilities;
+    const appended = new AbortController();
+    const messages = requests.map((request, i) => ({
+      partition: partitionOf(request.to, partitionCount),
+      start: request.body.kind === "start",
+      text: messageText(messageOf(request, expected[i]!.address)),
+    }));
+    const late = this.host.sleep(timeoutMs, appended.signal).then(() => ({ trouble: "the store did not answer" }));
     try {
-      const partition = partitionOf(request.to, this.store.capabilities.partitionCount);
-      const start = request.body.kind === "start";
-      const [outcome] = await this.store.inbox.append([{ partition, start, text: messageText(message) }]);
-      if (outcome === "overloaded") return { kind: "overloaded" };
-      await this.host.sleep(timeoutMs, answered.signal);
-    } catch {
-      // The append may have arrived all the same.
+      return await Promise.race([this.store.inbox.append(messages).then((outcomes) => ({ outcomes })), late]);
+    } catch (trouble) {
+      return { trouble };
     } finally {
-      this.waiting.delete(name);
+      appended.abort(ANSWERED);
     }
-    if (answer !== undefined) return { kind: "answered", answer };
-    return this.lookUp(request);
   }
 
   /** Replies are best effort. What was decided stands in the journal, under the id of the request. */
-  private async lookUp(request: Request): Promise<RequestOutcome> {
+  private async lookUp(request: Request): Promise<Answer | undefined> {
     try {
       const partition = partitionOf(request.to, this.store.capabilities.partitionCount);
       const [loaded] = await this.store.journal.load([{ partition, entity: request.to, aboveVersion: 0 }]);
       for (const record of loaded!.records) {
         for (const event of JSON.parse(record.text) as DecidedEvent[]) {
           const answer = answerIn(event, request);
-          if (answer !== undefined) return { kind: "answered", answer };
+          if (answer !== undefined) return answer;
         }
       }
     } catch {
       // Then nobody knows.
     }
-    return { kind: "unknown" };
+    return undefined;
   }
 
   private async listen(): Promise<void> {
@@ -114,26 +162,34 @@ export class Requests {
   }
 }
 
+function messageOf(request: Request, reply: ReplyAddress): Message {
+  const { id, to, by, trace = "", tenant = "default", body } = request;
+  return { id, to, by, trace, tenant, reply, body };
+}
+
 /** The part of an event that tells how a request was decided. */
 interface DecidedEvent {
   readonly kind: string;
   readonly request?: string;
   readonly code?: string;
   readonly bodyHash?: string;
+  readonly status?: string;
   readonly generation?: number;
 }
 
-function answerIn(event: DecidedEvent, request: Request): Answer | undefined {
-  if (request.body.kind === "start" && event.kind === "accepted") {
-    if (event.bodyHash !== request.body.bodyHash) return { refused: "IDEMPOTENCY_KEY_REUSED" };
-    return { ok: { execution_id: request.to.slice(request.to.indexOf("/") + 1), status: "RUNNING" } };
+function answerIn(event: DecidedEvent, { to, body }: Request): Answer | undefined {
+  const execution = to.slice(to.indexOf("/") + 1);
+  if (body.kind === "start" && event.kind === "accepted") {
+    if (event.bodyHash !== body.bodyHash) return { refused: "IDEMPOTENCY_KEY_REUSED" };
+    return { ok: { execution_id: execution, status: body.hold === true ? "PENDING" : "RUNNING" } };
   }
-  const asked = "request" in request.body ? request.body.request : undefined;
+  const asked = "request" in body ? body.request : undefined;
   if (asked === undefined || event.request !== asked) return undefined;
-  const execution = request.to.slice(request.to.indexOf("/") + 1);
-  // An event that does not name its generation is of the first.
-  const generation = event.generation ?? 1;
-  if (event.kind === "commandApplied") return { ok: { execution_id: execution, status: "CANCELLED", generation } };
+  const bodyHash = "bodyHash" in body ? body.bodyHash : undefined;
+  if (event.bodyHash !== bodyHash && event.kind !== "released") return { refused: "IDEMPOTENCY_KEY_REUSED" };
+  // Events of the first release name neither: they were cancels, and there was one generation.
+  const { status = "CANCELLED", generation = 1 } = event;
+  if (event.kind === "commandApplied") return { ok: { execution_id: execution, status, generation } };
   if (event.kind === "released") return { ok: { released: true } };
   if (event.kind === "commandRefused") return { refused: event.code ?? "REFUSED" };
   return undefined;
