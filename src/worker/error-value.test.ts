@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { Json } from "../json/json.ts";
 import { errorValue, MAX_ERROR_CHARS } from "./error-value.ts";
 import { HandlerError } from "./handler.ts";
 
@@ -53,6 +54,24 @@ describe("whatever is thrown becomes an error value", () => {
     ["a NUL and half a pair", new Error("a\0b\ud800"), "HANDLER_ERROR", "a\u2400b\ufffd", true],
   ])("%s", (_, thrown, code, message, retryable) => {
     expect(errorValue(thrown)).toEqual({ code, message, retryable });
+  });
+
+  test("a handler's own error from another copy of the package is the same", () => {
+    const theirs = Object.assign(new Error("busy"), { name: "HandlerError", code: "HTTP_503", retryable: true });
+    expect(errorValue(theirs)).toEqual({ code: "HTTP_503", message: "busy", retryable: true });
+  });
+
+  test.each<[string, unknown]>([
+    [
+      "that throw when they are read",
+      Object.defineProperty({}, "a", { enumerable: true, get: () => JSON.parse("{") as Json }),
+    ],
+    ["in a circle", circular],
+    ["with a NUL", { text: "a\0b" }],
+    ["of 10 MB", "x".repeat(10_000_000)],
+  ])("details %s are left out, and the rest is kept", (_, details) => {
+    const error = new HandlerError("E", "m", { retryable: true, details: details as Json });
+    expect(errorValue(error)).toEqual({ code: "E", message: "m", retryable: true });
   });
 
   test("details of a handler's own error are kept", () => {

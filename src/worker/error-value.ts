@@ -1,7 +1,8 @@
 import type { ErrorValue } from "../core/message.ts";
 import { checkJson } from "../json/check-json.ts";
 import type { Json } from "../json/json.ts";
-import { HandlerError } from "./handler.ts";
+import { Concealment } from "./concealment.ts";
+import { isHandlerError } from "./handler.ts";
 
 /** Longer messages are cut: an error must fit into a journal. */
 export const MAX_ERROR_CHARS = 16_000;
@@ -16,34 +17,53 @@ const NOT_RETRYABLE: ReadonlySet<string> = new Set([
   "URIError",
 ]);
 
-/** Whatever a handler threw, as data. Never throws itself. */
-export function errorValue(thrown: unknown): ErrorValue {
+const NOTHING_TO_CONCEAL = new Concealment();
+
+/** Whatever a handler threw, as data, without what is concealed. Never throws itself. */
+export function errorValue(thrown: unknown, concealment: Concealment = NOTHING_TO_CONCEAL): ErrorValue {
   try {
-    if (thrown instanceof HandlerError) {
+    if (isHandlerError(thrown)) {
       const { retryable, details } = thrown;
-      const code = cut(thrown.code).slice(0, MAX_CODE_CHARS);
-      return { code, message: cut(thrown.message), retryable, ...storable(details) };
+      const code = cut(thrown.code, concealment).slice(0, MAX_CODE_CHARS);
+      return { code, message: cut(thrown.message, concealment), retryable, ...storable(details, concealment) };
     }
     if (thrown instanceof Error) {
-      const message = cut(thrown.message === "" ? thrown.name : thrown.message);
+      const message = cut(thrown.message === "" ? thrown.name : thrown.message, concealment);
       // What `fetch` throws when the network fails is a TypeError by name only.
       const isNetwork = thrown.name === "TypeError" && thrown.message === "fetch failed";
       return { code: "HANDLER_ERROR", message, retryable: isNetwork || !NOT_RETRYABLE.has(thrown.name) };
     }
-    return { code: "HANDLER_ERROR", message: cut(`The handler threw ${describe(thrown)}`), retryable: true };
+    const message = cut(`The handler threw ${describe(thrown)}`, concealment);
+    return { code: "HANDLER_ERROR", message, retryable: true };
   } catch {
     return { code: "HANDLER_ERROR", message: "The handler threw something that cannot be read", retryable: true };
   }
 }
 
-/** Details that cannot be stored, or are too much, are left out: the error itself is worth more. */
-function storable(details: Json | undefined): { details?: Json } {
-  if (details === undefined || checkJson(details) !== undefined) return {};
-  return JSON.stringify(details).length > MAX_ERROR_CHARS ? {} : { details };
+/** When a handler asked to be called again, if it did. Never throws. */
+export function retryAfter(thrown: unknown): { retryAfterMs?: number } {
+  try {
+    const retryAfterMs = (thrown as { retryAfterMs?: unknown } | null | undefined)?.retryAfterMs;
+    return typeof retryAfterMs === "number" && Number.isFinite(retryAfterMs) ? { retryAfterMs } : {};
+  } catch {
+    return {};
+  }
 }
 
-function cut(message: unknown): string {
-  const text = String(message).toWellFormed().replaceAll("\0", "\u2400");
+/** Details that cannot be stored, or are too much, are left out: the error itself is worth more. */
+function storable(details: Json | undefined, concealment: Concealment): { details?: Json } {
+  try {
+    if (details === undefined || checkJson(details) !== undefined) return {};
+    const text = JSON.stringify(concealment.json(details));
+    return text.length > MAX_ERROR_CHARS ? {} : { details: JSON.parse(text) as Json };
+  } catch {
+    return {};
+  }
+}
+
+/** Concealed first: half a secret at the edge would not be found. */
+function cut(message: unknown, concealment: Concealment): string {
+  const text = concealment.text(String(message)).toWellFormed().replaceAll("\0", "\u2400");
   return text.length <= MAX_ERROR_CHARS ? text : `${text.slice(0, MAX_ERROR_CHARS).toWellFormed()}…`;
 }
 

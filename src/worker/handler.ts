@@ -1,12 +1,13 @@
-import type { Json } from "../json/json.ts";
+import type { Json, JsonObject } from "../json/json.ts";
+import type { Usage } from "./usage.ts";
 
 /** What a handler is given: everything resolved, secrets filled in. */
-export interface HandlerCall {
+export interface HandlerCall<Config = Json> {
   readonly executionId: string;
   readonly nodeId: string;
   readonly attempt: number;
   readonly generation: number;
-  readonly config: Json;
+  readonly config: Config;
   /** Outputs of the parents, for nodes that say `inputs: true`. */
   readonly inputs: Json | undefined;
   /** The same for every try of the same work: hand it to whoever must not do it twice. */
@@ -14,8 +15,13 @@ export interface HandlerCall {
   /** Names this very dispatch. */
   readonly token: string;
   readonly timeoutMs: number;
-  /** Aborted on cancel, timeout and shutdown. */
+  /** Aborted on cancel, timeout and shutdown. A handler that does not mind it blocks a slot of its worker. */
   readonly signal: AbortSignal;
+  /** Says what this call has used up so far; sums add up, and are told with the result, whatever it is. */
+  readonly addUsage: (usage: Usage) => void;
+  /** Cuts a text out of everything that is reported of this call, as is done with the secrets of its config. */
+  readonly conceal: (text: string) => void;
+  readonly log: (message: string, fields?: JsonObject) => void;
 }
 
 export type Handler = (call: HandlerCall) => Promise<Json> | Json;
@@ -39,4 +45,12 @@ export class HandlerError extends Error {
     this.retryAfterMs = options.retryAfterMs;
     this.details = options.details;
   }
+}
+
+/** Of this copy of the package or of another: a handler's module may have brought its own. */
+export function isHandlerError(thrown: unknown): thrown is HandlerError {
+  if (thrown instanceof HandlerError) return true;
+  if (!(thrown instanceof Error) || thrown.name !== "HandlerError") return false;
+  const { code, retryable } = thrown as Partial<HandlerError>;
+  return typeof code === "string" && typeof retryable === "boolean";
 }

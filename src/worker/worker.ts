@@ -3,13 +3,16 @@ import { taskMessage } from "../core/message.ts";
 import type { ErrorValue } from "../core/message.ts";
 import { INLINE_BYTES, type Value } from "../core/value.ts";
 import type { Host } from "../host/host.ts";
-import { checkJson } from "../json/check-json.ts";
 import { contentHash } from "../json/hash.ts";
 import type { Json } from "../json/json.ts";
-import type { Heartbeat, LeasedTask, Settlement, Store } from "../store/contract.ts";
-import { errorValue } from "./error-value.ts";
+import type { LeasedTask, Settlement, Store } from "../store/contract.ts";
+import { Delivery, type Given, heartbeatOf, type LogEntry } from "./delivery.ts";
+import { errorValue, retryAfter } from "./error-value.ts";
 import { fillHoles, HoleUnfilled } from "../expression/fill-holes.ts";
-import { type Handler, HandlerError } from "./handler.ts";
+import type { Handler } from "./handler.ts";
+import { type HeartbeatSource, HeartbeatThread } from "./heartbeat-thread.ts";
+import { type StorableOutput, storableOutput } from "./output.ts";
+import { underTimeLimit } from "./time-limit.ts";
 
 export interface WorkerOptions {
   readonly store: Store;
@@ -20,12 +23,29 @@ export interface WorkerOptions {
   /** Where `{{ secrets.NAME }}` comes from. */
   readonly secret?: (name: string) => string | undefined;
   readonly observer?: WorkerObserver;
+  /** By default the event loop. */
+  readonly leases?: LeaseKeeping;
 }
+
+/**
+ * Who keeps the leases while a handler keeps the event loop busy.
+ *
+ * - `loop`: nobody. A handler that blocks for longer than a lease loses all tasks of its worker.
+ * - `thread`: a thread with a connection of its own, for as long as the process lives. For stores that several
+ *   processes share.
+ * - `process`: nobody has to. The queues are in the memory of this very process, so that the worker cannot be lost
+ *   without them; its leases last until it has had time to say something.
+ */
+export type LeaseKeeping =
+  | { readonly kind: "loop" }
+  | { readonly kind: "thread"; readonly source: HeartbeatSource }
+  | { readonly kind: "process" };
 
 export interface WorkerSettings {
   readonly slots: number;
   /** How long a task stays ours without a heartbeat. */
   readonly leaseMs: number;
+  /** Also how long a handler that was asked to stop may take before its attempt ends without it. */
   readonly heartbeatMs: number;
   /** A task still running after this long is reported as started. */
   readonly startReportMs: number;
@@ -43,29 +63,24 @@ export const DEFAULT_WORKER_SETTINGS: WorkerSettings = {
   graceMs: 30_000,
 };
 
-/** What a history of this worker is made of. */
+/** What a history of this worker is made of. No secret is in it. */
 export interface WorkerObserver {
   delivered?(task: TaskText): void;
   started?(task: TaskText): void;
   ended?(task: TaskText, output: Json | undefined): void;
   settled?(task: TaskText, outcome: string): void;
+  logged?(task: TaskText, entry: LogEntry): void;
+  /** How many handlers were given up and still keep their slots. 0 = all is well again. */
+  degraded?(deaf: number): void;
+  /** The thread that kept the leases has ended; the event loop does it from now on. */
+  heartbeatThreadLost?(reason: string): void;
 }
 
-const MAX_OUTPUT_BYTES = 1024 * 1024;
 const SETTLE_RETRY_MS = 500;
-const ENDED = "ended";
+/** Longer than any handler blocks; and an embedded worker that is dropped without a stop does not hold tasks for ever. */
+const IN_PROCESS_LEASE_MS = 3_600_000;
 
-interface Running {
-  readonly leased: LeasedTask;
-  readonly startedAtMs: number;
-  readonly abort: AbortController;
-  /** When the start was reported; one report is enough. */
-  reported: boolean;
-  /** Its time was up: whatever its handler says from then on, that is how it ended. */
-  timedOut: boolean;
-  /** Why nobody waits for its result any more. */
-  gone: "lost" | "cancelled" | null;
-}
+type Outcome = { readonly output: Value } | { readonly error: ErrorValue; readonly retryAfterMs?: number };
 
 /**
  * Takes tasks only when it has a free slot, runs their handlers, keeps the leases alive, and posts each result to the
@@ -77,22 +92,32 @@ export class Worker {
   private readonly host: Host;
   private readonly options: WorkerOptions;
   private readonly settings: WorkerSettings;
-  private readonly running = new Map<string, Running>();
+  private readonly running = new Map<string, Delivery>();
   private readonly stopping = new AbortController();
   /** After the last hand-back: nothing is left to keep alive. */
   private readonly ended = new AbortController();
   private loops: Promise<unknown> | undefined;
+  private thread: HeartbeatThread | undefined;
   private freed: (() => void) | undefined;
+  private deaf = 0;
 
   constructor(options: WorkerOptions) {
     this.options = options;
     this.store = options.store;
     this.host = options.host;
-    this.settings = { ...DEFAULT_WORKER_SETTINGS, ...options.settings };
+    const settings = { ...DEFAULT_WORKER_SETTINGS, ...options.settings };
+    const leaseMs = options.leases?.kind === "process" ? IN_PROCESS_LEASE_MS : settings.leaseMs;
+    this.settings = { ...settings, leaseMs: Math.max(leaseMs, settings.leaseMs) };
     this.name = `worker-${options.host.id()}`;
   }
 
+  /** Handlers that did not end when they were asked to hold slots: fewer tasks run here than could. */
+  get degraded(): boolean {
+    return this.deaf > 0;
+  }
+
   start(): void {
+    if (this.options.leases?.kind === "thread") this.startThread(this.options.leases.source);
     this.loops = Promise.all([this.take(), this.beat()]);
   }
 
@@ -101,15 +126,20 @@ export class Worker {
     this.stopping.abort();
     this.freed?.();
     const waitUntilMs = this.host.monotonicMs() + this.settings.graceMs;
-    while (this.running.size > 0 && this.host.monotonicMs() < waitUntilMs) await this.host.sleep(50);
-    const left = [...this.running.values()];
+    while (this.unsettled().length > 0 && this.host.monotonicMs() < waitUntilMs) await this.host.sleep(50);
+    const left = this.unsettled();
     for (const one of left) {
       one.gone = "lost";
       one.abort.abort();
     }
     if (left.length > 0) await this.handBack(left.map((one) => one.leased));
     this.ended.abort();
+    await this.thread?.close();
     await this.loops;
+  }
+
+  private unsettled(): Delivery[] {
+    return [...this.running.values()].filter((one) => !one.settled);
   }
 
   private async take(): Promise<void> {
@@ -134,27 +164,37 @@ export class Worker {
 
   /** One task from beginning to end. Never rejects: whatever goes wrong becomes a result. */
   private async run(leased: LeasedTask): Promise<void> {
-    const startedAtMs = this.host.monotonicMs();
-    const running: Running = {
-      leased,
-      startedAtMs,
-      abort: new AbortController(),
-      reported: false,
-      timedOut: false,
-      gone: null,
-    };
-    this.running.set(leased.token, running);
+    const delivery = new Delivery(leased, this.host.monotonicMs());
+    this.running.set(leased.token, delivery);
+    this.thread?.add(leased);
+    let over: Promise<void> | undefined;
     try {
       const task = JSON.parse(leased.text) as TaskText;
       this.watch("delivered", task);
-      const settlement = await this.result(task, running);
-      if (running.gone !== "lost") await this.settle(task, settlement, running);
+      const { outcome, deaf } = await this.call(task, delivery);
+      over = deaf;
+      if (delivery.gone !== "lost") await this.settle(task, this.settlement(delivery, outcome), delivery);
     } catch {
       // A task that cannot even be read, or a bug of ours: its lease runs out, and after three times it is poison.
     } finally {
-      this.running.delete(leased.token);
-      this.freed?.();
+      delivery.settled = true;
+      this.thread?.remove(leased.token);
+      if (over === undefined) this.free(leased.token);
+      else void this.keepUntil(over, leased.token);
     }
+  }
+
+  private free(token: string): void {
+    this.running.delete(token);
+    this.freed?.();
+  }
+
+  /** A handler that does not listen still uses what it uses: its slot is not given to another before it ends. */
+  private async keepUntil(over: Promise<void>, token: string): Promise<void> {
+    this.watch("degraded", ++this.deaf);
+    await over;
+    this.watch("degraded", --this.deaf);
+    this.free(token);
   }
 
   /** Whoever only watches must not change what comes of a task. */
@@ -169,58 +209,48 @@ export class Worker {
     }
   }
 
-  private async result(task: TaskText, running: Running): Promise<Settlement> {
-    const { leased } = running;
-    const ran = await this.call(task, running);
-    const runningMs = Math.round(this.host.monotonicMs() - running.startedAtMs);
+  private settlement({ leased, usage, startedAtMs }: Delivery, outcome: Outcome): Settlement {
     const { ref, token, partition } = leased;
-    if ("error" in ran) {
-      const { error, retryAfterMs } = ran;
-      const body = {
-        kind: "taskFailed" as const,
-        token,
-        error,
-        runningMs,
-        ...(retryAfterMs !== undefined && { retryAfterMs }),
-      };
+    const runningMs = Math.round(this.host.monotonicMs() - startedAtMs);
+    const used = usage.total();
+    const more = { runningMs, ...(used !== undefined && { usage: used }) };
+    if ("error" in outcome) {
+      const body = { kind: "taskFailed" as const, token, ...outcome, ...more };
       return { ref, token, partition, outcome: "failed", text: taskMessage(leased, this.name, body) };
     }
-    const body = { kind: "taskCompleted" as const, token, output: ran.output, runningMs };
+    const body = { kind: "taskCompleted" as const, token, ...outcome, ...more };
     return { ref, token, partition, outcome: "completed", text: taskMessage(leased, this.name, body) };
   }
 
-  private async call(
-    task: TaskText,
-    running: Running,
-  ): Promise<{ output: Value } | { error: ErrorValue; retryAfterMs?: number }> {
+  private async call(task: TaskText, delivery: Delivery): Promise<{ outcome: Outcome; deaf?: Promise<void> }> {
     const handler = this.options.handlers.get(task.handler);
     if (handler === undefined) {
       const message = `This worker has no handler ${task.handler}`;
-      return { error: { code: "UNKNOWN_HANDLER", message, retryable: false } };
+      return { outcome: { error: { code: "UNKNOWN_HANDLER", message, retryable: false } } };
     }
     try {
-      const given = await this.given(task, running);
+      const given = await this.given(task, delivery);
       this.watch("started", task);
-      const output = await this.withTimeout(handler, task, given, running);
-      this.watch("ended", task, output);
-      return await this.outputValue(running.leased, output);
+      return await this.underTimeLimit(handler, task, given, delivery);
     } catch (error) {
-      if (error instanceof HoleUnfilled) {
-        return { error: { code: error.code, message: error.message, retryable: false } };
-      }
-      return { error: errorValue(error), ...retryAfter(error) };
+      if (!(error instanceof HoleUnfilled)) return { outcome: { error: errorValue(error, delivery.concealment) } };
+      return { outcome: { error: { code: error.code, message: error.message, retryable: false } } };
     }
   }
 
   /** Config and inputs, fetched if they were too large for the task, with every hole filled. */
-  private async given(task: TaskText, running: Running): Promise<{ config: Json; inputs: Json | undefined }> {
+  private async given(task: TaskText, delivery: Delivery): Promise<Given> {
     let body = { config: task.config ?? null, holes: task.holes ?? [], inputs: task.inputs };
-    if (task.body !== undefined) body = (await this.blob(running.leased, task.body.hash)) as unknown as typeof body;
+    if (task.body !== undefined) body = (await this.blob(delivery.leased, task.body.hash)) as unknown as typeof body;
     const blobs = new Map<string, Json>();
     for (const hole of body.holes) {
-      if (hole.kind === "blob") blobs.set(hole.ref.hash, await this.blob(running.leased, hole.ref.hash));
+      if (hole.kind === "blob") blobs.set(hole.ref.hash, await this.blob(delivery.leased, hole.ref.hash));
     }
-    const secret = this.options.secret ?? (() => undefined);
+    const secret = (name: string): string | undefined => {
+      const value = this.options.secret?.(name);
+      if (value !== undefined) delivery.concealment.add(value);
+      return value;
+    };
     const config = fillHoles(body.config, body.holes, { secret, blob: (hash) => blobs.get(hash) });
     return { config, inputs: body.inputs };
   }
@@ -245,68 +275,41 @@ export class Worker {
     }
   }
 
-  private async withTimeout(
+  private async underTimeLimit(
     handler: Handler,
     task: TaskText,
-    given: { config: Json; inputs: Json | undefined },
-    running: Running,
-  ): Promise<Json> {
-    const { signal } = running.abort;
-    const ended = new AbortController();
-    const timeout = this.host.sleep(task.timeoutMs, ended.signal).then((): Json => {
-      if (ended.signal.aborted) return null;
-      running.timedOut = true;
-      running.abort.abort();
-      return null;
-    });
-    try {
-      const work = Promise.resolve(
-        handler({
-          executionId: task.execution,
-          nodeId: task.node,
-          attempt: task.attempt,
-          generation: task.generation,
-          config: given.config,
-          inputs: given.inputs,
-          idempotencyKey: task.idempotencyKey,
-          token: task.token,
-          timeoutMs: task.timeoutMs,
-          signal,
-        }),
-      );
-      const output = (await Promise.race([work, timeout])) ?? null;
-      if (running.timedOut) throw timeOut(task);
-      return output;
-    } catch (error) {
+    given: Given,
+    delivery: Delivery,
+  ): Promise<{ outcome: Outcome; deaf?: Promise<void> }> {
+    const { abort, concealment, leased } = delivery;
+    const call = delivery.call(task, given, (entry) => this.watch("logged", task, entry));
+    const limit = { host: this.host, softMs: task.timeoutMs, hardMs: this.settings.heartbeatMs, abort };
+    const ending = await underTimeLimit(() => handler(call), limit);
+    switch (ending.kind) {
+      case "returned": {
+        const output = storableOutput(ending.value, concealment);
+        this.watch("ended", task, "error" in output ? undefined : output.json);
+        return { outcome: "error" in output ? output : { output: await this.outputValue(leased, output) } };
+      }
+      case "threw":
+        return { outcome: { error: errorValue(ending.error, concealment), ...retryAfter(ending.error) } };
       // A handler that minds the signal throws because of it; that is our doing, not its failure.
-      throw running.timedOut ? timeOut(task) : error;
-    } finally {
-      // With a reason of our own: making up an exception with its stack for every task is dear.
-      ended.abort(ENDED);
+      case "late":
+        return { outcome: { error: timeOut(task) } };
+      case "deaf":
+        return { outcome: { error: timeOut(task) }, deaf: ending.over };
     }
   }
 
-  /** A result is checked before it is posted: what cannot be stored fails its node and harms nothing else. */
-  private async outputValue(leased: LeasedTask, output: Json): Promise<{ output: Value } | { error: ErrorValue }> {
-    const fault = checkJson(output);
-    if (fault !== undefined) {
-      const message = `The output cannot be stored: the value at "${fault.pointer}" ${fault.reason}`;
-      return { error: { code: "OUTPUT_INVALID", message, retryable: false } };
-    }
-    const text = JSON.stringify(output);
-    const bytes = Buffer.byteLength(text);
-    if (bytes > MAX_OUTPUT_BYTES) {
-      const message = `The output is ${bytes} bytes; ${MAX_OUTPUT_BYTES} are allowed`;
-      return { error: { code: "OUTPUT_TOO_LARGE", message, retryable: false } };
-    }
-    if (bytes <= INLINE_BYTES) return { output: bytes >= 1024 ? { json: output, bytes } : { json: output } };
+  private async outputValue(leased: LeasedTask, { json, text, bytes }: StorableOutput): Promise<Value> {
+    if (bytes <= INLINE_BYTES) return bytes >= 1024 ? { json, bytes } : { json };
     const hash = contentHash(text);
     await this.patiently(() => this.store.records.put([{ scope: leased.entity, hash, text }]));
-    return { output: { blob: { hash, bytes } } };
+    return { blob: { hash, bytes } };
   }
 
   /** Posts the result, again and again while the lease may still be ours; after that it is somebody else's task. */
-  private async settle(task: TaskText, settlement: Settlement, running: Running): Promise<void> {
+  private async settle(task: TaskText, settlement: Settlement, delivery: Delivery): Promise<void> {
     const untilMs = this.host.monotonicMs() + this.settings.leaseMs;
     do {
       try {
@@ -316,7 +319,7 @@ export class Worker {
       } catch {
         await this.host.sleep(SETTLE_RETRY_MS);
       }
-    } while (running.gone === null && this.host.monotonicMs() < untilMs);
+    } while (delivery.gone === null && this.host.monotonicMs() < untilMs);
   }
 
   private async handBack(tasks: readonly LeasedTask[]): Promise<void> {
@@ -333,25 +336,36 @@ export class Worker {
     }
   }
 
+  private startThread(source: HeartbeatSource): void {
+    this.thread = new HeartbeatThread({
+      source,
+      worker: this.name,
+      settings: this.settings,
+      gone: (token, why) => this.letGo(token, why),
+      failed: (reason) => {
+        this.thread = undefined;
+        this.watch("heartbeatThreadLost", reason);
+      },
+    });
+  }
+
   private async beat(): Promise<void> {
     let beatAtMs = this.host.monotonicMs();
     while (!this.ended.signal.aborted) {
       await this.host.sleep(this.settings.startReportMs, this.ended.signal);
+      if (this.thread !== undefined) continue;
       const nowMs = this.host.monotonicMs();
       const all = nowMs - beatAtMs >= this.settings.heartbeatMs;
       if (all) beatAtMs = nowMs;
-      const due = [...this.running.values()].filter((one) => all || !one.reported);
+      const due = this.unsettled().filter((one) => all || !one.reported);
       if (due.length > 0) await this.beatOnce(due, nowMs);
     }
   }
 
-  private async beatOnce(due: readonly Running[], nowMs: number): Promise<void> {
-    const beats = due.map(({ leased, reported, startedAtMs }): Heartbeat => {
-      const { ref, token, partition } = leased;
-      if (reported) return { ref, token };
-      const body = { kind: "taskStarted" as const, token, runningMs: Math.round(nowMs - startedAtMs) };
-      return { ref, token, started: { partition, text: taskMessage(leased, this.name, body) } };
-    });
+  private async beatOnce(due: readonly Delivery[], nowMs: number): Promise<void> {
+    const beats = due.map(({ leased, reported, startedAtMs }) =>
+      heartbeatOf(leased, this.name, reported ? undefined : nowMs - startedAtMs),
+    );
     try {
       const { lost, cancelled } = await this.store.tasks.heartbeat(beats, this.settings.leaseMs);
       for (const one of due) one.reported = true;
@@ -363,22 +377,13 @@ export class Worker {
   }
 
   private letGo(token: string, why: "lost" | "cancelled"): void {
-    const running = this.running.get(token);
-    if (running === undefined) return;
-    running.gone = why;
-    running.abort.abort();
+    const delivery = this.running.get(token);
+    if (delivery === undefined) return;
+    delivery.gone = why;
+    delivery.abort.abort();
   }
 }
 
-function retryAfter(thrown: unknown): { retryAfterMs?: number } {
-  try {
-    const retryAfterMs = (thrown as { retryAfterMs?: unknown } | null | undefined)?.retryAfterMs;
-    return typeof retryAfterMs === "number" && Number.isFinite(retryAfterMs) ? { retryAfterMs } : {};
-  } catch {
-    return {};
-  }
-}
-
-function timeOut(task: TaskText): HandlerError {
-  return new HandlerError("TIMEOUT", `The handler did not end within ${task.timeoutMs} ms`, { retryable: true });
+function timeOut(task: TaskText): ErrorValue {
+  return { code: "TIMEOUT", message: `The handler did not end within ${task.timeoutMs} ms`, retryable: true };
 }

@@ -1,0 +1,52 @@
+import { parentPort, workerData } from "node:worker_threads";
+import { nodeHost } from "../host/node-host.ts";
+import { heartbeatOf } from "./delivery.ts";
+import type { BeatenTask, FromThread, HeartbeatModule, Heartbeats, ThreadData, ToThread } from "./heartbeat-thread.ts";
+
+/** What runs in the thread of `HeartbeatThread`. */
+
+interface Beaten {
+  readonly task: BeatenTask;
+  readonly addedAtMs: number;
+  reported: boolean;
+}
+
+const { source, worker, settings } = workerData as ThreadData;
+const tasks = new Map<string, Beaten>();
+
+// Listening before anything is awaited: what is told meanwhile must not be missed.
+parentPort!.on("message", (message: ToThread) => {
+  if (message.kind === "remove") tasks.delete(message.token);
+  else tasks.set(message.task.token, { task: message.task, addedAtMs: nodeHost.monotonicMs(), reported: false });
+});
+
+const { openHeartbeats } = (await import(source.module)) as HeartbeatModule;
+await beat(await openHeartbeats(source.options));
+
+async function beat(heartbeats: Heartbeats): Promise<never> {
+  let beatAtMs = nodeHost.monotonicMs();
+  for (;;) {
+    await nodeHost.sleep(settings.startReportMs);
+    const nowMs = nodeHost.monotonicMs();
+    const all = nowMs - beatAtMs >= settings.heartbeatMs;
+    if (all) beatAtMs = nowMs;
+    const due = [...tasks.values()].filter((one) => all || !one.reported);
+    if (due.length > 0) await beatOnce(heartbeats, due, nowMs);
+  }
+}
+
+async function beatOnce(heartbeats: Heartbeats, due: readonly Beaten[], nowMs: number): Promise<void> {
+  const beats = due.map(({ task, reported, addedAtMs }) =>
+    heartbeatOf(task, worker, reported ? undefined : nowMs - addedAtMs),
+  );
+  try {
+    const { lost, cancelled } = await heartbeats.heartbeat(beats, settings.leaseMs);
+    for (const one of due) one.reported = true;
+    for (const token of lost) tasks.delete(token);
+    const news: FromThread = { lost, cancelled };
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origin
+    if (lost.length > 0 || cancelled.length > 0) parentPort!.postMessage(news);
+  } catch {
+    // The next beat will tell; the lease lasts for three.
+  }
+}

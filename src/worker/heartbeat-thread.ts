@@ -1,0 +1,92 @@
+import { extname } from "node:path";
+import { Worker as Thread } from "node:worker_threads";
+import type { Json } from "../json/json.ts";
+import type { LeasedTask, Tasks } from "../store/contract.ts";
+
+/**
+ * How a thread gets to the store by itself: a module with a function `openHeartbeats(options)`, which connects. A
+ * connection cannot be handed to a thread, and must not be shared: a large value on its way would hold up the beats.
+ */
+export interface HeartbeatSource {
+  /** As for `import()`: the URL of a file, or the name of a package. */
+  readonly module: string;
+  readonly options: Json;
+}
+
+/** What such a module exports. */
+export interface HeartbeatModule {
+  readonly openHeartbeats: (options: Json) => Promise<Heartbeats>;
+}
+
+export type Heartbeats = Pick<Tasks, "heartbeat">;
+
+export type BeatenTask = Pick<LeasedTask, "ref" | "token" | "entity" | "partition">;
+
+/** What the thread is told. */
+export type ToThread =
+  | { readonly kind: "add"; readonly task: BeatenTask }
+  | { readonly kind: "remove"; readonly token: string };
+
+/** What it tells. */
+export type FromThread = { readonly lost: readonly string[]; readonly cancelled: readonly string[] };
+
+export interface ThreadData {
+  readonly source: HeartbeatSource;
+  readonly worker: string;
+  readonly settings: { readonly leaseMs: number; readonly heartbeatMs: number; readonly startReportMs: number };
+}
+
+export interface HeartbeatThreadOptions extends ThreadData {
+  readonly gone: (token: string, why: "lost" | "cancelled") => void;
+  /** It has ended by itself; at most once. */
+  readonly failed: (reason: string) => void;
+}
+
+/**
+ * Keeps leases alive from a thread of its own, whatever the event loop does: a handler that computes for a minute is
+ * busy, not dead. It lives and dies with the process, and that is just what a lease is meant to show. What ends a
+ * handler that never gives the loop back is the owner's deadline, not a lost lease.
+ */
+export class HeartbeatThread {
+  readonly #thread: Thread;
+  #isClosed = false;
+
+  constructor({ gone, failed, source, worker, settings: all }: HeartbeatThreadOptions) {
+    const { leaseMs, heartbeatMs, startReportMs } = all;
+    const workerData: ThreadData = { source, worker, settings: { leaseMs, heartbeatMs, startReportMs } };
+    // Built, this file and the thread's are .js; from the sources both are .ts.
+    const main = new URL(`./heartbeat-thread-main${extname(import.meta.url)}`, import.meta.url);
+    this.#thread = new Thread(main, { workerData, execArgv: [], name: "heartbeats" });
+    const end = (reason: string): void => {
+      if (this.#isClosed) return;
+      this.#isClosed = true;
+      failed(reason);
+    };
+    this.#thread.on("message", ({ lost, cancelled }: FromThread) => {
+      for (const token of lost) gone(token, "lost");
+      for (const token of cancelled) gone(token, "cancelled");
+    });
+    this.#thread.on("error", (error) => end(error instanceof Error ? error.message : String(error)));
+    this.#thread.on("exit", (code) => end(`it exited with code ${code}`));
+    // The process must not stay alive only to say that it is.
+    this.#thread.unref();
+  }
+
+  add({ ref, token, entity, partition }: BeatenTask): void {
+    this.#tell({ kind: "add", task: { ref, token, entity, partition } });
+  }
+
+  remove(token: string): void {
+    this.#tell({ kind: "remove", token });
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#thread.terminate();
+  }
+
+  #tell(message: ToThread): void {
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+    if (!this.#isClosed) this.#thread.postMessage(message);
+  }
+}

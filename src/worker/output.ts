@@ -1,0 +1,47 @@
+import type { ErrorValue } from "../core/message.ts";
+import { checkJson } from "../json/check-json.ts";
+import type { Json } from "../json/json.ts";
+import type { Concealment } from "./concealment.ts";
+
+export const MAX_OUTPUT_BYTES = 1024 * 1024;
+
+/** An output that every store can carry, and its JSON. */
+export interface StorableOutput {
+  readonly json: Json;
+  readonly text: string;
+  readonly bytes: number;
+}
+
+/**
+ * Whatever a handler returned, checked before it is posted: what cannot be stored fails its node and harms nothing else.
+ * Never throws, though a getter, a proxy or a `toJSON` in it may.
+ */
+export function storableOutput(
+  output: unknown,
+  concealment: Concealment,
+): StorableOutput | { readonly error: ErrorValue } {
+  try {
+    const fault = checkJson(output ?? null);
+    if (fault !== undefined) return invalid(concealment.text(`the value at "${fault.pointer}" ${fault.reason}`));
+    const read = JSON.stringify(output ?? null);
+    // What is posted is what was checked: a getter may say something else when it is asked again.
+    const copy = JSON.parse(read) as Json;
+    const change = checkJson(copy);
+    if (change !== undefined) return invalid(concealment.text(`the value at "${change.pointer}" ${change.reason}`));
+    const json = concealment.json(copy);
+    const text = json === copy ? read : JSON.stringify(json);
+    const bytes = Buffer.byteLength(text);
+    return bytes <= MAX_OUTPUT_BYTES ? { json, text, bytes } : tooLarge(bytes);
+  } catch {
+    return invalid("reading it throws");
+  }
+}
+
+function invalid(reason: string): { readonly error: ErrorValue } {
+  return { error: { code: "OUTPUT_INVALID", message: `The output cannot be stored: ${reason}`, retryable: false } };
+}
+
+function tooLarge(bytes: number): { readonly error: ErrorValue } {
+  const message = `The output is ${bytes} bytes; ${MAX_OUTPUT_BYTES} are allowed`;
+  return { error: { code: "OUTPUT_TOO_LARGE", message, retryable: false } };
+}

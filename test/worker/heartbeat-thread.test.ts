@@ -1,0 +1,110 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { entityKey } from "../../src/core/entity.ts";
+import type { ExecutionEvent } from "../../src/core/execution/events.ts";
+import { openRedis } from "../../src/drivers/redis/redis-store.ts";
+import { nodeHost } from "../../src/host/node-host.ts";
+import { Requests } from "../../src/inbox/requests.ts";
+import { contentHash } from "../../src/json/hash.ts";
+import type { Store } from "../../src/store/contract.ts";
+import type { Handler } from "../../src/worker/handler.ts";
+import { type LeaseKeeping, Worker } from "../../src/worker/worker.ts";
+import type { Service } from "../../scripts/services/service.ts";
+import { redisService } from "../support/services.ts";
+import { node, workflow } from "../support/workflows.ts";
+
+/** Much shorter than the handler blocks. */
+const LEASE = { leaseMs: 600, heartbeatMs: 150, startReportMs: 100, pollMs: 100, graceMs: 1_000 };
+const BLOCK_MS = 2_500;
+
+let redis: Service;
+let prefix: string;
+let engine: ChildProcess;
+let store: Store;
+let requests: Requests;
+const workers: Worker[] = [];
+
+beforeAll(async () => {
+  redis = await redisService();
+});
+afterAll(() => redis.stop());
+
+beforeEach(async () => {
+  prefix = `busy-${nodeHost.id()}`;
+  store = await openRedis({ url: redis.url, prefix, partitions: 1, host: nodeHost });
+  const main = fileURLToPath(new URL("./engine-process.ts", import.meta.url));
+  engine = fork(main, [redis.url, prefix], { execArgv: [] });
+  requests = new Requests(store, nodeHost);
+  requests.start();
+});
+afterEach(async () => {
+  for (const worker of workers.splice(0)) await worker.stop();
+  requests.stop();
+  engine.kill();
+  await store.close();
+});
+
+/** Two tasks at once: one waits, while the other lets nothing else run in this process. */
+const busyOrIdle: Handler = async ({ nodeId }) => {
+  if (nodeId === "idle") await nodeHost.sleep(BLOCK_MS);
+  else {
+    await nodeHost.sleep(50);
+    const untilMs = performance.now() + BLOCK_MS;
+    while (performance.now() < untilMs);
+  }
+  return nodeId;
+};
+
+async function run(leases: LeaseKeeping, lost: string[] = []): Promise<readonly ExecutionEvent[]> {
+  const worker = new Worker({
+    store,
+    host: nodeHost,
+    handlers: new Map([["step", busyOrIdle]]),
+    queues: ["step"],
+    settings: LEASE,
+    leases,
+    observer: { heartbeatThreadLost: (reason) => lost.push(reason) },
+  });
+  worker.start();
+  workers.push(worker);
+  const text = JSON.stringify(workflow([node("idle"), node("busy")]));
+  const definition = contentHash(text);
+  await store.records.put([{ scope: "definition", hash: definition, text }]);
+  const id = nodeHost.id();
+  const entity = entityKey("execution", id);
+  const body = { kind: "start" as const, workflow: "test", definition, input: { json: null }, bodyHash: "b" };
+  await requests.send({ to: entity, by: "test", id, body });
+  for (;;) {
+    const [loaded] = await store.journal.load([{ partition: 0, entity, aboveVersion: 0 }]);
+    const events = loaded!.records.flatMap((record) => JSON.parse(record.text) as ExecutionEvent[]);
+    if (events.some(({ kind }) => kind === "executionEnded")) return events;
+    await nodeHost.sleep(50);
+  }
+}
+
+function thread(module: URL): LeaseKeeping {
+  return { kind: "thread", source: { module: module.href, options: { url: redis.url, prefix } } };
+}
+
+test("while a handler blocks the event loop for four leases, a thread keeps them, and nothing runs twice", async () => {
+  const events = await run(thread(new URL("./redis-heartbeats.ts", import.meta.url)));
+  const kinds = events.map(({ kind }) => kind);
+  expect(kinds).not.toContain("deliveryLost");
+  expect(events.find(({ kind }) => kind === "executionEnded")).toMatchObject({ status: "completed" });
+  // The thread reported the start as well: the owner's deadline counts from then, whatever the handler does.
+  expect(events.filter((event) => event.kind === "taskStarted" && event.node === "busy")).toHaveLength(1);
+});
+
+test("without it the tasks are given to others, though the worker lives", async () => {
+  const events = await run({ kind: "loop" });
+  expect(events.map(({ kind }) => kind)).toContain("deliveryLost");
+});
+
+test("a thread that cannot connect is reported, and the event loop beats instead", async () => {
+  const lost: string[] = [];
+  const events = await run(thread(new URL("./no-such-module.ts", import.meta.url)), lost);
+  expect(lost).toHaveLength(1);
+  expect(lost[0]).toContain("no-such-module.ts");
+  expect(events.at(-1)).toMatchObject({ kind: "executionEnded" });
+});
