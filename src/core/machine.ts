@@ -46,6 +46,10 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   /** Tokens of tasks that nobody should work on any more; a cause for revoking, harmless twice. */
   withdrawn(state: State): readonly string[];
   isEnded(state: State): boolean;
+  /** Since when nothing more is to be expected of it, so that it may be removed some time later; null while it lives. */
+  idleSinceMs?(state: State): number | null;
+  /** Dead letters it has written, which go when it is removed. */
+  letters?(state: State): readonly string[];
   header(state: State): EntityHeader;
   versionOf(state: State): number;
 
@@ -118,7 +122,7 @@ export interface ListingDraft {
 }
 
 /**
- * What a decision has to have at hand. A workflow by name gives `{hash, timeout_seconds}` of the version that is current
+ * What a decision has to have at hand. A workflow by name gives `{hash, timeout_seconds, input_schema?}` of the version that is current
  * when it is asked for, or null.
  */
 export type Need =

@@ -27,6 +27,10 @@ export class BatchBuilder {
   readonly revoke: string[] = [];
   readonly replies: Reply[] = [];
   readonly blobs: StoredRecord[] = [];
+  /** Entities that are removed with all that belongs to them. */
+  readonly purge: string[] = [];
+  /** Dead letters that are gone. */
+  readonly discard: string[] = [];
   /** It has nothing to say but what its owner is about to do. */
   announcement = false;
 
@@ -37,7 +41,6 @@ export class BatchBuilder {
   private readonly snapshots: Snapshot[] = [];
   private readonly mail: Outgoing[] = [];
   private readonly deadLetters: DeadLetter[] = [];
-  private readonly discard: string[] = [];
   private readonly listings: Listing[] = [];
   private eventCount = 0;
   private chars = 0;
@@ -65,6 +68,7 @@ export class BatchBuilder {
       this.wakes.size === 0 &&
       this.snapshots.length === 0 &&
       this.revoke.length === 0 &&
+      this.purge.length === 0 &&
       this.replies.length === 0
     );
   }
@@ -95,6 +99,10 @@ export class BatchBuilder {
       record.events.push(text);
     }
     this.eventCount += events.length;
+  }
+
+  hasEvents(key: string): boolean {
+    return this.records.has(key);
   }
 
   /** An event of this batch, by its version; undefined if it holds none such. */
@@ -157,7 +165,7 @@ export class BatchBuilder {
       discard: this.discard,
       deadLetters: this.deadLetters,
       ...(this.listings.length > 0 && { listings: this.listings }),
-      purge: [],
+      purge: this.purge,
       suspect,
     };
   }

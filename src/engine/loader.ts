@@ -65,8 +65,12 @@ export class Loader {
     if (published === null) return null;
     const [text] = await this.store.records.get([{ scope: "definition", hash: published.hash }]);
     if (text === null || text === undefined) return null;
-    const { timeout_seconds: seconds } = JSON.parse(text) as { timeout_seconds?: number };
-    return { hash: published.hash, version: published.version, timeout_seconds: seconds ?? 0 };
+    const { timeout_seconds: seconds, input_schema: schema } = JSON.parse(text) as {
+      readonly timeout_seconds?: number;
+      readonly input_schema?: Json;
+    };
+    const input = schema === undefined ? {} : { input_schema: schema };
+    return { hash: published.hash, version: published.version, timeout_seconds: seconds ?? 0, ...input };
   }
 
   /** One event, by its version; undefined if the journal does not have it. */

@@ -13,7 +13,7 @@ import { parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.t
 import type { Quarantine, Resident } from "./resident.ts";
 import type { EngineSettings } from "./settings.ts";
 import { TaskWindow } from "./task-window.ts";
-import { mustStoreWake, wakeBound, wakeTime } from "./wake-bound.ts";
+import { expiryOf, mustStoreWake, wakeBound, wakeTime } from "./wake-bound.ts";
 import { WakeHeap } from "./wake-heap.ts";
 
 /** A snapshot longer than this is a record of its own. */
@@ -228,7 +228,20 @@ export class Owner {
       this.busy.delete(key);
       return;
     }
+    if (this.purge(builder, entity)) return;
     this.busy.add(key);
+  }
+
+  /** Removes what has been over for long enough, unless this very batch has something to say of it. */
+  private purge(builder: BatchBuilder, entity: Resident): boolean {
+    const expiresMs = expiryOf(entity, this.settings.retentionMs);
+    if (expiresMs === null || expiresMs > this.batchMs || builder.hasEvents(entity.key)) return false;
+    if (entity.withdrawing.length > 0 || entity.machine.hasWork(entity.state)) return false;
+    builder.purge.push(entity.key);
+    builder.discard.push(...(entity.machine.letters?.(entity.state) ?? []));
+    this.forget(entity.key);
+    this.released.set(entity.key, builder.number);
+    return true;
   }
 
   /** The next batch loads it anew. Its wake time in the store has stood all the while. */
@@ -407,10 +420,17 @@ export class Owner {
     // Here it is busy, or blocked until there is room: only its timers need a wake. Another owner knows neither.
     const timerMs = wakeTime(entity, this.time.nowMs(), this.time.calendarMs());
     if (timerMs !== null) this.wakes.file(entity.key, timerMs);
-    const wakeMs = wakeBound(entity, this.time.nowMs(), this.capabilities.volatileTasks);
+    this.fileExpiry(entity);
+    const wakeMs = wakeBound(entity, this.time.nowMs(), this.capabilities.volatileTasks, this.settings.retentionMs);
     if (!mustStoreWake(entity, wakeMs, this.settings.horizonMs)) return;
     entity.storedWakeMs = wakeMs;
     builder.wake(entity.key, wakeMs);
+  }
+
+  /** The store knows when it may be removed; it is told here only if that will not be read again. */
+  private fileExpiry(entity: Resident): void {
+    const expiresMs = expiryOf(entity, this.settings.retentionMs);
+    if (expiresMs !== null && expiresMs <= (this.horizon?.atMs ?? -Infinity)) this.wakes.file(entity.key, expiresMs);
   }
 
   /** The commit is durable: memory and store agree up to here. */
@@ -427,6 +447,7 @@ export class Owner {
       if (entity.machine.hasWork(entity.state)) continue;
       this.forget(key);
       this.wakes.drop(key);
+      this.fileExpiry(entity);
     }
     this.shrink();
   }

@@ -17,6 +17,8 @@ export interface EngineSettings {
   readonly horizonMs: number;
   /** Entities that are woken in one batch. */
   readonly maxWakes: number;
+  /** How long an entity is kept after it has ended; null = for ever. */
+  readonly retentionMs: number | null;
   /** How often it is proved of an entity in memory that everything in it that waits has something to wait for. */
   readonly sweepMs: number;
   /** How often a decision may throw before its entity is quarantined. */
@@ -35,6 +37,7 @@ export const DEFAULT_SETTINGS: EngineSettings = {
   snapshotEvents: 1_000,
   horizonMs: 60_000,
   maxWakes: 200,
+  retentionMs: null,
   sweepMs: 600_000,
   maxTries: 3,
   checkWhole: false,

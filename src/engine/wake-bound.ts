@@ -4,12 +4,25 @@ import type { Resident } from "./resident.ts";
  * When the store is to have an entity looked at, as a lower bound: whoever takes over then looks too early at worst, finds
  * nothing, and files it anew. null if nobody need look.
  */
-export function wakeBound(entity: Resident, nowMs: number, volatileTasks: boolean): number | null {
+export function wakeBound(
+  entity: Resident,
+  nowMs: number,
+  volatileTasks: boolean,
+  retentionMs: number | null = null,
+): number | null {
   const { machine, state } = entity;
   if (machine.hasWork(state)) return nowMs;
-  if (machine.isEnded(state)) return entity.withdrawing.length > 0 ? nowMs : null;
+  if (machine.isEnded(state) && entity.withdrawing.length > 0) return nowMs;
+  const expiresMs = expiryOf(entity, retentionMs);
+  if (machine.isEnded(state) || expiresMs !== null) return expiresMs;
   if (volatileTasks && machine.liveTasks(state).size > 0) return nowMs;
   return earlier(machine.nextWakeMs(state), machine.nextCalendarMs?.(state) ?? null);
+}
+
+/** When an entity has been of no use for long enough to be removed. */
+export function expiryOf({ machine, state }: Resident, retentionMs: number | null): number | null {
+  const sinceMs = retentionMs === null ? null : (machine.idleSinceMs?.(state) ?? null);
+  return sinceMs === null ? null : sinceMs + retentionMs!;
 }
 
 /**

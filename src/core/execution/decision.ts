@@ -37,7 +37,7 @@ export function decided(
     // The items of a map that has failed are of no use any more.
     if (event.kind === "nodeFailed") revoke.push(...itemTokens(state, event.node));
     if (event.kind === "nodeWaiting" && event.wait.for === "review") listings.push(openReview(state, event));
-    if (event.kind === "nodeCompleted" || event.kind === "nodeFailed") {
+    if (state.reviews.size > 0 && (event.kind === "nodeCompleted" || event.kind === "nodeFailed")) {
       listings.push(...closedReviews(state, event.node));
     }
     if (event.kind === "executionEnded") {

@@ -224,6 +224,8 @@ export interface ChildCall {
   readonly execution: string;
   readonly workflow: string;
   readonly definition: string;
+  /** The timeout of its workflow; 0 = none. */
+  readonly timeoutSeconds: number;
   readonly call: number;
 }
 

@@ -39,6 +39,9 @@ export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
   liveTokens: (state) => (state.isEnded ? [] : tokensOf(state)),
   withdrawn: (state) => (state.isEnded ? tokensOf(state) : []),
   isEnded: (state) => state.isEnded,
+  // One that was accepted and never triggered is waited for as long as one that has ended is kept.
+  idleSinceMs: (state) => (state.status === "pending" ? state.createdAtMs : state.endedAtMs),
+  letters: (state) => [...state.letters.keys()],
   versionOf: (state) => state.version,
   header,
   snapshot,

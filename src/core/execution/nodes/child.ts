@@ -1,5 +1,6 @@
 import { contentHash } from "../../../json/hash.ts";
 import type { Json } from "../../../json/json.ts";
+import { Schema } from "../../../json/schema.ts";
 import { entityKey } from "../../entity.ts";
 import { type BlobDraft, type Context, type Need, needKey } from "../../machine.ts";
 import type { Around, Message, Start } from "../../message.ts";
@@ -25,7 +26,7 @@ export const workflowNode: EngineNode = (state, unit, context) => {
   const { name, version, input } = resolved.config;
   if (typeof name !== "string") return invalid("/name", "must be the name of a workflow");
   const known = state.runs[unit]?.child;
-  if (known) return call(state, unit, context, { ...known, call: known.call + 1 }, input ?? null, childTimeout(state));
+  if (known) return call(state, unit, context, { ...known, call: known.call + 1 }, input ?? null);
   const wanted = typeof version === "number" || typeof version === "string" ? { name, version } : { name };
   const need: Need = { workflow: wanted };
   const found = context.fetched(needKey(need));
@@ -34,9 +35,28 @@ export const workflowNode: EngineNode = (state, unit, context) => {
     const which = version === undefined ? "" : ` in version ${String(version)}`;
     return childFailed(`There is no workflow named "${name}"${which}`);
   }
-  const { hash, timeout_seconds: seconds } = found as { hash: string; timeout_seconds: number };
-  return call(state, unit, context, newChild(state, unit, name, hash), input ?? null, seconds);
+  const { hash, timeout_seconds: seconds, input_schema: schema } = found as unknown as FoundWorkflow;
+  const faults = inputFaults(schema, input ?? null);
+  if (faults.length > 0) {
+    const message = `The input does not fit workflow "${name}": ${faults[0]!.message}`;
+    return { kind: "failed", error: { code: "INPUT_INVALID", message, retryable: false, details: { errors: faults } } };
+  }
+  return call(state, unit, context, newChild(state, unit, name, hash, seconds), input ?? null);
 };
+
+/** What the shell finds under the name of a workflow. */
+interface FoundWorkflow {
+  readonly hash: string;
+  readonly timeout_seconds: number;
+  readonly input_schema?: Json;
+}
+
+/** What is wrong with an input, before there is an execution that could only fail. */
+function inputFaults(written: Json | undefined, input: Json): { path: string; message: string }[] {
+  const schema = written === undefined ? undefined : Schema.compile(written);
+  if (!(schema instanceof Schema)) return [];
+  return schema.check(input).map(({ pointer, reason }) => ({ path: pointer, message: reason }));
+}
 
 /** One item of a map that runs a graph, or a part of a large map: a child whose definition is part of our own. */
 export const graphItem: EngineNode = (state, unit, context) => {
@@ -48,10 +68,12 @@ export const graphItem: EngineNode = (state, unit, context) => {
   const gathered = gatherAround(state, unit, sub, context);
   if (gathered.kind !== "gathered") return gathered;
   const known = state.runs[unit]?.child;
-  const child = known ? { ...known, call: known.call + 1 } : newChild(state, unit, sub.name, sub.hash);
+  const child = known
+    ? { ...known, call: known.call + 1 }
+    : newChild(state, unit, sub.name, sub.hash, sub.timeoutSeconds);
   const blobs = gathered.blobs.map((blob) => ({ ...blob, scope: entityKey("execution", child.execution) }));
   const definition: BlobDraft = { scope: "definition", hash: sub.hash, text: sub.text };
-  const result = call(state, unit, context, child, gathered.input, sub.timeoutSeconds, gathered.around);
+  const result = call(state, unit, context, child, gathered.input, gathered.around);
   return result.kind === "waits" ? { ...result, blobs: [...(result.blobs ?? []), ...blobs, definition] } : result;
 };
 
@@ -88,10 +110,16 @@ function gatherAround(state: ExecutionState, unit: number, sub: SubWorkflow, con
   };
 }
 
-function newChild(state: ExecutionState, unit: number, workflow: string, definition: string): ChildCall {
+function newChild(
+  state: ExecutionState,
+  unit: number,
+  workflow: string,
+  definition: string,
+  timeoutSeconds: number,
+): ChildCall {
   const number = state.runs[unit]?.children ?? 1;
   const execution = contentHash(JSON.stringify([state.id, state.nameOf(unit), number])).slice(0, 32);
-  return { execution, workflow, definition, call: 1 };
+  return { execution, workflow, definition, timeoutSeconds, call: 1 };
 }
 
 function call(
@@ -100,7 +128,6 @@ function call(
   context: Context,
   child: ChildCall,
   input: Json,
-  timeoutSeconds: number,
   around?: Around,
 ): EngineResult {
   const depth = (state.parent?.depth ?? 0) + 1;
@@ -111,7 +138,7 @@ function call(
   return {
     kind: "waits",
     wait: { for: "child", child },
-    dueAtMs: timeoutSeconds === 0 ? null : context.nowMs + timeoutSeconds * 1000 + GRACE_MS,
+    dueAtMs: child.timeoutSeconds === 0 ? null : context.nowMs + child.timeoutSeconds * 1000 + GRACE_MS,
     mail: [childMessage(state, child, `start:${key}:${child.call}`, start)],
     ...(blob !== undefined && { blobs: [{ ...blob, scope: key }] }),
   };
@@ -145,10 +172,6 @@ export function cancelChild(state: ExecutionState, unit: number, child: ChildCal
   const request = `cancel:${key}:${child.call}`;
   const start = startOf(state, unit, child, NULL_VALUE);
   return childMessage(state, child, request, { kind: "cancel", request, start });
-}
-
-function childTimeout(state: ExecutionState): number {
-  return state.plan.workflow.timeout_seconds;
 }
 
 function childFailed(message: string): Extract<EngineResult, { kind: "failed" }> {

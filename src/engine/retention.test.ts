@@ -1,0 +1,80 @@
+import { afterEach, expect, test } from "vitest";
+import { node, workflow } from "../../test/support/workflows.ts";
+import { entityKey } from "../core/entity.ts";
+import { startBody } from "../core/execution/test-execution.ts";
+import { contentHash } from "../json/hash.ts";
+import { HandlerError } from "../worker/handler.ts";
+import { TestWorld } from "./test-engine.ts";
+
+let world: TestWorld;
+afterEach(() => world.close());
+
+const failing = workflow([node("a", [], { retry: { ...node("x").retry, max_attempts: 1 } })]);
+
+async function isGone(id: string): Promise<boolean> {
+  const header = await world.memory.queries.headers({ limit: 100 });
+  return (
+    (await world.events(id)).length === 0 && !header.items.some((item) => item.entity === entityKey("execution", id))
+  );
+}
+
+test("what has ended is removed after its time, with its dead letters, and what goes on is not", async () => {
+  world = new TestWorld();
+  world.engine({ retentionMs: 300 });
+  world.worker({
+    step: () => {
+      throw new HandlerError("BAD", "no", { retryable: false });
+    },
+  });
+  const waiting = await world.start(workflow([node("w", [], { handler: "wait", config: { seconds: 600 } })]));
+  const id = await world.start(failing);
+  expect((await world.ended(id)).status).toBe("FAILED");
+  expect((await world.memory.queries.deadLetters({ limit: 10 })).items).toHaveLength(1);
+  await expect.poll(() => isGone(id), { timeout: 5000 }).toBe(true);
+  expect((await world.memory.queries.deadLetters({ limit: 10 })).items).toEqual([]);
+  expect(await isGone(waiting)).toBe(false);
+});
+
+test("an engine that comes later removes what has ended long ago", async () => {
+  world = new TestWorld();
+  const first = world.engine({ retentionMs: 200 });
+  const worker = world.worker({ step: () => 1 });
+  const id = await world.start(failing);
+  await world.ended(id);
+  await world.stop(first);
+  await world.stop(worker);
+  world.engine({ retentionMs: 200 });
+  await expect.poll(() => isGone(id), { timeout: 5000 }).toBe(true);
+});
+
+test("one that is retried in time stays, and its time counts from its new end", async () => {
+  world = new TestWorld();
+  world.engine({ retentionMs: 1000 });
+  let fail = true;
+  world.worker({
+    step: () => {
+      if (fail) throw new HandlerError("BAD", "no", { retryable: false });
+      return new Promise((resolve) => setTimeout(() => resolve(1), 1500));
+    },
+  });
+  const id = await world.start(failing);
+  await world.ended(id);
+  fail = false;
+  expect(await world.send(id, { kind: "retry", request: "r", scope: "failed" })).toMatchObject({
+    ok: { generation: 2 },
+  });
+  const ends = (count: number) => async (): Promise<boolean> =>
+    (await world.kinds(id)).filter((kind) => kind === "executionEnded").length === count;
+  await expect.poll(ends(2), { timeout: 5000 }).toBe(true);
+  await expect.poll(() => isGone(id), { timeout: 5000 }).toBe(true);
+});
+
+test("one that was accepted and never triggered is removed too", async () => {
+  world = new TestWorld();
+  world.engine({ retentionMs: 200 });
+  const text = JSON.stringify(failing);
+  await world.memory.records.put([{ scope: "definition", hash: contentHash(text), text }]);
+  const body = { ...startBody(), definition: contentHash(text), hold: true };
+  expect(await world.send("held", body)).toEqual({ ok: { execution_id: "held", status: "PENDING" } });
+  await expect.poll(() => isGone("held"), { timeout: 5000 }).toBe(true);
+});
