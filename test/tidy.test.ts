@@ -13,6 +13,7 @@ const LADDER: Readonly<Record<string, readonly string[]>> = {
   definition: ["errors", "json", "expression"],
   core: ["errors", "json", "expression", "definition"],
   host: [],
+  settings: ["errors"],
   store: ["errors", "json", "core", "host"],
   drivers: ["json", "core", "host", "store"],
   inbox: ["json", "core", "host", "store"],

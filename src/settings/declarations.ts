@@ -1,0 +1,313 @@
+import {
+  boolean,
+  choice,
+  choices,
+  integer,
+  list,
+  number,
+  seconds,
+  secret,
+  secretList,
+  type Setting,
+  text,
+  type ValueOf,
+} from "./setting.ts";
+
+/** What one process can be. */
+export const ROLES = ["api", "engine", "worker"] as const;
+export type Role = (typeof ROLES)[number];
+
+/**
+ * Every setting, declared once: the reader, the flags of the CLI and docs/settings.md come from here. The key is its name
+ * in a config file. Names without our prefix are those of the source documents, or the usual ones.
+ */
+export const SETTINGS = {
+  // ── where it listens ──────────────────────────────────────────────────────────────────────────────────────────
+  host: text({
+    env: "MILLRACE_HOST",
+    flag: "host",
+    default: "127.0.0.1",
+    doc: "The address to listen on. Anything beyond loopback needs `MILLRACE_API_KEYS`, or the process refuses to start.",
+  }),
+  port: integer({
+    env: ["MILLRACE_PORT", "PORT"],
+    flag: "port",
+    default: 4747,
+    min: 0,
+    max: 65_535,
+    doc: "The port to listen on. 0 takes any that is free, and the log says which.",
+  }),
+  apiKeys: secretList({
+    env: "MILLRACE_API_KEYS",
+    default: [],
+    doc: "`role:key,…` with the roles viewer, author, operator, reviewer, worker, admin. With keys every request needs one.",
+  }),
+  ingressPerMinute: integer({
+    env: "MILLRACE_INGRESS_PER_MINUTE",
+    flag: "ingress-per-minute",
+    default: 60,
+    min: 0,
+    max: 1_000_000,
+    doc: "Starts per minute and key or address, when listening beyond loopback. 0 = no limit: one client can then fill the store.",
+  }),
+  roles: choices({
+    env: "MILLRACE_ROLES",
+    flag: "roles",
+    of: ROLES,
+    default: ROLES,
+    doc: "What this process does. On SQLite and memory all three belong in one process.",
+  }),
+  environment: choice({
+    env: "MILLRACE_ENV",
+    flag: "env",
+    of: ["dev", "test", "prod"],
+    default: "dev",
+    doc: "Stands in every log line. `prod` refuses what would lose data or fake results: the memory store and mocks.",
+  }),
+
+  // ── where it keeps things ─────────────────────────────────────────────────────────────────────────────────────
+  store: text({
+    env: "MILLRACE_STORE",
+    flag: "store",
+    default: "sqlite:./.millrace/millrace.db",
+    doc: "`sqlite:PATH`, `postgres://…`, `redis://…` or `memory:`; `postgres` and `redis` alone take their address from the settings below.",
+  }),
+  partitions: integer({
+    env: "MILLRACE_PARTITIONS",
+    default: undefined,
+    min: 1,
+    max: 1024,
+    doc: "Fixed when the store is created: 32, and 1 on SQLite and memory. More than there are engines, fewer than there are executions.",
+  }),
+  retentionDays: number({
+    env: "MILLRACE_RETENTION_DAYS",
+    flag: "retention-days",
+    default: 7,
+    min: 0.01,
+    max: 3_650,
+    doc: "Executions are removed this long after their end. Long keeps history, and lets the store grow.",
+  }),
+  retentionCount: integer({
+    env: "MILLRACE_RETENTION_COUNT",
+    flag: "retention-count",
+    default: 100_000,
+    min: 1,
+    max: 100_000_000,
+    doc: "Executions that are kept after their end, at most; the oldest go first.",
+  }),
+  allowUnsafeStore: list({
+    env: "MILLRACE_ALLOW_UNSAFE_STORE",
+    default: [],
+    doc: "Codes of the store's own settings that are accepted though they can lose data, by name.",
+  }),
+  redisDurability: choice({
+    env: "MILLRACE_REDIS_DURABILITY",
+    of: ["strict", "fast"],
+    default: "strict",
+    doc: "`strict` needs a Redis with `appendfsync always`; `fast` may lose up to 2 s on a crash of Redis.",
+  }),
+  redisUrl: secret({ env: "REDIS_URL", doc: "The address when `MILLRACE_STORE=redis`. It never chooses the store." }),
+  redisHost: text({
+    env: "REDIS_HOST",
+    default: "localhost",
+    doc: "When `MILLRACE_STORE=redis` and there is no `REDIS_URL`.",
+  }),
+  redisPort: integer({ env: "REDIS_PORT", default: 6379, min: 1, max: 65_535, doc: "As `REDIS_HOST`." }),
+  redisSocketTimeout: seconds({
+    env: "REDIS_SOCKET_TIMEOUT",
+    default: 10,
+    min: 0.1,
+    max: 600,
+    doc: "How long connecting to Redis may take. Short gives up on a server that is only busy.",
+  }),
+  postgresUrl: secret({
+    env: "DATABASE_URL",
+    doc: "The address when `MILLRACE_STORE=postgres`. It never chooses the store: it may be another application's.",
+  }),
+  postgresHost: text({
+    env: "POSTGRES_HOST",
+    default: "localhost",
+    doc: "When `MILLRACE_STORE=postgres` and there is no `DATABASE_URL`.",
+  }),
+  postgresPort: integer({ env: "POSTGRES_PORT", default: 5432, min: 1, max: 65_535, doc: "As `POSTGRES_HOST`." }),
+  postgresUser: text({ env: "POSTGRES_USER", default: "postgres", doc: "As `POSTGRES_HOST`." }),
+  postgresPassword: secret({ env: "POSTGRES_PASSWORD", doc: "As `POSTGRES_HOST`." }),
+  postgresDatabase: text({ env: "POSTGRES_DATABASE", default: "millrace", doc: "As `POSTGRES_HOST`." }),
+
+  // ── workers ───────────────────────────────────────────────────────────────────────────────────────────────────
+  workerConcurrency: integer({
+    env: "WORKER_CONCURRENCY",
+    flag: "concurrency",
+    default: 4,
+    min: 1,
+    max: 10_000,
+    doc: "Tasks one worker runs at a time. Few leave it idle while handlers wait; many share its memory and processor.",
+  }),
+  workerHeartbeatInterval: seconds({
+    env: "WORKER_HEARTBEAT_INTERVAL",
+    default: 5,
+    min: 0.1,
+    max: 300,
+    doc: "How often a worker says that it lives. Also how long a handler that was asked to stop may take.",
+  }),
+  workerHeartbeatTimeout: seconds({
+    env: "WORKER_HEARTBEAT_TIMEOUT",
+    default: 15,
+    min: 0.3,
+    max: 3_600,
+    doc: "After this long without a heartbeat its tasks go to another. Short repeats work; long delays recovery. At least two heartbeats.",
+  }),
+  workerGrace: seconds({
+    env: "WORKER_GRACEFUL_SHUTDOWN_TIMEOUT",
+    flag: "grace",
+    default: 30,
+    min: 0,
+    max: 3_600,
+    doc: "How long a stop waits for handlers; what still runs then is handed back, and its attempt is not used up.",
+  }),
+  handlers: list({
+    env: "MILLRACE_HANDLERS",
+    flag: "handlers",
+    default: [],
+    doc: "Modules with handlers for the worker: each exports `handlers`, an object of functions by name.",
+  }),
+  queues: list({
+    env: "MILLRACE_QUEUES",
+    flag: "queues",
+    default: [],
+    doc: "Queues the worker takes tasks from. By default those named like the handlers it has.",
+  }),
+  allowMissingHandlers: boolean({
+    env: "MILLRACE_ALLOW_MISSING_HANDLERS",
+    flag: "allow-missing-handlers",
+    default: false,
+    doc: "Accept workflows whose handlers nobody serves yet. A misspelt name then waits for a worker that never comes.",
+  }),
+  staleTimeoutHttp: seconds({
+    env: "STALE_TIMEOUT_CALL_EXTERNAL_SERVICE",
+    default: 120,
+    min: 0.1,
+    max: 86_400,
+    doc: "Time limit of an `http` node that states none. Written into the definition when it is submitted.",
+  }),
+  staleTimeoutLlm: seconds({
+    env: "STALE_TIMEOUT_LLM_SERVICE",
+    default: 180,
+    min: 0.1,
+    max: 86_400,
+    doc: "Time limit of an `llm` node that states none.",
+  }),
+  staleTimeoutDefault: seconds({
+    env: "STALE_TIMEOUT_DEFAULT",
+    default: 30,
+    min: 0.1,
+    max: 86_400,
+    doc: "Time limit of any other node on a worker that states none.",
+  }),
+
+  // ── retries of nodes that state none ──────────────────────────────────────────────────────────────────────────
+  retryMaxAttempts: integer({
+    env: "RETRY_MAX_RETRIES",
+    default: 3,
+    min: 1,
+    max: 100,
+    doc: "Attempts in all, the first included: the source document says retries, and its own example counts attempts.",
+  }),
+  retryInitialDelay: seconds({
+    env: "RETRY_INITIAL_DELAY",
+    default: 1,
+    min: 0,
+    max: 86_400,
+    doc: "The wait before the second attempt.",
+  }),
+  retryMaxDelay: seconds({
+    env: "RETRY_MAX_DELAY",
+    default: 60,
+    min: 0,
+    max: 604_800,
+    doc: "The longest wait between attempts. Not less than the first.",
+  }),
+  retryExponentialBase: number({
+    env: "RETRY_EXPONENTIAL_BASE",
+    default: 2,
+    min: 1,
+    max: 100,
+    doc: "What each wait is multiplied by. 1 = all the same.",
+  }),
+  retryJitter: boolean({
+    env: "RETRY_JITTER",
+    default: true,
+    doc: "Lengthen each wait by up to a tenth at random, so that what failed together does not come back together.",
+  }),
+
+  // ── built-in handlers ─────────────────────────────────────────────────────────────────────────────────────────
+  egressAllow: list({
+    env: "MILLRACE_EGRESS_ALLOW",
+    flag: "egress-allow",
+    default: [],
+    doc: "Private places that `http` and `llm` may call: `host`, `host:port` or CIDR. `dev` and `run` also allow loopback; the host of `OPENAI_BASE_URL` always is.",
+  }),
+  mock: boolean({
+    env: "MILLRACE_MOCK",
+    flag: "mock",
+    default: false,
+    doc: "Let every `http` and `llm` node answer by its mock.",
+  }),
+  openaiApiKey: secret({
+    env: "OPENAI_API_KEY",
+    doc: "For `llm` nodes. Without it and without a base URL they answer by a mock that says so.",
+  }),
+  openaiBaseUrl: text({
+    env: "OPENAI_BASE_URL",
+    default: undefined,
+    doc: "Any endpoint that speaks the OpenAI format. By default that of OpenAI itself, if there is a key.",
+  }),
+
+  // ── telling ───────────────────────────────────────────────────────────────────────────────────────────────────
+  logLevel: choice({
+    env: ["MILLRACE_LOG_LEVEL", "LOG_LEVEL"],
+    flag: "log-level",
+    of: ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
+    default: "info",
+    doc: "`info` has a line for every change of a node: much of it in a busy engine. `warn` has what somebody should look at.",
+  }),
+
+  // ── the CLI as a client ───────────────────────────────────────────────────────────────────────────────────────
+  url: text({
+    env: "MILLRACE_URL",
+    flag: "url",
+    default: "http://127.0.0.1:4747",
+    doc: "The server that commands talk to.",
+  }),
+  apiKey: secret({ env: "MILLRACE_API_KEY", doc: "The key that commands send." }),
+} as const satisfies Readonly<Record<string, Setting>>;
+
+export type SettingName = keyof typeof SETTINGS;
+export type Settings = { readonly [Name in SettingName]: ValueOf<(typeof SETTINGS)[Name]> };
+
+/** The headings of docs/settings.md, each with the first setting under it. */
+export const GROUPS: readonly (readonly [first: SettingName, title: string])[] = [
+  ["host", "Where it listens"],
+  ["store", "Where it keeps things"],
+  ["workerConcurrency", "Workers"],
+  ["retryMaxAttempts", "Retries of nodes that state none"],
+  ["egressAllow", "Built-in handlers"],
+  ["logLevel", "Logs"],
+  ["url", "Commands that talk to a server"],
+];
+
+/** Accepted, because the source documents have them, and answered by one warning that says why they do nothing. */
+export const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
+  ORCHESTRATOR_CHECKPOINT_INTERVAL:
+    "every change is durable before anybody hears of it, so there is nothing to checkpoint",
+  ORCHESTRATOR_RECOVERY_TIMEOUT: "an engine takes over at once and knows from the journal what was going on",
+  ORCHESTRATOR_STALE_CLAIM_INTERVAL: "results cannot go stale: they are consumed by the commit that decides them",
+  ORCHESTRATOR_STALE_RESULT_TIMEOUT: "results cannot go stale: they are consumed by the commit that decides them",
+  STALE_TIMEOUT_INPUT: "input nodes run in the engine and take no time",
+  STALE_TIMEOUT_OUTPUT: "output nodes run in the engine and take no time",
+  REDIS_MAX_CONNECTIONS: "one connection carries all commands, and each blocking read has its own",
+  REDIS_STREAM_BLOCK_MS: "readers are woken by what arrives and look once a second besides",
+};
+
+/** Of the design, but not of this release. To ignore them would let somebody rely on what is not there. */
+export const NOT_YET: readonly string[] = ["MILLRACE_ARCHIVE", "MILLRACE_BUS"];

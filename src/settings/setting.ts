@@ -1,0 +1,166 @@
+/** What is wrong with a value that was given. */
+export interface Unfit {
+  readonly unfit: string;
+}
+
+/** One setting: how it is named, what it may be, and what goes wrong at either end of it. */
+export interface Setting<Value = unknown> {
+  /** The environment variables that give it; the first that is set counts. */
+  readonly env: readonly string[];
+  /** The flag without its dashes. A secret has none: whoever lists processes would read it. */
+  readonly flag?: string;
+  readonly default: Value;
+  readonly doc: string;
+  /** Never shown. May also be given as the path of a file, in `<NAME>_FILE`. */
+  readonly secret: boolean;
+  /** The flag stands alone, and takes no value. */
+  readonly isSwitch: boolean;
+  /** What it may be, for people. */
+  readonly shape: string;
+  /** Understands text of the environment or a flag, and values of a config file. */
+  read(given: unknown): Value | Unfit;
+}
+
+/** The value of a setting. */
+export type ValueOf<S> = S extends Setting<infer Value> ? Value : never;
+
+interface Declared<Value> {
+  readonly env: string | readonly string[];
+  readonly flag?: string;
+  readonly doc: string;
+  readonly default: Value;
+}
+
+function setting<Value>(
+  { env, ...declared }: Declared<Value>,
+  shape: string,
+  read: (given: unknown) => Value | Unfit,
+  more: { readonly secret?: boolean; readonly isSwitch?: boolean } = {},
+): Setting<Value> {
+  return { secret: false, isSwitch: false, ...declared, ...more, env: [env].flat(), shape, read };
+}
+
+export function isUnfit(value: unknown): value is Unfit {
+  return typeof value === "object" && value !== null && "unfit" in value;
+}
+
+export function text<Value extends string | undefined>(declared: Declared<Value>): Setting<string | Value> {
+  return setting<string | Value>(declared, "text", readText);
+}
+
+/** A text that nobody may see. */
+export function secret(declared: Omit<Declared<undefined>, "default" | "flag">): Setting<string | undefined> {
+  return setting<string | undefined>({ ...declared, default: undefined }, "text", readText, { secret: true });
+}
+
+export function integer<Value extends number | undefined>(
+  declared: Declared<Value> & { readonly min: number; readonly max: number },
+): Setting<number | Value> {
+  const { min, max, ...rest } = declared;
+  return setting<number | Value>(rest, `integer, ${min} to ${max}`, (given) => {
+    const value = readNumber(given);
+    if (value === undefined || !Number.isInteger(value)) return { unfit: "must be an integer" };
+    return value < min || value > max ? { unfit: `must be from ${min} to ${max}` } : value;
+  });
+}
+
+/** A length of time; fractions are allowed, as in the format. */
+export function seconds(declared: Declared<number> & { readonly min: number; readonly max: number }): Setting<number> {
+  const { min, max, ...rest } = declared;
+  return setting<number>(rest, `seconds, ${min} to ${max}`, (given) => {
+    const value = readNumber(given);
+    if (value === undefined) return { unfit: "must be a number of seconds, such as 5 or 0.5" };
+    return value < min || value > max ? { unfit: `must be from ${min} to ${max} seconds` } : value;
+  });
+}
+
+export function number(declared: Declared<number> & { readonly min: number; readonly max: number }): Setting<number> {
+  const { min, max, ...rest } = declared;
+  return setting<number>(rest, `number, ${min} to ${max}`, (given) => {
+    const value = readNumber(given);
+    if (value === undefined) return { unfit: "must be a number" };
+    return value < min || value > max ? { unfit: `must be from ${min} to ${max}` } : value;
+  });
+}
+
+const BOOLEANS: Readonly<Record<string, boolean>> = {
+  true: true,
+  "1": true,
+  yes: true,
+  on: true,
+  false: false,
+  "0": false,
+  no: false,
+  off: false,
+};
+
+export function boolean(declared: Declared<boolean>): Setting<boolean> {
+  const read = (given: unknown): boolean | Unfit => {
+    if (typeof given === "boolean") return given;
+    const word = typeof given === "string" ? given.trim().toLowerCase() : "";
+    return BOOLEANS[word] ?? { unfit: "must be true or false" };
+  };
+  return setting(declared, "true or false", read, { isSwitch: true });
+}
+
+export function choice<const Name extends string, Value extends Name>(
+  declared: Declared<Value> & { readonly of: readonly Name[] },
+): Setting<Name> {
+  const { of, ...rest } = declared;
+  return setting<Name>(rest, of.join(", "), (given) => {
+    const found = typeof given === "string" ? of.find((name) => name === given.trim().toLowerCase()) : undefined;
+    return found ?? { unfit: `must be one of ${of.join(", ")}` };
+  });
+}
+
+/** Several of a few words, separated by commas. */
+export function choices<const Name extends string>(
+  declared: Declared<readonly Name[]> & { readonly of: readonly Name[] },
+): Setting<readonly Name[]> {
+  const { of, ...rest } = declared;
+  return setting<readonly Name[]>(rest, `list of ${of.join(", ")}`, (given) => {
+    const words = readList(given);
+    if (words === undefined || words.length === 0 || words.some((word) => !(of as readonly string[]).includes(word))) {
+      return { unfit: `must be a list of ${of.join(", ")}` };
+    }
+    return of.filter((name) => words.includes(name));
+  });
+}
+
+/** Texts separated by commas. */
+export function list(declared: Declared<readonly string[]>): Setting<readonly string[]> {
+  return setting<readonly string[]>(
+    declared,
+    "list",
+    (given) => readList(given) ?? { unfit: "must be a list of texts" },
+  );
+}
+
+/** A list that nobody may see. */
+export function secretList(declared: Omit<Declared<readonly string[]>, "flag">): Setting<readonly string[]> {
+  const read = (given: unknown): readonly string[] | Unfit => readList(given) ?? { unfit: "must be a list of texts" };
+  return setting<readonly string[]>(declared, "list", read, { secret: true });
+}
+
+function readText(given: unknown): string | Unfit {
+  if (typeof given !== "string") return { unfit: "must be text" };
+  const value = given.trim();
+  return value === "" ? { unfit: "must not be empty" } : value;
+}
+
+function readNumber(given: unknown): number | undefined {
+  if (typeof given === "number") return Number.isFinite(given) ? given : undefined;
+  if (typeof given !== "string" || !/^\s*[+-]?(\d+\.?\d*|\.\d+)\s*$/.test(given)) return undefined;
+  return Number(given);
+}
+
+function readList(given: unknown): readonly string[] | undefined {
+  if (typeof given === "string") {
+    return given
+      .split(",")
+      .map((word) => word.trim())
+      .filter((word) => word !== "");
+  }
+  if (!Array.isArray(given) || given.some((word) => typeof word !== "string")) return undefined;
+  return given as readonly string[];
+}
