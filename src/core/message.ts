@@ -59,6 +59,19 @@ export interface Start {
   readonly parent?: Parent;
   /** What a graph inside a map can see of the workflow around it. */
   readonly around?: Around;
+  /** The execution it was forked from, and what that had completed: those nodes are done from the beginning. */
+  readonly fork?: Fork;
+}
+
+export interface Fork {
+  readonly execution: string;
+  readonly kept: readonly KeptNode[];
+}
+
+/** A node's output, copied: a large one is a blob of the new execution. */
+export interface KeptNode {
+  readonly node: string;
+  readonly output: Value;
 }
 
 /** Where an execution was called from. */

@@ -1,6 +1,6 @@
 import type { BlobRef } from "../../expression/scope.ts";
 import type { Json } from "../../json/json.ts";
-import type { Around, ErrorValue, Message, Parent, RetryScope } from "../message.ts";
+import type { Around, ErrorValue, Fork, Message, Parent, RetryScope } from "../message.ts";
 import type { Value } from "../value.ts";
 
 /**
@@ -62,6 +62,7 @@ export interface Accepted extends At {
   readonly trace: string;
   readonly parent?: Parent;
   readonly around?: Around;
+  readonly fork?: Fork;
 }
 
 export interface Started extends At {
@@ -82,7 +83,8 @@ export interface Resumed extends At {
 
 /**
  * The execution goes on after its end. Which nodes are open again follows from the scope and the state (reopen.ts);
- * nodes that were open at the end and are not among them keep the state that the end gave them.
+ * nodes that were open at the end and are not among them keep the state that the end gave them. Children that had not
+ * been called off by then are called off with this event.
  */
 export interface GenerationOpened extends At {
   readonly kind: "generationOpened";
@@ -94,6 +96,8 @@ export interface GenerationOpened extends At {
   readonly letters?: readonly string[];
   readonly config?: { readonly [key: string]: Json };
   readonly input?: Value;
+  /** Of a graph inside a map that was called off before it was called. */
+  readonly around?: Around;
   readonly deadlineAtMs: number | null;
   /** Set if the parent asked for it. */
   readonly call?: number;

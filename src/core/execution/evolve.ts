@@ -9,11 +9,12 @@ import type {
   TaskFailedEvent,
 } from "./events.ts";
 import { isKeptLetter, letterId } from "./letters.ts";
+import type { Value } from "../value.ts";
 import { closeMap, endItem, isClosing, openMap } from "./maps.ts";
 import { assertMove, type NodeStatus } from "./moves.ts";
 import { openGeneration } from "./reopen.ts";
 import { repair } from "./sweep.ts";
-import { join, placeJoined, spread } from "./spread.ts";
+import { deriveGraph, join, placeJoined, spread } from "./spread.ts";
 import { type CommandAnswer, type ExecutionState, REMEMBERED_REQUESTS, WORKFLOW_TIMER } from "./state.ts";
 import { dequeue, endWait, enqueue, indexWait, isDefinite, setDue, setLive } from "./units.ts";
 
@@ -109,9 +110,7 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       const unit = unitOf(state, event.node);
       const closing = isClosing(state, unit);
       move(state, unit, event, "failed");
-      const run = state.run(unit);
-      run.error = event.error;
-      run.answered = true;
+      state.run(unit).error = event.error;
       noteLetter(state, unit, event.error.retryable, event.error.code);
       return endUnit(state, unit, event.atMs, closing);
     }
@@ -147,7 +146,8 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       return;
     case "parentCalled":
       state.parent = { ...state.parent!, call: event.call };
-      state.owesAnswer = true;
+      // One that is under way answers by its end.
+      state.owesAnswer = state.isEnded;
       return;
     case "parentAnswered":
       state.owesAnswer = false;
@@ -204,6 +204,20 @@ function accepted(state: ExecutionState, event: Accepted): void {
   state.parent = event.parent ?? null;
   state.around = event.around ?? null;
   state.createdAtMs = event.atMs;
+  for (const { node, output } of event.fork?.kept ?? []) keepForked(state, unitOf(state, node), output, event.atMs);
+  if (event.fork !== undefined) deriveGraph(state);
+}
+
+/** Done before it began. Its output stays in memory: no event of its own brings it back. */
+function keepForked(state: ExecutionState, node: number, output: Value, atMs: number): void {
+  const run = state.run(node);
+  run.output = "json" in output ? { json: output.json } : output;
+  run.answered = true;
+  run.endedAtMs = atMs;
+  run.endedVersion = state.version;
+  state.setStatus(node, "completed");
+  const { routed } = state.planOf(node);
+  if (routed.length > 0) run.chosen = chosenBy(state, output);
 }
 
 function started(state: ExecutionState, event: Started): void {
@@ -213,6 +227,7 @@ function started(state: ExecutionState, event: Started): void {
   state.deadlineAtMs = event.deadlineAtMs;
   if (event.input !== undefined) state.input = event.input;
   if (event.deadlineAtMs !== null) state.timers.push(event.deadlineAtMs, WORKFLOW_TIMER);
+  if (state.runs.some((run) => run !== undefined)) return deriveGraph(state, placeJoined);
   for (let node = 0; node < state.plan.graph.nodeCount; node++) {
     if (state.undecided[node] === 0) join(state, node, placeJoined);
   }
@@ -283,11 +298,11 @@ function nodeCompleted(state: ExecutionState, event: NodeCompleted): void {
   }
   if (event.signal !== undefined) takeSignal(state, event.signal);
   const { routed } = state.planOf(unit);
-  if (routed.length > 0 && !state.isItem(unit)) run.chosen = chosenBy(state, event);
+  if (routed.length > 0 && !state.isItem(unit)) run.chosen = chosenBy(state, event.output);
   endUnit(state, unit, event.atMs, closing);
 }
 
-function chosenBy(state: ExecutionState, { output }: NodeCompleted): readonly number[] {
+function chosenBy(state: ExecutionState, output: Value): readonly number[] {
   const { chosen } = "json" in output ? (output.json as { chosen: readonly string[] }) : { chosen: [] };
   return chosen.map((id) => state.plan.graph.indexOf.get(id)!);
 }
@@ -348,6 +363,7 @@ function endUnit(state: ExecutionState, unit: number, atMs: number, closing = fa
   endWait(state, unit);
   if (state.isItem(unit)) return endItem(state, unit);
   if (state.skipReasons.delete(unit)) state.skips.remove(unit);
+  state.joined[unit] = 1;
   state.openCount--;
   if (state.statusOf(unit) === "completed") state.completedCount++;
   if (state.statusOf(unit) === "failed") state.failed.push(unit);

@@ -130,7 +130,7 @@ function planNode(
   const { nodes: inner, config: itemConfig, ...own } = spec.handler === "map" ? spec.config : NO_MAP;
   const isMap = spec.handler === "map";
   const config = compileValue(isMap ? own : spec.config, { nodeIds });
-  const routes = spec.handler === "router" ? planRoutes(spec, graph, nodeIds) : [];
+  const routes = spec.handler === "router" ? planRoutes(spec, graph, nodeIds) : NO_ROUTES;
   const graphs = isMap ? subWorkflows(spec, inner, itemConfig, workflow, graph, nodeIds) : null;
   const item = isMap ? planItem(spec, itemConfig, graph, nodeIds, lines, graphs!.item) : null;
   const references = [
@@ -170,7 +170,7 @@ function planNode(
     final: false,
     until,
     routes,
-    routed: [...new Set(routes.flatMap((route) => route.to))],
+    routed: routes.length === 0 ? NO_READS : [...new Set(routes.flatMap((route) => route.to))],
     item: item === null ? null : { ...item, reads: list, index },
     graphs,
   };
@@ -179,6 +179,7 @@ function planNode(
 const NO_MAP: JsonObject = {};
 const NONE: readonly Reference[] = [];
 const NO_READS: readonly number[] = [];
+const NO_ROUTES: readonly PlanRoute[] = [];
 
 /** What a map runs for each item, as a node of its own. */
 function planItem(
@@ -260,14 +261,17 @@ function subWorkflows(
     item,
     chunk: () => {
       if (chunk !== undefined) return chunk;
-      const config = { ...spec.config, items: "{{ item }}" };
+      // How many may fail is judged of the whole, unless a part alone can be too many.
+      const tolerated = typeof spec.config["tolerated_failures"] === "number" ? {} : { tolerated_failures: "100%" };
+      const config = { ...spec.config, ...tolerated, items: "{{ item }}" };
       const { condition: _, repeat: __, join_timeout_seconds: ___, ...plain } = spec;
       const node: WorkflowNode = { ...plain, config, dependencies: [], join: "none_failed" };
-      const around = item?.around ?? referredTo([{ ...node, config: { c: itemConfig ?? null } }], outside);
+      const own = { config: itemConfig ?? null, max_concurrency: spec.config["max_concurrency"] ?? null };
+      const around = new Set([...(item?.around ?? []), ...referredTo([{ ...node, config: own }], outside)]);
       const part = { ...base, name: `${workflow.name}[${spec.id}]`, nodes: [node], "x-millrace-part": true };
       return (chunk = subWorkflow(
         part,
-        around.filter((id) => id !== spec.id),
+        [...around].filter((id) => id !== spec.id),
       ));
     },
   };

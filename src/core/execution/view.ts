@@ -2,6 +2,7 @@ import type { Json } from "../../json/json.ts";
 import type { ErrorValue } from "../message.ts";
 import type { KeptValue } from "../value.ts";
 import type { EndReason, SkipReason, Wait } from "./events.ts";
+import { sizeOf } from "./maps.ts";
 import { reopenedNodes, upstreamFailed } from "./reopen.ts";
 import type { ExecutionState, NodeRun } from "./state.ts";
 
@@ -123,13 +124,9 @@ function itemsDone(state: ExecutionState, node: number): number {
   let done = 0;
   for (let place = 0; place < map.count; place++) {
     const unit = map.base + place;
-    if (state.statusOf(unit) === "completed") done += partSize(map.total, place) - (state.runs[unit]?.failures ?? 0);
+    if (state.statusOf(unit) === "completed") done += sizeOf(map, place) - (state.runs[unit]?.failures ?? 0);
   }
   return done;
-}
-
-function partSize(total: number, place: number): number {
-  return Math.min(1000, total - place * 1000);
 }
 
 /** What a retry would begin with: the nodes that failed or were cut off. */
@@ -146,6 +143,18 @@ export function dryRun(
   const open = reopenedNodes(state, reopening);
   const { ids } = state.plan.graph;
   return { rerun: ids.filter((_, i) => open.has(i)), kept: ids.filter((_, i) => !open.has(i)) };
+}
+
+/** What a fork takes over: every node that completed and does not come after the one it begins with. */
+export function forkedNodes(state: ExecutionState, from?: string): { node: string; output: KeptValue }[] {
+  const again = from === undefined ? new Set<number>() : reopenedNodes(state, { scope: "descendants", from });
+  const kept: { node: string; output: KeptValue }[] = [];
+  for (let node = 0; node < state.plan.graph.nodeCount; node++) {
+    const output = state.runs[node]?.output ?? null;
+    if (again.has(node) || state.statusOf(node) !== "completed" || output === null) continue;
+    kept.push({ node: state.plan.graph.ids[node]!, output });
+  }
+  return kept;
 }
 
 /** CONTRACT section 4: of the `output` nodes, else of the sinks; nothing when it failed or was cancelled. */

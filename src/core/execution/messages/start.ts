@@ -15,7 +15,7 @@ import { openFailed } from "./retry.ts";
 export function start(state: ExecutionState, message: Message, body: Start, context: Context): ExecutionDecision {
   if (state.status !== "new") {
     if (body.parent !== undefined && state.parent !== null && body.parent.entity === state.parent.entity) {
-      return calledAgain(state, body.parent.call ?? 1, context) ?? repeated(state, body);
+      return calledAgain(state, body, context) ?? repeated(state, body);
     }
     return repeated(state, body);
   }
@@ -35,8 +35,15 @@ function repeated(state: ExecutionState, body: Start): ExecutionDecision {
 }
 
 /** The parent wants the result anew: what failed is tried again; what is there is sent again. */
-function calledAgain(state: ExecutionState, call: number, context: Context): ExecutionDecision | undefined {
+function calledAgain(state: ExecutionState, body: Start, context: Context): ExecutionDecision | undefined {
+  const { input, around, parent } = body;
+  const call = parent?.call ?? 1;
   if (call <= (state.parent?.call ?? 1)) return undefined;
+  if (state.startedAtMs === null && state.isEnded) {
+    // It was called off before it was called, and what it works on comes only now.
+    const given = { input, ...(around !== undefined && { around }) };
+    return decided(state, context, [{ ...openFailed(state, context), call, ...given }]);
+  }
   if (state.end?.status === "completed" && !hasFailedParts(state)) {
     return decided(state, context, [{ kind: "parentCalled", atMs: context.nowMs, call }]);
   }
@@ -62,6 +69,7 @@ export function acceptance(message: Message, body: Start, context: Context): Acc
     trace: message.trace,
     ...(body.parent !== undefined && { parent: body.parent }),
     ...(body.around !== undefined && { around: body.around }),
+    ...(body.fork !== undefined && { fork: body.fork }),
   };
 }
 
