@@ -14,6 +14,7 @@ const LADDER: Readonly<Record<string, readonly string[]>> = {
   core: ["errors", "json", "expression", "definition"],
   host: [],
   settings: ["errors"],
+  drawing: ["json", "definition"],
   store: ["errors", "json", "core", "host"],
   drivers: ["json", "core", "host", "store"],
   inbox: ["json", "core", "host", "store"],

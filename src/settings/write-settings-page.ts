@@ -48,7 +48,8 @@ function row(name: SettingName): string {
 
 function shown(value: unknown): string {
   if (value === undefined || (Array.isArray(value) && value.length === 0)) return "";
-  return `\`${Array.isArray(value) ? value.join(",") : String(value as string | number | boolean)}\``;
+  if (Array.isArray(value)) return `\`${value.join(",")}\``;
+  return `\`${typeof value === "string" ? value : JSON.stringify(value)}\``;
 }
 
 if (process.argv[1] === import.meta.filename) {
