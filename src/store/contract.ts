@@ -24,6 +24,11 @@ export interface Capabilities {
   readonly name: string;
   /** Fixed when the store is created. */
   readonly partitionCount: number;
+  /**
+   * One process at a time has the store, by a lock that ends with it: what an earlier one held is free as soon as the
+   * store is opened again, and nobody waits for its lease. Without it several share the store.
+   */
+  readonly exclusive?: boolean;
   /** Tasks live in the process only: after a restart the owner puts them back from the state. */
   readonly volatileTasks: boolean;
   /** Messages from outside live in the process only, their sender waits for the commit. Mail is durable everywhere. */
@@ -409,7 +414,7 @@ export interface Records {
    * nothing.
    */
   unpublish(name: string): Promise<void>;
-  /** Says that a process is alive, and what it serves. */
+  /** Says that a process is alive, and what it serves. Over a restart of the store if it is for a minute or longer. */
   register(registration: Registration, ttlMs: number): Promise<void>;
   /** Who is alive now. */
   registered(): Promise<readonly Registration[]>;

@@ -6,8 +6,8 @@ import type { Store } from "../../src/store/contract.ts";
 import { openMemoryHarness } from "./memory-harness.ts";
 import { mutants } from "./mutants/mutant-list.ts";
 
-/** A case needs the one or the other: no store has both durable and volatile tasks. */
-const STORES = [{ partitions: 4 }, { volatileTasks: true }];
+/** A case needs the one or the other: no store has both durable and volatile tasks, or is both shared and exclusive. */
+const STORES = [{ partitions: 4 }, { volatileTasks: true, exclusive: true }];
 
 /** Longer than any case takes: one that hangs has failed. */
 const TOO_LONG_MS = 5000;

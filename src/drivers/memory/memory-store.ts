@@ -17,6 +17,8 @@ export interface MemoryOptions {
   readonly maxReplies?: number;
   /** Whether `restart` drops the tasks, as a driver does that keeps them in the process. */
   readonly volatileTasks?: boolean;
+  /** Whether `restart` ends all leases of partitions, as with a driver whose lock ends with its process. */
+  readonly exclusive?: boolean;
 }
 
 export function openMemory(options: MemoryOptions): MemoryStore {
@@ -38,10 +40,12 @@ export class MemoryStore implements Store {
   readonly #memory: Memory;
 
   constructor(options: MemoryOptions) {
-    const { host, partitions = 1, maxInbox = 10_000, maxReplies = 10_000, volatileTasks = false } = options;
+    const { host, partitions = 1, maxInbox = 10_000, maxReplies = 10_000 } = options;
+    const { exclusive = false, volatileTasks = false } = options;
     this.capabilities = {
       name: "memory",
       partitionCount: partitions,
+      exclusive,
       volatileTasks,
       volatileInbox: false,
       maxBatchEntries: 1000,
@@ -83,6 +87,8 @@ export class MemoryStore implements Store {
   /** The process that holds the store ends and begins again: what is volatile is gone. */
   restart(): void {
     if (this.capabilities.volatileTasks) this.#memory.data.tasks = emptyTasks();
+    if (this.capabilities.exclusive === true)
+      for (const partition of this.#memory.data.partitions) partition.leaseUntilMs = 0;
     this.#memory.waiters.wakeEverybody();
   }
 

@@ -46,7 +46,7 @@ export interface Limits {
   readonly maxReplies: number;
 }
 
-/** What a test makes go wrong. */
+/** What a test makes go wrong, or a driver that keeps some of its data here finds to be so. */
 export interface Faults {
   /** What may be refused is refused: starts, and puts that are refusable. */
   isFull: boolean;

@@ -1,82 +1,81 @@
 import type { Published, PutOutcome, RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
-import { MAX_VERSIONS } from "../../store/page.ts";
-import { whyRefused } from "./commit.ts";
+import { MemoryRecords } from "../memory/records.ts";
+import { columns } from "./commit.ts";
+import { FileError } from "./file/failure.ts";
 import type { Sqlite } from "./sqlite.ts";
 
-const SQL = {
-  put: `insert into records (scope, hash, text) values (?, ?, ?) on conflict do nothing`,
-  get: `select text from records where scope = ? and hash = ?`,
-  // An upsert, so that the version is answered in both cases.
-  publish: `
-    insert into published (name, hash, version)
-    values (?1, ?2, (select coalesce(max(version), 0) + 1 from published where name = ?1))
-    on conflict (name, hash) do update set is_gone = 0 returning version`,
-  newest: `
-    select version, hash from published where name = ? and is_gone = 0 order by version desc limit 1`,
-  byVersion: `select version, hash from published where name = ? and version = ? and is_gone = 0`,
-  byHash: `select version, hash from published where name = ? and hash = ? and is_gone = 0`,
-  versions: `select version, hash from published where name = ? and is_gone = 0 order by version desc limit ?`,
-  // The rows stay: a number is never used for another content.
-  unpublish: `update published set is_gone = 1 where name = ?`,
-  register: `insert or replace into registrations (process, role, text, until_ms) values (?, ?, ?, ?)`,
-  registered: `select process, role, text from registrations where until_ms > ?`,
-  forgetDead: `delete from registrations where until_ms <= ?`,
-};
+/** A registration that is over sooner says nothing to a process that opens the file later. */
+const LASTING_MS = 60_000;
+/** What is in the file may end earlier than what is true by this part of its time; so repeating it costs next to nothing. */
+const SLACK = 1 / 10;
+
+interface Written {
+  readonly text: string;
+  readonly untilMs: number;
+}
 
 export class SqliteRecords implements Records {
   readonly #sqlite: Sqlite;
+  /** Who is alive is known in the process. */
+  readonly #volatile: MemoryRecords;
+  /** Of those the ones that are in the file, as they are there. */
+  readonly #written: Map<string, Written>;
 
   constructor(sqlite: Sqlite) {
     this.#sqlite = sqlite;
+    this.#volatile = new MemoryRecords(sqlite.memory);
+    const known = [...sqlite.memory.data.registrations];
+    this.#written = new Map(
+      known.map(([process, { registration, untilMs }]) => [process, { text: registration.text, untilMs }]),
+    );
   }
 
   async put(records: readonly StoredRecord[], options?: { readonly refusable: boolean }): Promise<PutOutcome> {
-    const { db } = this.#sqlite;
+    const isRefusable = options?.refusable === true;
+    if (isRefusable && this.#sqlite.memory.faults.isFull) return "refused";
     try {
-      db.transaction(() => {
-        for (const { scope, hash, text } of records) db.run(SQL.put, scope, hash, text);
-      });
+      await this.#sqlite.writer.call("put", columns(records, "scope", "hash", "text"));
       return "stored";
     } catch (error) {
-      if (options?.refusable === true && whyRefused(error) !== undefined) return "refused";
+      if (isRefusable && error instanceof FileError && error.isRefusal) return "refused";
       throw error;
     }
   }
 
   async get(keys: readonly RecordKey[]): Promise<readonly (string | null)[]> {
-    const { db } = this.#sqlite;
-    return keys.map(({ scope, hash }) => db.get<{ text: string }>(SQL.get, scope, hash)?.text ?? null);
+    return keys.length === 0 ? [] : this.#sqlite.reader.call("records", keys);
   }
 
   async publish(name: string, hash: string): Promise<number> {
-    return this.#sqlite.db.get<{ version: number }>(SQL.publish, name, hash)!.version;
+    return this.#sqlite.writer.call("publish", name, hash);
   }
 
   async published(name: string, version?: number | string): Promise<Published | null> {
-    const { db } = this.#sqlite;
-    if (version === undefined) return db.get<Published>(SQL.newest, name) ?? null;
-    return db.get<Published>(typeof version === "number" ? SQL.byVersion : SQL.byHash, name, version) ?? null;
+    return this.#sqlite.reader.call("published", name, version);
   }
 
   async versions(name: string): Promise<readonly Published[]> {
-    return this.#sqlite.db.all<Published>(SQL.versions, name, MAX_VERSIONS);
+    return this.#sqlite.reader.call("versions", name);
   }
 
   async unpublish(name: string): Promise<void> {
-    this.#sqlite.db.run(SQL.unpublish, name);
+    await this.#sqlite.writer.call("unpublish", name);
   }
 
-  async register({ process, role, text }: Registration, ttlMs: number): Promise<void> {
-    const { db, memory } = this.#sqlite;
+  async register(registration: Registration, ttlMs: number): Promise<void> {
+    const { writer, memory } = this.#sqlite;
+    await this.#volatile.register(registration, ttlMs);
+    if (ttlMs < LASTING_MS) return;
+    const { process, text } = registration;
     const nowMs = memory.leaseClock.nowMs();
-    db.transaction(() => {
-      db.run(SQL.forgetDead, nowMs);
-      db.run(SQL.register, process, role, text, nowMs + ttlMs);
-    });
+    const untilMs = nowMs + ttlMs;
+    const written = this.#written.get(process);
+    if (written?.text === text && written.untilMs >= untilMs - ttlMs * SLACK) return;
+    await writer.call("register", registration, untilMs, nowMs);
+    this.#written.set(process, { text, untilMs });
   }
 
   async registered(): Promise<readonly Registration[]> {
-    const { db, memory } = this.#sqlite;
-    return db.all<Registration>(SQL.registered, memory.leaseClock.nowMs());
+    return this.#volatile.registered();
   }
 }

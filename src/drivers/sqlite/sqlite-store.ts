@@ -1,44 +1,72 @@
+import { resolve } from "node:path";
 import type { Host } from "../../host/host.ts";
 import type { Capabilities, Store } from "../../store/contract.ts";
 import { MemoryInbox } from "../memory/inbox.ts";
 import { emptyData } from "../memory/memory-data.ts";
 import { Memory } from "../memory/memory.ts";
 import { MemoryTasks } from "../memory/tasks.ts";
-import { Database } from "./database.ts";
+import { ReaderThread, WriterThread } from "./file-thread.ts";
+import type { Opened } from "./file/writer.ts";
 import { SqliteJournal } from "./journal.ts";
-import { migrate } from "./migrations.ts";
 import { SqlitePartitions } from "./partitions.ts";
 import { SqliteQueries } from "./queries.ts";
 import { SqliteRecords } from "./records.ts";
 import type { Sqlite } from "./sqlite.ts";
+import { VersionWatchers } from "./version-watchers.ts";
 
 export interface SqliteOptions {
-  readonly file: string;
+  /** Its folder is made if it is not there. */
+  readonly file?: string;
   /** `wallMs` is the store's clock. */
   readonly host: Host;
   readonly maxInbox?: number;
   readonly maxReplies?: number;
 }
 
-const SQL = {
-  leftOverMail: `select id, text from mail order by id`,
-};
+export const DEFAULT_FILE = ".millrace/millrace.db";
 
 /** Room for the messages of one millisecond, so that an id is not used again by a process that starts later. */
 const IDS_PER_MS = 1024;
 
-export function openSqlite(options: SqliteOptions): Store {
-  return new SqliteStore(options);
+/** Rejects with a StoreError if the file is another process's, too new, damaged, or nothing we may use. */
+export async function openSqlite(options: SqliteOptions): Promise<Store> {
+  const { host, file = DEFAULT_FILE, maxInbox = 10_000, maxReplies = 10_000 } = options;
+  let memory: Memory | undefined;
+  let isFull = false;
+  const writer = new WriterThread((isFullNow) => {
+    isFull = isFullNow;
+    if (memory !== undefined) memory.faults.isFull = isFullNow;
+  });
+  const reader = new ReaderThread();
+  try {
+    const opened = await writer.openFile(resolve(file), host.id());
+    await reader.openFile(opened.file);
+    memory = new Memory(host, { maxInbox, maxReplies }, volatileData(host, opened));
+    memory.faults.isFull = isFull;
+    return new SqliteStore(writer, reader, memory, opened);
+  } catch (error) {
+    await Promise.allSettled([reader.close(), writer.close()]);
+    throw error;
+  }
+}
+
+function volatileData(host: Host, { incarnation, registrations }: Opened): Memory["data"] {
+  const data = { ...emptyData(incarnation, 1), nextMessageId: host.wallMs() * IDS_PER_MS };
+  for (const { untilMs, ...registration } of registrations) {
+    data.registrations.set(registration.process, { registration, untilMs });
+  }
+  return data;
 }
 
 /**
- * One file, one writer. The journal and mail are in the file; tasks and messages from outside live in the process: their
- * owner puts the tasks back from the state, and whoever sent a message waits for the commit.
+ * One file, one process, one writer. The journal and mail are in the file; tasks and messages from outside live in the
+ * process: their owner puts the tasks back from the state, and whoever sent a message waits for the commit.
  */
 class SqliteStore implements Store {
   readonly capabilities: Capabilities = {
     name: "sqlite",
     partitionCount: 1,
+    exclusive: true,
     volatileTasks: true,
     volatileInbox: true,
     maxBatchEntries: 1000,
@@ -51,15 +79,13 @@ class SqliteStore implements Store {
   readonly records: SqliteRecords;
   readonly queries: SqliteQueries;
   readonly #sqlite: Sqlite;
+  #closed: Promise<void> | undefined;
 
-  constructor({ file, host, maxInbox = 10_000, maxReplies = 10_000 }: SqliteOptions) {
-    const db = new Database(file);
-    const incarnation = migrate(db, host.id());
-    const data = { ...emptyData(incarnation, 1), nextMessageId: host.wallMs() * IDS_PER_MS };
-    const memory = new Memory(host, { maxInbox, maxReplies }, data);
+  constructor(writer: WriterThread, reader: ReaderThread, memory: Memory, { mail }: Opened) {
     this.inbox = new MemoryInbox(memory);
-    this.#sqlite = { db, incarnation, memory, inbox: this.inbox, mailIds: new Set() };
-    this.#deliverLeftOverMail();
+    const watchers = new VersionWatchers(memory.waiters);
+    this.#sqlite = { writer, reader, memory, inbox: this.inbox, mailIds: new Set(), watchers };
+    this.#deliverLeftOver(mail);
     this.partitions = new SqlitePartitions(this.#sqlite);
     this.journal = new SqliteJournal(this.#sqlite);
     this.tasks = new MemoryTasks(memory);
@@ -67,15 +93,25 @@ class SqliteStore implements Store {
     this.queries = new SqliteQueries(this.#sqlite);
   }
 
-  async close(): Promise<void> {
-    this.#sqlite.memory.close();
-    this.#sqlite.db.close();
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  /** What was under way comes to its end; then the log is written into the file and the lock given back. */
+  async #close(): Promise<void> {
+    const { writer, reader, memory } = this.#sqlite;
+    memory.waiters.close();
+    // The writer last: who closes the file last tidies up, and only it may write.
+    await reader.close();
+    await writer.close();
+    memory.close();
   }
 
   /** What was sent by a commit and not consumed by one before the process ended comes first. */
-  #deliverLeftOverMail(): void {
-    const { db, memory, inbox, mailIds } = this.#sqlite;
-    for (const { id, text } of db.all<{ id: number; text: string }>(SQL.leftOverMail)) {
+  #deliverLeftOver(mail: Opened["mail"]): void {
+    const { memory, inbox, mailIds } = this.#sqlite;
+    for (const { id, text } of mail) {
       mailIds.add(id);
       inbox.appendAt(id, { partition: 0, start: false, text });
       memory.data.nextMessageId = Math.max(memory.data.nextMessageId, id + 1);

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import type { MemoryInbox } from "../memory/inbox.ts";
 import type { Memory } from "../memory/memory.ts";
-import type { Database } from "./database.ts";
+import type { ReaderThread, WriterThread } from "./file-thread.ts";
+import type { VersionWatchers } from "./version-watchers.ts";
 
 /** What the roles of one store share. */
 export interface Sqlite {
-  readonly db: Database;
-  readonly incarnation: string;
+  readonly writer: WriterThread;
+  readonly reader: ReaderThread;
   /**
    * What lives in the process only: the queue of tasks, replies, and the inbox. Of its messages the ones in `mailIds`
    * have a row as well.
@@ -14,6 +15,7 @@ export interface Sqlite {
   readonly memory: Memory;
   readonly inbox: MemoryInbox;
   readonly mailIds: Set<number>;
+  readonly watchers: VersionWatchers;
 }
 
 /** There is one partition: the file has one writer anyway. */

@@ -52,6 +52,16 @@ export const canReopen: Requirement = {
   isMet: ({ reopen }) => reopen !== undefined,
 };
 
+export const sharedByProcesses: Requirement = {
+  reason: "one process at a time has the store",
+  isMet: ({ store, reopen }) => reopen !== undefined && store.capabilities.exclusive !== true,
+};
+
+export const exclusive: Requirement = {
+  reason: "several processes share the store",
+  isMet: ({ store, reopen }) => reopen !== undefined && store.capabilities.exclusive === true,
+};
+
 export const durableTasks: Requirement = {
   reason: "the store does not keep tasks over a restart",
   isMet: ({ store, reopen }) => reopen !== undefined && !store.capabilities.volatileTasks,

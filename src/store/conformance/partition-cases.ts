@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import type { Fence } from "../contract.ts";
-import { type Case, canReopen, LONG_MS, PAST_SHORT_MS, severalPartitions, SHORT_MS } from "./harness.ts";
+import {
+  LONG_MS,
+  PAST_SHORT_MS,
+  SHORT_MS,
+  exclusive,
+  severalPartitions,
+  sharedByProcesses,
+  type Case,
+} from "./harness.ts";
 import { acquire, assertHeld, reacquire } from "./owner.ts";
 
 const role = "partitions";
@@ -199,7 +207,7 @@ export const partitionCases: readonly Case[] = [
   {
     role,
     name: "what a partition knows outlives the process: incarnation, epoch, number, time, holder",
-    requires: canReopen,
+    requires: sharedByProcesses,
     run: async (harness) => {
       const first = await acquire(harness.store, 0, LONG_MS, "first");
       await first.commit({ timeMs: 4000, suspect: "m" });
@@ -209,6 +217,23 @@ export const partitionCases: readonly Case[] = [
       assert.equal(tenure.incarnation, first.tenure.incarnation);
       assert.equal(tenure.epoch, first.tenure.epoch + 1);
       assert.deepEqual([tenure.seq, tenure.lastTimeMs, tenure.suspect], [1, 4000, "m"]);
+    },
+  },
+  {
+    role,
+    name: "where one process has the store, its partition is free once that is gone, with all else it knows and a strike",
+    requires: exclusive,
+    run: async (harness) => {
+      const first = await acquire(harness.store, 0, LONG_MS, "first");
+      await first.commit({ timeMs: 4000, suspect: "m" });
+      const store = await harness.reopen!();
+      const second = await acquire(store, 0, LONG_MS, "second");
+      const { tenure } = second;
+      assert.equal(tenure.incarnation, first.tenure.incarnation);
+      assert.equal(tenure.epoch, first.tenure.epoch + 1);
+      assert.deepEqual([tenure.seq, tenure.lastTimeMs, tenure.suspect, tenure.strikes], [1, 4000, "m", 1]);
+      await assertHeld(store, "second");
+      await second.commit();
     },
   },
 ];

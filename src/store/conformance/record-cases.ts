@@ -155,4 +155,15 @@ export const recordCases: readonly Case[] = [
       assert.deepEqual(await store.records.registered(), [registration]);
     },
   },
+  {
+    role,
+    name: "a process that registered for a minute or longer is known over a restart, as it was last",
+    requires: canReopen,
+    run: async (harness) => {
+      await harness.store.records.register({ process: "p", role: "worker", text: "1" }, LONG_MS);
+      await harness.store.records.register({ process: "p", role: "worker", text: "2" }, 2 * LONG_MS);
+      const store = await harness.reopen!();
+      assert.deepEqual(await store.records.registered(), [{ process: "p", role: "worker", text: "2" }]);
+    },
+  },
 ];

@@ -91,6 +91,13 @@ const restartMutants: readonly Mutant[] = [
     for (const task of data.tasks.byToken.values()) task.isRevoked = false;
   }),
   onReopen("records", (data) => data.records.clear()),
+  onReopen("who was registered", (data) => data.registrations.clear()),
+  onReopen("that its lock has ended", (data) => {
+    for (const partition of data.partitions) partition.leaseUntilMs ||= partition.nonce === null ? 0 : 1e15;
+  }),
+  onReopen("that somebody was killed", (data) => {
+    for (const partition of data.partitions) partition.isClean = true;
+  }),
   mutant("leases go by a clock that can be set back", (store) => {
     let earliestMs = Infinity;
     const isBack = async (): Promise<boolean> => {

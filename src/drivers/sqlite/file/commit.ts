@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
-import type { CommitBatch, CommitOutcome, EntityKey, Outgoing } from "../../store/contract.ts";
-import { versionKey } from "../memory/commit.ts";
-import { consume, idsOf, postReply } from "../memory/inbox.ts";
-import { addTask, revokeTask } from "../memory/tasks.ts";
-import { checkPartition, type Sqlite } from "./sqlite.ts";
+import type { CommitOutcome, EntityKey, Fence } from "../../../store/contract.ts";
+import type { Columns, Database, SqlValue } from "./database.ts";
+import type { Purge } from "./purge.ts";
 
 const SQL = {
   // Guard: only the holder of this nonce may write the next number. With a suspect the owner has yet to show that it
@@ -41,125 +39,70 @@ const SQL = {
     insert or replace into dead_letters (id, class, queue, entity, at_ms, text) values (?, ?, ?, ?, ?, ?)`,
   putListing: `insert or replace into listings (list, id, entity, at_ms, text) values (?, ?, ?, ?, ?)`,
   deleteListing: `delete from listings where list = ? and id = ?`,
-  purgeJournal: `delete from journal where entity = ?`,
-  purgeSnapshot: `delete from snapshots where entity = ?`,
-  purgeHeader: `delete from headers where entity = ?`,
-  purgeRecords: `delete from records where scope = ?`,
-  purgeListings: `delete from listings where entity = ?`,
 };
 
-const READ_ONLY = 8;
-const FULL = 13;
-
-interface Mail {
-  readonly id: number;
-  readonly message: Outgoing;
+/** What of a batch goes into the file; the rest lives in the process. */
+export interface FileBatch {
+  readonly fence: Fence;
+  readonly id: string;
+  readonly timeMs: number;
+  readonly suspect: string | null;
+  readonly consumedMail: readonly number[];
+  /** entity, version, count, format, text */
+  readonly records: Columns;
+  /** entity, version, format, text */
+  readonly snapshots: Columns;
+  /** entity, class, status, workflow, tenant, createdAtMs, endedAtMs, version */
+  readonly headers: Columns;
+  /** entity, atMs or null */
+  readonly wakes: Columns;
+  /** id, text */
+  readonly mail: Columns;
+  readonly discard: readonly string[];
+  /** id, class, queue, entity, atMs, text */
+  readonly deadLetters: Columns;
+  /** list, id, entity, atMs, text or null */
+  readonly listings: Columns;
+  readonly purge: readonly EntityKey[];
 }
 
-/** All batches in one transaction; what lives in memory follows once it is on the disk. */
-export function commitBatches(sqlite: Sqlite, batches: readonly CommitBatch[]): readonly CommitOutcome[] {
-  const mail = new Map<CommitBatch, readonly Mail[]>();
-  const outcomes: CommitOutcome[] = [];
-  try {
-    sqlite.db.transaction(() => {
-      for (const batch of batches) outcomes.push(writeBatch(sqlite, batch, mail));
-    });
-  } catch (error) {
-    const reason = whyRefused(error);
-    if (reason === undefined) throw error;
-    return batches.map((): CommitOutcome => ({ kind: "refused", reason }));
-  }
-  for (const [i, batch] of batches.entries()) {
-    if (outcomes[i]!.kind === "committed") release(sqlite, batch, mail.get(batch)!);
-  }
-  return outcomes;
-}
-
-function writeBatch(sqlite: Sqlite, batch: CommitBatch, mail: Map<CommitBatch, readonly Mail[]>): CommitOutcome {
-  const { db, incarnation } = sqlite;
-  const { partition, epoch, nonce, seq } = batch.fence;
-  checkPartition(partition);
+export function commitBatch(db: Database, purge: Purge, incarnation: string, batch: FileBatch): CommitOutcome {
+  const { epoch, nonce, seq } = batch.fence;
   if (batch.fence.incarnation !== incarnation) return { kind: "fenced" };
   if (db.run(SQL.advance, batch.id, batch.timeMs, batch.suspect, epoch, nonce, seq) === 0) {
     const isOurResend = db.get(SQL.isResend, epoch, nonce, seq, batch.id) !== undefined;
     return { kind: isOurResend ? "alreadyApplied" : "fenced" };
   }
-  for (const id of consumedIds(batch)) {
-    if (sqlite.mailIds.has(id)) db.run(SQL.deleteMail, id);
+  db.runAll(SQL.deleteMail, [batch.consumedMail]);
+  appendRecords(db, purge, batch.records);
+  db.runAll(SQL.putSnapshot, batch.snapshots);
+  db.runAll(SQL.putHeader, batch.headers);
+  for (const [entity, atMs] of rowsOf(batch.wakes)) {
+    if (atMs === null) db.run(SQL.clearWake, entity!);
+    else db.run(SQL.setWake, entity!, atMs!);
   }
-  writeEntities(sqlite, batch);
-  mail.set(batch, writeMail(sqlite, batch));
-  for (const entity of batch.purge) purge(sqlite, entity);
+  db.runAll(SQL.putMail, batch.mail);
+  db.runAll(SQL.deleteDeadLetter, [batch.discard]);
+  db.runAll(SQL.putDeadLetter, batch.deadLetters);
+  for (const [list, id, entity, atMs, text] of rowsOf(batch.listings)) {
+    if (text === null) db.run(SQL.deleteListing, list!, id!);
+    else db.run(SQL.putListing, list!, id!, entity!, atMs!, text!);
+  }
+  // Last: whatever else the batch says of an entity it purges, nothing of it is left.
+  purge.purge(batch.purge);
   return { kind: "committed" };
 }
 
-function consumedIds({ consumed }: CommitBatch): readonly number[] {
-  return consumed === null ? [] : idsOf(consumed);
-}
-
-function writeEntities({ db }: Sqlite, batch: CommitBatch): void {
-  for (const { entity, version, count, format, text } of batch.records) {
-    assert(count > 0, `a record of ${entity} without events`);
-    const changes = db.run(SQL.appendRecord, entity, version, count, format, text);
-    assert.equal(changes, 1, `${version} is not the number of the next event of ${entity}`);
-  }
-  for (const { entity, version, format, text } of batch.snapshots)
-    db.run(SQL.putSnapshot, entity, version, format, text);
-  for (const header of batch.headers) {
-    const { entity, status, workflow, tenant, createdAtMs, endedAtMs, version } = header;
-    db.run(SQL.putHeader, entity, header.class, status, workflow, tenant, createdAtMs, endedAtMs, version);
-  }
-  for (const { entity, atMs } of batch.wakes) {
-    if (atMs === null) db.run(SQL.clearWake, entity);
-    else db.run(SQL.setWake, entity, atMs);
-  }
-  for (const id of batch.discard) db.run(SQL.deleteDeadLetter, id);
-  for (const letter of batch.deadLetters) {
-    const { id, queue, entity, atMs, text } = letter;
-    db.run(SQL.putDeadLetter, id, letter.class, queue, entity, atMs, text);
-  }
-  for (const { list, id, entity, atMs, text } of batch.listings ?? []) {
-    if (text === null) db.run(SQL.deleteListing, list, id);
-    else db.run(SQL.putListing, list, id, entity, atMs, text);
+function appendRecords(db: Database, purge: Purge, records: Columns): void {
+  const [entities = [], versions = [], counts = []] = records;
+  for (const [i, entity] of entities.entries()) {
+    purge.finish(String(entity));
+    assert(Number(counts[i]) > 0, `a record of ${String(entity)} without events`);
+    const changes = db.run(SQL.appendRecord, ...records.map((column) => column[i]!));
+    assert(changes === 1, `${String(versions[i])} is not the number of the next event of ${String(entity)}`);
   }
 }
 
-function writeMail({ db, inbox }: Sqlite, batch: CommitBatch): readonly Mail[] {
-  return batch.mail.map(({ partition, text }) => {
-    const id = inbox.reserve(partition);
-    db.run(SQL.putMail, id, text);
-    // Mail is never refused, not even a start.
-    return { id, message: { partition, start: false, text } };
-  });
-}
-
-function purge({ db }: Sqlite, entity: EntityKey): void {
-  db.run(SQL.purgeJournal, entity);
-  db.run(SQL.purgeSnapshot, entity);
-  db.run(SQL.purgeHeader, entity);
-  db.run(SQL.purgeRecords, entity);
-  db.run(SQL.purgeListings, entity);
-  db.run(SQL.clearWake, entity);
-}
-
-/** The commit is durable: now the effects that live in memory, none of which can fail. */
-function release({ memory, inbox, mailIds }: Sqlite, batch: CommitBatch, mail: readonly Mail[]): void {
-  consume(memory, 0, batch.consumed);
-  for (const id of consumedIds(batch)) mailIds.delete(id);
-  for (const task of batch.tasks) addTask(memory, task);
-  // After the tasks: what one batch both sends out and withdraws has to be gone.
-  for (const token of batch.revoke) revokeTask(memory, token);
-  for (const { id, message } of mail) {
-    mailIds.add(id);
-    inbox.appendAt(id, message);
-  }
-  for (const reply of batch.replies) postReply(memory, reply);
-  for (const { entity } of batch.records) memory.waiters.wakeAll(versionKey(entity));
-}
-
-/** A full disk or a file that may not be written is a definite no: the transaction was rolled back. */
-export function whyRefused(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !("errcode" in error)) return undefined;
-  const code = Number(error.errcode) & 0xff;
-  return code === FULL || code === READ_ONLY ? error.message : undefined;
+function* rowsOf(columns: Columns): Generator<readonly SqlValue[], void> {
+  for (let row = 0; row < (columns[0]?.length ?? 0); row++) yield columns.map((column) => column[row]!);
 }

@@ -3,10 +3,16 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 
 export type SqlValue = string | number | null;
 
+/** The values of several rows, one list for each column: a message between threads is far smaller than with objects. */
+export type Columns = readonly (readonly SqlValue[])[];
+
 interface Prepared {
   readonly statement: StatementSync;
   readonly parameters: number;
 }
+
+/** How long another program, such as one that makes a copy, may have the file before we give up. */
+const BUSY_MS = 5000;
 
 /**
  * One connection of `node:sqlite`, without its traps: a first value that is an object is taken for named parameters and
@@ -16,11 +22,15 @@ export class Database {
   readonly #db: DatabaseSync;
   readonly #prepared = new Map<string, Prepared>();
 
-  constructor(file: string) {
-    this.#db = new DatabaseSync(file, { timeout: 5000 });
+  constructor(file: string, { readOnly = false, busyMs = BUSY_MS } = {}) {
+    this.#db = new DatabaseSync(file, { timeout: busyMs, readOnly });
   }
 
-  /** Several statements without values or rows: pragmas and migrations. */
+  get isTransaction(): boolean {
+    return this.#db.isTransaction;
+  }
+
+  /** Several statements without values or rows: pragmas, transactions and migrations. */
   script(sql: string): void {
     this.#db.exec(sql);
   }
@@ -28,6 +38,15 @@ export class Database {
   /** Answers how many rows it changed. */
   run(sql: string, ...values: readonly SqlValue[]): number {
     return Number(this.#prepare(sql, values).run(...values).changes);
+  }
+
+  /** Runs it once for each row, and answers how many rows that changed in all. */
+  runAll(sql: string, columns: Columns): number {
+    let changes = 0;
+    for (let row = 0; row < (columns[0]?.length ?? 0); row++) {
+      changes += this.run(sql, ...columns.map((column) => column[row]!));
+    }
+    return changes;
   }
 
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- who wrote the statement knows its rows
@@ -43,16 +62,27 @@ export class Database {
       .map((row) => ({ ...row }) as Row);
   }
 
+  /** What a pragma answers. It takes no parameters, and its name is ours. */
+  pragma(name: string): SqlValue {
+    const row = this.#db.prepare(`pragma ${name}`).get();
+    return row === undefined ? null : (Object.values(row)[0] as SqlValue);
+  }
+
   /** All of it or, if it throws, nothing. IMMEDIATE, because a read that later turns into a write could be refused. */
   transaction<Result>(work: () => Result): Result {
-    this.#db.exec("begin immediate");
+    this.script("begin immediate");
     try {
       const result = work();
-      this.#db.exec("commit");
+      this.script("commit");
       return result;
     } finally {
-      if (this.#db.isTransaction) this.#db.exec("rollback");
+      this.rollback();
     }
+  }
+
+  /** A transaction that failed may be gone by itself. */
+  rollback(): void {
+    if (this.#db.isTransaction) this.script("rollback");
   }
 
   close(): void {
@@ -65,8 +95,10 @@ export class Database {
       prepared = { statement: this.#db.prepare(sql), parameters: countParameters(sql) };
       this.#prepared.set(sql, prepared);
     }
-    assert.equal(values.length, prepared.parameters, `values for: ${sql}`);
-    for (const value of values) assert(value === null || typeof value !== "object", `no objects in: ${sql}`);
+    if (values.length !== prepared.parameters) assert.fail(`${values.length} values for: ${sql}`);
+    for (const value of values) {
+      if (value === undefined || (value !== null && typeof value === "object")) assert.fail(`no objects in: ${sql}`);
+    }
     return prepared.statement;
   }
 }

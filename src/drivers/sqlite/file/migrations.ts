@@ -1,7 +1,8 @@
+import { StoreError } from "../../../store/store-error.ts";
 import type { Database } from "./database.ts";
 
-/** In order; one that was ever released never changes. The number of those applied is the database's `user_version`. */
-const MIGRATIONS: readonly string[] = [
+/** In order; one that was ever released never changes. The number of those applied is the file's format. */
+export const MIGRATIONS: readonly string[] = [
   /* 001-create */ `
   create table store (incarnation text not null) strict;
 
@@ -98,27 +99,52 @@ const MIGRATIONS: readonly string[] = [
   alter table published add column is_gone integer not null default 0;
   create unique index published_by_version on published (name, version);
   `,
+  /* 003-add-purges */ `
+  -- What has been purged and is not yet removed row by row.
+  create table purges (entity text primary key) strict, without rowid;
+
+  -- Who holds the partition is a matter of the process that has the file: it ends with the lock.
+  alter table partitions drop column lease_until_ms;
+  `,
 ];
 
+/** Says that a database is ours, in place of the zero that others have: "mill". */
+const APPLICATION_ID = 0x6d696c6c;
+
 const SQL = {
-  version: `select user_version as version from pragma_user_version`,
+  tables: `select count(*) as count from sqlite_schema where type = 'table'`,
   createStore: `insert into store (incarnation) select ? where not exists (select 1 from store)`,
   createPartition: `
-    insert into partitions (id, epoch, owner, lease_until_ms, seq, last_time_ms, strikes, is_clean)
-    values (0, 0, '', 0, 0, 0, 0, 1) on conflict do nothing`,
+    insert into partitions (id, epoch, owner, seq, last_time_ms, strikes, is_clean)
+    values (0, 0, '', 0, 0, 0, 1) on conflict do nothing`,
   incarnation: `select incarnation from store`,
 };
 
 /** Brings the file up to date and answers its incarnation, which is drawn when it is created. */
 export function migrate(db: Database, newIncarnation: string): string {
-  db.script("pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on;");
   return db.transaction(() => {
-    const { version } = db.get<{ version: number }>(SQL.version)!;
-    for (const migration of MIGRATIONS.slice(version)) db.script(migration);
-    // A pragma takes no parameters, and the number is ours.
-    db.script(`pragma user_version = ${MIGRATIONS.length}`);
+    const format = Number(db.pragma("user_version"));
+    for (const migration of MIGRATIONS.slice(format)) db.script(migration);
+    // A pragma takes no parameters, and the numbers are ours.
+    db.script(`pragma user_version = ${MIGRATIONS.length}; pragma application_id = ${APPLICATION_ID}`);
     db.run(SQL.createStore, newIncarnation);
     db.run(SQL.createPartition);
     return db.get<{ incarnation: string }>(SQL.incarnation)!.incarnation;
   });
+}
+
+/** Refuses what is not a store of ours, and what a later release has written. */
+export function checkFormat(db: Database, file: string): void {
+  const format = Number(db.pragma("user_version"));
+  const { count } = db.get<{ count: number }>(SQL.tables)!;
+  // The first formats had no application id.
+  const owner = Number(db.pragma("application_id"));
+  const isOurs = format === 0 ? count === 0 : owner === APPLICATION_ID || (owner === 0 && format < 3);
+  if (!isOurs) throw new StoreError("STORE_INVALID", `${file} is a database of another program.`);
+  if (format <= MIGRATIONS.length) return;
+  throw new StoreError(
+    "STORE_TOO_NEW",
+    `${file} has format ${format}, and this release knows formats up to ${MIGRATIONS.length}: a later release has ` +
+      "written it. Use that one, or name another file.",
+  );
 }

@@ -1,0 +1,96 @@
+import type { CommitBatch, CommitOutcome } from "../../store/contract.ts";
+import { consume, idsOf, postReply } from "../memory/inbox.ts";
+import { addTask, revokeTask } from "../memory/tasks.ts";
+import type { FileBatch } from "./file/commit.ts";
+import type { Columns, SqlValue } from "./file/database.ts";
+import { FileError } from "./file/failure.ts";
+import { checkPartition, type Sqlite } from "./sqlite.ts";
+
+interface Mail {
+  readonly id: number;
+  readonly text: string;
+}
+
+/** The file first; what lives in memory follows once that is on the disk. */
+export async function commitBatches(
+  sqlite: Sqlite,
+  batches: readonly CommitBatch[],
+): Promise<readonly CommitOutcome[]> {
+  const mail = batches.map((batch) => addressMail(sqlite, batch));
+  try {
+    const outcomes = await sqlite.writer.call(
+      "commit",
+      batches.map((batch, i) => fileBatch(sqlite, batch, mail[i]!)),
+    );
+    for (const [i, batch] of batches.entries()) {
+      if (outcomes[i]!.kind === "committed") release(sqlite, batch, mail[i]!);
+    }
+    return outcomes;
+  } catch (error) {
+    if (!(error instanceof FileError) || !error.isRefusal) throw error;
+    return batches.map((): CommitOutcome => ({ kind: "refused", reason: error.message }));
+  }
+}
+
+/** A row of mail has the id of its message in memory, so that one position names both. */
+function addressMail({ inbox }: Sqlite, batch: CommitBatch): readonly Mail[] {
+  return batch.mail.map(({ partition, text }) => ({ id: inbox.reserve(partition), text }));
+}
+
+function fileBatch({ mailIds }: Sqlite, batch: CommitBatch, mail: readonly Mail[]): FileBatch {
+  const { fence, id, timeMs, suspect, discard, purge } = batch;
+  checkPartition(fence.partition);
+  return {
+    fence,
+    id,
+    timeMs,
+    suspect,
+    consumedMail: consumedIds(batch).filter((id) => mailIds.has(id)),
+    records: columns(batch.records, "entity", "version", "count", "format", "text"),
+    snapshots: columns(batch.snapshots, "entity", "version", "format", "text"),
+    headers: columns(
+      batch.headers,
+      "entity",
+      "class",
+      "status",
+      "workflow",
+      "tenant",
+      "createdAtMs",
+      "endedAtMs",
+      "version",
+    ),
+    wakes: columns(batch.wakes, "entity", "atMs"),
+    mail: columns(mail, "id", "text"),
+    discard,
+    deadLetters: columns(batch.deadLetters, "id", "class", "queue", "entity", "atMs", "text"),
+    listings: columns(batch.listings ?? [], "list", "id", "entity", "atMs", "text"),
+    purge,
+  };
+}
+
+function consumedIds({ consumed }: CommitBatch): readonly number[] {
+  return consumed === null ? [] : idsOf(consumed);
+}
+
+/** The commit is durable: now the effects that live in memory, none of which can fail. */
+function release({ memory, inbox, mailIds, watchers }: Sqlite, batch: CommitBatch, mail: readonly Mail[]): void {
+  consume(memory, 0, batch.consumed);
+  for (const id of consumedIds(batch)) mailIds.delete(id);
+  for (const task of batch.tasks) addTask(memory, task);
+  // After the tasks: what one batch both sends out and withdraws has to be gone.
+  for (const token of batch.revoke) revokeTask(memory, token);
+  for (const { id, text } of mail) {
+    mailIds.add(id);
+    // Mail is never refused, not even a start.
+    inbox.appendAt(id, { partition: 0, start: false, text });
+  }
+  for (const reply of batch.replies) postReply(memory, reply);
+  watchers.committed(batch);
+}
+
+export function columns<Item>(
+  items: readonly Item[],
+  ...fields: readonly { [Field in keyof Item]: Item[Field] extends SqlValue ? Field : never }[keyof Item][]
+): Columns {
+  return fields.map((field) => items.map((item) => item[field] as SqlValue));
+}

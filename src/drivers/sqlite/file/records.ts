@@ -1,0 +1,45 @@
+import type { Registration } from "../../../store/contract.ts";
+import type { Columns, Database } from "./database.ts";
+import type { Purge } from "./purge.ts";
+
+const SQL = {
+  put: `insert into records (scope, hash, text) values (?, ?, ?) on conflict do nothing`,
+  // An upsert, so that the version is answered in both cases.
+  publish: `
+    insert into published (name, hash, version)
+    values (?1, ?2, (select coalesce(max(version), 0) + 1 from published where name = ?1))
+    on conflict (name, hash) do update set is_gone = 0 returning version`,
+  // The rows stay: a number is never used for another content.
+  unpublish: `update published set is_gone = 1 where name = ?`,
+  register: `insert or replace into registrations (process, role, text, until_ms) values (?, ?, ?, ?)`,
+  forgetDead: `delete from registrations where until_ms <= ?`,
+};
+
+export class FileRecords {
+  readonly #db: Database;
+  readonly #purge: Purge;
+
+  constructor(db: Database, purge: Purge) {
+    this.#db = db;
+    this.#purge = purge;
+  }
+
+  /** scope, hash, text */
+  put(records: Columns): void {
+    for (const scope of new Set(records[0])) this.#purge.finish(String(scope));
+    this.#db.runAll(SQL.put, records);
+  }
+
+  publish(name: string, hash: string): number {
+    return this.#db.get<{ version: number }>(SQL.publish, name, hash)!.version;
+  }
+
+  unpublish(name: string): void {
+    this.#db.run(SQL.unpublish, name);
+  }
+
+  register({ process, role, text }: Registration, untilMs: number, nowMs: number): void {
+    this.#db.run(SQL.forgetDead, nowMs);
+    this.#db.run(SQL.register, process, role, text, untilMs);
+  }
+}

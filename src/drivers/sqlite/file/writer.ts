@@ -1,0 +1,134 @@
+import { statfsSync } from "node:fs";
+import { dirname } from "node:path";
+import type { AcquireOutcome, CommitOutcome, Fence, Registration, RenewOutcome } from "../../../store/contract.ts";
+import { commitBatch, type FileBatch } from "./commit.ts";
+import type { Columns, Database } from "./database.ts";
+import type { FileLock } from "./lock.ts";
+import { openFile } from "./open-file.ts";
+import { FilePartitions, type Moment } from "./partitions.ts";
+import { Purge } from "./purge.ts";
+import { FileRecords } from "./records.ts";
+
+const SQL = {
+  leftOverMail: `select id, text from mail order by id`,
+  registrations: `select process, role, text, until_ms as untilMs from registrations`,
+};
+
+/** Where free pages are this many and this part of the file, the file is made smaller, so many pages at a time. */
+const MANY_PAGES = 1000;
+const LARGE_PART = 1 / 4;
+const VACUUM_PAGES = 200;
+
+/** What has to be left on the disk so that what is under way can end: this much, or this part of a small one. */
+const RESERVE_BYTES = 32 * 1024 * 1024;
+const RESERVE_PART = 1 / 20;
+
+/** What a process that has just opened the file has to know of it. */
+export interface Opened {
+  /** Its path without links. */
+  readonly file: string;
+  readonly incarnation: string;
+  readonly mail: readonly { readonly id: number; readonly text: string }[];
+  readonly registrations: readonly (Registration & { readonly untilMs: number })[];
+}
+
+/** The one connection that writes. Every call runs inside a transaction of `GroupCommit`. */
+export class FileWriter {
+  readonly db: Database;
+  readonly opened: Opened;
+  readonly #lock: FileLock;
+  readonly #partitions: FilePartitions;
+  readonly #records: FileRecords;
+  readonly #purge: Purge;
+
+  constructor(path: string, newIncarnation: string) {
+    const { db, lock, file, incarnation } = openFile(path, newIncarnation);
+    this.db = db;
+    this.#lock = lock;
+    this.#purge = new Purge(db);
+    this.#partitions = new FilePartitions(db, incarnation);
+    this.#records = new FileRecords(db, this.#purge);
+    const mail = db.all<Opened["mail"][number]>(SQL.leftOverMail);
+    const registrations = db.all<Opened["registrations"][number]>(SQL.registrations);
+    this.opened = { file, incarnation, mail, registrations };
+  }
+
+  commit(batches: readonly FileBatch[]): readonly CommitOutcome[] {
+    return batches.map((batch) => commitBatch(this.db, this.#purge, this.opened.incarnation, batch));
+  }
+
+  acquire(owner: string, nonce: string, leaseMs: number, moment: Moment): AcquireOutcome {
+    return this.#partitions.acquire(owner, nonce, leaseMs, moment);
+  }
+
+  reacquire(fence: Fence, nonce: string, leaseMs: number, moment: Moment): AcquireOutcome {
+    return this.#partitions.reacquire(fence, nonce, leaseMs, moment);
+  }
+
+  renew(fences: readonly Fence[], leaseMs: number, moment: Moment): RenewOutcome {
+    return this.#partitions.renew(fences, leaseMs, moment);
+  }
+
+  release(fence: Fence): void {
+    this.#partitions.release(fence);
+  }
+
+  put(records: Columns): void {
+    this.#records.put(records);
+  }
+
+  publish(name: string, hash: string): number {
+    return this.#records.publish(name, hash);
+  }
+
+  unpublish(name: string): void {
+    this.#records.unpublish(name);
+  }
+
+  register(registration: Registration, untilMs: number, nowMs: number): void {
+    this.#records.register(registration, untilMs, nowMs);
+  }
+
+  /** What a call has changed outside the file, to be put back if the file does not keep it. */
+  remember(): () => void {
+    const { leaseUntilMs } = this.#partitions;
+    return () => {
+      this.#partitions.leaseUntilMs = leaseUntilMs;
+      this.#purge.look();
+    };
+  }
+
+  /** One piece of the work that nobody waits for; answers whether there is more. */
+  tidy(): boolean {
+    if (this.#purge.hasPending) {
+      const undo = this.remember();
+      try {
+        this.db.transaction(() => this.#purge.sweep());
+      } catch (error) {
+        undo();
+        throw error;
+      }
+      return true;
+    }
+    const free = Number(this.db.pragma("freelist_count"));
+    if (free < MANY_PAGES || free < Number(this.db.pragma("page_count")) * LARGE_PART) return false;
+    this.db.script(`pragma incremental_vacuum(${VACUUM_PAGES})`);
+    return Number(this.db.pragma("freelist_count")) < free;
+  }
+
+  /** Whether there is so little room left that nothing new should begin. */
+  isNearlyFull(): boolean {
+    const { bavail, blocks, bsize } = statfsSync(dirname(this.opened.file));
+    return bavail * bsize < Math.min(RESERVE_BYTES, blocks * bsize * RESERVE_PART);
+  }
+
+  close(): void {
+    // Without it the log would do as well; with it the file is all there is to copy.
+    try {
+      this.db.script("pragma wal_checkpoint(truncate)");
+    } finally {
+      this.db.close();
+      this.#lock.release();
+    }
+  }
+}
