@@ -7,6 +7,14 @@ export function isMapDone(map: MapRun): boolean {
   return map.failures > map.tolerated || map.completed + map.failed === map.count;
 }
 
+/** A map with more items is made of parts, each an execution of its own; so no state grows with the number of items. */
+export const PART_ITEMS = 1000;
+
+/** How many items a unit of a map stands for: one, or those of a part. */
+export function sizeOf(map: Pick<MapRun, "chunked" | "total">, place: number): number {
+  return map.chunked ? Math.min(PART_ITEMS, map.total - place * PART_ITEMS) : 1;
+}
+
 /** The items are known: each becomes a unit. What an earlier generation has done of the same items stays done. */
 export function openMap(state: ExecutionState, node: number, event: MapOpened): void {
   const old = state.maps.get(node);
@@ -50,7 +58,7 @@ function carryOver(state: ExecutionState, old: MapRun, map: MapRun, kept: boolea
         state.setStatus(unit, status);
         if (status === "completed") map.completed++;
         else map.failed++;
-        map.failures += status === "failed" ? 1 : 0;
+        map.failures += status === "failed" ? sizeOf(map, place) : 0;
       } else state.runs[unit] = reopenedRun(state, before, { edited: false, sameChild: kept, useLate: kept });
     }
     state.runs[before] = undefined;
@@ -75,7 +83,7 @@ export function endItem(state: ExecutionState, unit: number): void {
   map.open--;
   if (state.statusOf(unit) === "completed") map.completed++;
   else map.failed++;
-  map.failures += state.statusOf(unit) === "failed" ? 1 : state.runs[unit]!.failures;
+  map.failures += state.statusOf(unit) === "failed" ? sizeOf(map, unit - map.base) : state.runs[unit]!.failures;
   if (!isMapDone(map)) return placeItems(state, map);
   closeIfDone(state, map);
 }
@@ -98,6 +106,7 @@ export function closeMap(state: ExecutionState, node: number): void {
       state.orphans.add(unit);
     } else endWait(state, unit);
     state.setStatus(unit, "cancelled");
+    state.runs[unit]!.cancelReason = "fail_fast";
     map.open--;
   }
 }

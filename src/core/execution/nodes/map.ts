@@ -4,12 +4,10 @@ import { type Context, type Need, needKey } from "../../machine.ts";
 import type { ErrorValue } from "../../message.ts";
 import { toValue } from "../../value.ts";
 import { MAP_FAILED } from "../letters.ts";
-import { isMapDone } from "../maps.ts";
+import { isMapDone, PART_ITEMS, sizeOf } from "../maps.ts";
 import type { ExecutionState, MapRun } from "../state.ts";
 import { configOf, type EngineNode, type EngineResult, invalid } from "./engine-node.ts";
 
-/** A map with more items is made of parts, each an execution of its own; so no state grows with the number of items. */
-const PART_ITEMS = 1000;
 const MAX_ITEMS = 100_000;
 
 /** How much the results of all items may be together. */
@@ -89,13 +87,14 @@ function close(state: ExecutionState, map: MapRun, context: Context): EngineResu
   }
   if (neededBytes > MAX_OUTPUT_BYTES) return outputTooLarge(neededBytes);
   if (needs.length > 0) return { kind: "needs", needs };
-  const list = map.chunked ? results.flatMap((part) => partResults(part, state, map)) : results;
+  const list = map.chunked ? results.flatMap((part, place) => partResults(part, place, state, map)) : results;
   const bytes = JSON.stringify(list).length;
   return bytes > MAX_OUTPUT_BYTES ? outputTooLarge(bytes) : { kind: "completed", output: list };
 }
 
-/** A part is an execution with one node, which is the map itself. */
-function partResults(part: Json, state: ExecutionState, map: MapRun): Json[] {
+/** A part is an execution with one node, which is the map itself. Of one that failed there is nothing. */
+function partResults(part: Json, place: number, state: ExecutionState, map: MapRun): Json[] {
+  if (part === null) return Array.from({ length: sizeOf(map, place) }, () => null);
   return (part as { readonly [id: string]: Json[] })[state.plan.graph.ids[map.node]!]!;
 }
 
