@@ -3,6 +3,7 @@ import { formatToken } from "../token.ts";
 import { endMail } from "./end.ts";
 import type { ExecutionEvent } from "./events.ts";
 import { deadLetterOf } from "./letters.ts";
+import { cancelChild } from "./nodes/child.ts";
 import { closedReviews, openReview } from "./review-listing.ts";
 import { instanceOf } from "./instance.ts";
 import type { ExecutionState } from "./state.ts";
@@ -39,6 +40,10 @@ export function decided(
     if (event.kind === "nodeWaiting" && event.wait.for === "review") listings.push(openReview(state, event));
     if (state.reviews.size > 0 && (event.kind === "nodeCompleted" || event.kind === "nodeFailed")) {
       listings.push(...closedReviews(state, event.node));
+    }
+    // Once its node begins anew nobody would know of the child any more.
+    if (event.kind === "generationOpened") {
+      for (const unit of state.orphans) mail.push(cancelChild(state, unit, state.runs[unit]!.child!));
     }
     if (event.kind === "executionEnded") {
       // One who gives its output to its parent has gathered that before.

@@ -70,8 +70,10 @@ export function openGeneration(state: ExecutionState, event: GenerationOpened): 
   state.end = null;
   state.endedAtMs = null;
   state.status = "running";
+  state.startedAtMs ??= event.atMs;
   state.deadlineAtMs = event.deadlineAtMs;
   if (event.input !== undefined) state.input = event.input;
+  if (event.around !== undefined) state.around = event.around;
   if (event.call !== undefined) state.parent = { ...state.parent!, call: event.call };
   state.owesAnswer = false;
   for (const letter of event.letters ?? []) state.letters.set(letter, "replayed");
@@ -103,15 +105,18 @@ function closeCut(state: ExecutionState, open: ReadonlySet<number>, spared: Read
   state.signalWaits.clear();
   state.reviews.clear();
   state.children.clear();
+  state.orphans.clear();
   for (let unit = 0; unit < state.runs.length; unit++) {
     const run = state.runs[unit];
     if (run !== undefined) {
       if (run.dueAtMs !== null) state.timedCount--;
       run.dueAtMs = null;
-      if (!state.orphans.has(unit)) run.wait = null;
+      run.wait = null;
     }
     if (state.isItem(unit)) {
-      if (run !== undefined && !state.isNodeEnded(unit)) state.setStatus(unit, "cancelled");
+      if (run === undefined || state.isNodeEnded(unit)) continue;
+      run.cancelReason = state.end!.reason;
+      state.setStatus(unit, "cancelled");
       continue;
     }
     if (open.has(unit) || state.isNodeEnded(unit)) continue;
@@ -125,8 +130,6 @@ function closeCut(state: ExecutionState, open: ReadonlySet<number>, spared: Read
 }
 
 function reset(state: ExecutionState, node: number, run: NodeRun): void {
-  // Its child is called again with a higher number, which overtakes the cancel.
-  state.orphans.delete(node);
   state.runs[node] = run;
   state.setStatus(node, "pending");
 }
