@@ -265,6 +265,9 @@ export const ERRORS = {
   },
 
   // Answers: what somebody asked for cannot be done, or not now.
+  BAD_REQUEST: { kind: "malformed", message: ({ reason }: { reason: string }): string => `${reason}.` },
+  HEADERS_TOO_LARGE: { kind: "tooLarge", message: (): string => "The address and headers are too long." },
+  REQUEST_TIMEOUT: { kind: "malformed", message: (): string => "The request did not arrive in time." },
   NOT_FOUND: {
     kind: "notFound",
     message: ({ what, id }: { what: string; id: string }): string => `There is no ${what} ${quote(id)}.`,
@@ -325,10 +328,6 @@ export const ERRORS = {
     message: (): string => "This review has been decided, or is not needed any more.",
   },
   ALREADY_REPLAYED: { kind: "conflict", message: (): string => "This dead letter has been replayed before." },
-  SIGNALS_FULL: {
-    kind: "conflict",
-    message: ({ id }: Named): string => `The execution ${id} keeps as many signals of this name as it can.`,
-  },
   RATE_LIMITED: {
     kind: "rateLimited",
     message: ({ reason }: { reason: string }): string => `${reason}.`,

@@ -1,0 +1,128 @@
+import { MillraceError } from "../../errors/millrace-error.ts";
+import type { Host } from "../../host/host.ts";
+import { MAX_BULK_BYTES, MAX_DEFINITION_BYTES, MAX_KEY_CHARS } from "../limits.ts";
+import type { Caller } from "../service/caller.ts";
+import type { Ingress } from "../service/ingress.ts";
+import { Refusal } from "../service/refusal.ts";
+import type { Keys, Principal } from "./keys.ts";
+import { checkLocal } from "./loopback.ts";
+import { type Permission, permits } from "./permissions.ts";
+import type { Route } from "./route.ts";
+
+/** What of a request decides whether it is let in. */
+export interface Knock {
+  readonly header: (name: string) => string | undefined;
+  readonly address: string;
+}
+
+/** Bodies that are being read at a time: more would fill the memory before a single one is understood. */
+const MAX_READING_BYTES: number = 4 * MAX_DEFINITION_BYTES;
+/** Wrong keys from one address within a minute before it is told to wait. */
+const MAX_FAILURES = 30;
+const FAILURE_WINDOW_MS = 60_000;
+
+const LOCAL: Principal = { id: "local", roles: ["admin"] };
+
+/** Who may come in, and how much at a time. */
+export class Admission {
+  readonly keys: Keys;
+  readonly #limiter: Ingress | undefined;
+  readonly #isLocal: boolean;
+  readonly #host: Host;
+  readonly #failures = new Map<string, { count: number; sinceMs: number }>();
+  #readingBytes = 0;
+
+  constructor(parts: { keys: Keys; limiter: Ingress | undefined; isLocal: boolean; host: Host }) {
+    this.keys = parts.keys;
+    this.#limiter = parts.limiter;
+    this.#isLocal = parts.isLocal;
+    this.#host = parts.host;
+  }
+
+  /** The caller of a request, if it may do what it asks for. */
+  async admit(route: Route, knock: Knock): Promise<{ readonly caller: Caller; readonly principal: Principal }> {
+    const principal = await this.#principal(route, knock);
+    this.require(principal, this.#isLocal && route.path === "/metrics" ? "open" : route.permission);
+    if (route.isIngress === true && this.#limiter !== undefined) {
+      const waitSeconds = await this.#limiter.take(principal === LOCAL ? knock.address : principal.id);
+      if (waitSeconds !== undefined) {
+        const reason = "Too many requests that start work; the Retry-After header says when to go on";
+        throw new Refusal("RATE_LIMITED", { reason }, { retryAfterSeconds: waitSeconds });
+      }
+    }
+    const caller: Caller = {
+      by: principal.id,
+      tenant: "default",
+      trace: traceOf(knock.header("traceparent")),
+      key: keyOf(knock.header("idempotency-key")),
+      secrets: permits(principal.roles, "work"),
+    };
+    return { caller, principal };
+  }
+
+  require(principal: Principal, permission: Permission): void {
+    if (permits(principal.roles, permission)) return;
+    throw new MillraceError("FORBIDDEN", {
+      reason: `This key may not do that: it needs the permission "${permission}"`,
+    });
+  }
+
+  /** Takes room for a body; what comes back gives it free. */
+  reserve(contentLength: string | undefined, isChunked: boolean, limitBytes: number): () => void {
+    const said = Number(contentLength ?? 0);
+    const bytes = isChunked
+      ? Math.min(limitBytes, MAX_BULK_BYTES)
+      : Math.min(Number.isFinite(said) ? said : 0, limitBytes);
+    if (bytes > 0 && this.#readingBytes + bytes > MAX_READING_BYTES) {
+      throw new Refusal("OVERLOADED", {}, { retryAfterSeconds: 1 });
+    }
+    this.#readingBytes += bytes;
+    let isFree = false;
+    return () => {
+      if (!isFree) this.#readingBytes -= bytes;
+      isFree = true;
+    };
+  }
+
+  async #principal(route: Route, knock: Knock): Promise<Principal> {
+    const given = knock.header("authorization");
+    if (!(await this.keys.isSet())) {
+      checkLocal(knock.header("host"), knock.header("origin"));
+      return LOCAL;
+    }
+    const key = /^Bearer +(\S{1,1024})$/i.exec(given ?? "")?.[1];
+    const principal = key === undefined ? undefined : await this.keys.principal(key);
+    if (principal !== undefined) return principal;
+    const isOpen = route.permission === "open" || (this.#isLocal && route.path === "/metrics");
+    if (isOpen && given === undefined) return NOBODY;
+    if (key !== undefined) this.#countFailure(knock.address);
+    throw new MillraceError("UNAUTHENTICATED", {});
+  }
+
+  #countFailure(address: string): void {
+    const nowMs = this.#host.monotonicMs();
+    if (this.#failures.size > 10_000) this.#failures.clear();
+    const before = this.#failures.get(address);
+    const failures =
+      before === undefined || nowMs - before.sinceMs > FAILURE_WINDOW_MS ? { count: 0, sinceMs: nowMs } : before;
+    failures.count++;
+    this.#failures.set(address, failures);
+    if (failures.count <= MAX_FAILURES) return;
+    const retryAfterSeconds = Math.max(1, (failures.sinceMs + FAILURE_WINDOW_MS - nowMs) / 1000);
+    throw new Refusal("RATE_LIMITED", { reason: "Too many wrong keys from this address" }, { retryAfterSeconds });
+  }
+}
+
+const NOBODY: Principal = { id: "nobody", roles: [] };
+
+function traceOf(traceparent: string | undefined): string {
+  return /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(traceparent ?? "") ? traceparent! : "";
+}
+
+function keyOf(key: string | undefined): string | undefined {
+  if (key === undefined) return undefined;
+  if (key === "" || key.length > MAX_KEY_CHARS) {
+    throw new MillraceError("BAD_REQUEST", { reason: `Idempotency-Key must have 1 to ${MAX_KEY_CHARS} characters` });
+  }
+  return key;
+}

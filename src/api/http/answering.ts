@@ -1,0 +1,199 @@
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { MillraceError } from "../../errors/millrace-error.ts";
+import { KEEP_ALIVE_MS, MAX_BODY_BYTES, MAX_STALL_MS, MAX_STREAMS, MAX_UNREAD_BYTES } from "../limits.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import type { Caller } from "../service/caller.ts";
+import { Refusal } from "../service/refusal.ts";
+import type { Service } from "../service/service.ts";
+import type { Admission, Knock } from "./admission.ts";
+import { checkBody, checkQuery } from "./check.ts";
+import type { Principal } from "./keys.ts";
+import { formatOf, readJsonBody } from "./read-body.ts";
+import type { Call, EventSink, Reply, Route } from "./route.ts";
+import { noQuery } from "./schemas.ts";
+
+interface Admitted {
+  readonly caller: Caller;
+  readonly principal: Principal;
+}
+
+const NOTHING = new Uint8Array();
+const HEADERS: Readonly<Record<string, string>> = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
+const PAGE_HEADERS: Readonly<Record<string, string>> = {
+  ...HEADERS,
+  "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
+  "referrer-policy": "no-referrer",
+};
+
+/** From a request to a reply: who asks, what is asked, and how it is written down. */
+export class Answering {
+  readonly admission: Admission;
+  readonly #service: Service;
+  readonly #metrics: Metrics;
+  readonly #admitted = new WeakMap<FastifyRequest, Admitted>();
+  readonly #streams = new Set<AbortController>();
+
+  constructor(service: Service, admission: Admission, metrics: Metrics) {
+    this.#service = service;
+    this.admission = admission;
+    this.#metrics = metrics;
+  }
+
+  /** Before the body is read. */
+  async admit(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const knock: Knock = { header: (name) => headerOf(request, name), address: request.ip };
+    this.#admitted.set(request, await this.admission.admit(route, knock));
+    const { "content-length": length, "transfer-encoding": encoding } = request.headers;
+    if (length === undefined && encoding === undefined) return;
+    const limitBytes = route.body?.limitBytes ?? MAX_BODY_BYTES;
+    if (Number(length ?? 0) > limitBytes) throw tooLarge(limitBytes);
+    reply.raw.once("close", this.admission.reserve(length, encoding !== undefined, limitBytes));
+  }
+
+  async answer(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { caller, principal } = this.#admitted.get(request)!;
+    const given = request.body instanceof Uint8Array ? request.body : NOTHING;
+    const isDefinition = route.body?.isDefinition === true;
+    const format =
+      given.length === 0
+        ? "json"
+        : formatOf(headerOf(request, "content-type"), headerOf(request, "content-encoding"), isDefinition);
+    if (route.body === undefined && given.length > 0) readJsonBody(given);
+    const call: Call = {
+      service: this.#service,
+      caller,
+      params: request.params as Record<string, string>,
+      query: queryOf(route, request),
+      body: route.body === undefined || isDefinition ? undefined : checkBody(route.body.schema, readJsonBody(given)),
+      source: { source: given.length === 0 ? EMPTY : given, format },
+      header: (name) => (name === "accept" && request.method === "HEAD" ? undefined : headerOf(request, name)),
+      get gone() {
+        return goneSignal(reply.raw);
+      },
+      demand: (permission) => this.admission.require(principal, permission),
+    };
+    return this.#send(await route.handle(call), caller, reply);
+  }
+
+  #send(answer: Reply, caller: Caller, reply: FastifyReply): FastifyReply {
+    if (caller.trace !== "") void reply.header("traceparent", caller.trace);
+    if ("stream" in answer) {
+      if (this.#streams.size >= MAX_STREAMS) throw tooManyStreams();
+      reply.hijack();
+      void this.#stream(answer.stream, reply.raw);
+      return reply;
+    }
+    void reply.code(answer.status);
+    if ("json" in answer) return reply.headers(HEADERS).type(JSON_TYPE).send(JSON.stringify(answer.json));
+    if (!("text" in answer)) return reply.headers(HEADERS).send();
+    const { type = JSON_TYPE, text } = answer;
+    return reply
+      .headers(type.startsWith("text/html") ? PAGE_HEADERS : HEADERS)
+      .type(type)
+      .send(text);
+  }
+
+  measure(request: FastifyRequest, reply: FastifyReply): void {
+    const { url } = request.routeOptions;
+    const { method } = request;
+    const route = url ?? "(none)";
+    this.#metrics.httpRequests.inc({
+      method: url === undefined ? "(any)" : method,
+      route,
+      status: String(reply.statusCode),
+    });
+    if (url !== undefined) this.#metrics.httpSeconds.observe({ method, route }, reply.elapsedTime / 1000);
+  }
+
+  /** Clients come again, to another process or later, with the number of the last event they saw. */
+  endStreams(): void {
+    for (const stream of this.#streams) stream.abort();
+  }
+
+  /** Never rejects: the answer has begun, so there is nobody left to tell. */
+  async #stream(run: (out: EventSink) => Promise<void>, raw: ServerResponse): Promise<void> {
+    const closing = new AbortController();
+    this.#streams.add(closing);
+    this.#metrics.streams.set(this.#streams.size);
+    raw.once("close", () => closing.abort());
+    closing.signal.addEventListener("abort", () => raw.end(), { once: true });
+    const keepAlive = setInterval(() => raw.write(": here\n\n"), KEEP_ALIVE_MS);
+    try {
+      raw.writeHead(200, {
+        ...HEADERS,
+        "content-type": "text/event-stream; charset=utf-8",
+        "x-accel-buffering": "no",
+        connection: "close",
+      });
+      raw.write("retry: 1000\n\n");
+      await run({ closed: closing.signal, send: (frame, isHistory) => sendFrame(raw, closing, frame, isHistory) });
+      raw.end();
+    } catch {
+      // Whoever comes again is told what is wrong.
+      raw.destroy();
+    } finally {
+      clearInterval(keepAlive);
+      closing.abort();
+      this.#streams.delete(closing);
+      this.#metrics.streams.set(this.#streams.size);
+    }
+  }
+}
+
+const EMPTY = Buffer.from("{}");
+const JSON_TYPE = "application/json; charset=utf-8";
+
+/** History waits for the client, within reason; what happens now does not, and cuts off who does not keep up. */
+async function sendFrame(
+  raw: ServerResponse,
+  closing: AbortController,
+  frame: string,
+  isHistory: boolean,
+): Promise<boolean> {
+  if (closing.signal.aborted) return false;
+  const isTaken = raw.write(frame);
+  if (raw.writableLength > MAX_UNREAD_BYTES) {
+    raw.destroy();
+    return false;
+  }
+  if (isTaken || !isHistory) return true;
+  const stalled = setTimeout(() => raw.destroy(), MAX_STALL_MS);
+  try {
+    await once(raw, "drain", { signal: closing.signal });
+    return true;
+  } catch {
+    return false;
+  } finally {
+    clearTimeout(stalled);
+  }
+}
+
+function queryOf(route: Route, request: FastifyRequest): unknown {
+  const query = request.query as Record<string, unknown>;
+  // Probes and pages may be asked with whatever somebody appends; everything else says what it understands.
+  if (route.query === undefined && !route.path.startsWith("/v1/")) return {};
+  return checkQuery(route.query ?? noQuery, query);
+}
+
+function headerOf(request: FastifyRequest, name: string): string | undefined {
+  const value = request.headers[name];
+  return Array.isArray(value) ? value[0] : value;
+}
+
+function goneSignal(raw: ServerResponse): AbortSignal {
+  const gone = new AbortController();
+  raw.once("close", () => {
+    if (!raw.writableFinished) gone.abort("gone");
+  });
+  return gone.signal;
+}
+
+function tooLarge(limitBytes: number): MillraceError {
+  return new MillraceError("PAYLOAD_TOO_LARGE", { what: "The body", limitBytes });
+}
+
+function tooManyStreams(): Refusal {
+  return new Refusal("RATE_LIMITED", { reason: "Too many event streams are open" }, { retryAfterSeconds: 5 });
+}

@@ -1,0 +1,36 @@
+import { seqOf } from "../service/histories.ts";
+import type { Call, EventSink, Reply } from "./route.ts";
+
+export function wantsEvents(call: Call): boolean {
+  return (call.header("accept") ?? "").includes("text/event-stream");
+}
+
+/** What happens to an execution, as server-sent events: from the beginning, or from where the client was. */
+export async function followEvents(call: Call, after: string | undefined): Promise<Reply> {
+  const { service, params } = call;
+  const id = params["id"]!;
+  const last = call.header("last-event-id");
+  const from = last === undefined ? (after === undefined ? 0 : seqOf(after, "after")) : seqOf(last, "Last-Event-ID");
+  // A client that has seen the end, and comes again, is told that there is no more: it stops coming.
+  if (last !== undefined && (await service.histories.isOver(id, from))) return { status: 204 };
+  // An unknown execution is an answer, not a stream.
+  await service.histories.list(id, from, 1);
+  return { status: 200, stream: (out) => send(call, id, from, out) };
+}
+
+async function send(call: Call, id: string, from: number, out: EventSink): Promise<void> {
+  let seq = from;
+  let isHistory = true;
+  for await (const { events, isEnd } of call.service.histories.follow(id, from, out.closed)) {
+    for (const event of events) {
+      ({ seq } = event);
+      if (!(await out.send(`id: ${seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`, isHistory))) return;
+    }
+    // From here on it comes as it happens, and whoever does not keep up is cut off.
+    isHistory = false;
+    if (isEnd) {
+      await out.send(`id: ${seq}\nevent: end\ndata: ${JSON.stringify({ seq })}\n\n`, true);
+      return;
+    }
+  }
+}

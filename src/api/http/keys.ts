@@ -1,0 +1,88 @@
+import { hash, randomBytes } from "node:crypto";
+import type { Store } from "../../store/contract.ts";
+import { isRole, type Role } from "./permissions.ts";
+
+/** Who presented a key. */
+export interface Principal {
+  /** Names the key without giving it away. */
+  readonly id: string;
+  readonly roles: readonly Role[];
+}
+
+const SCOPE = "key/api";
+const ANY = "any";
+const FRESH_MS = 5_000;
+
+/** The keys that are accepted: those of the settings, and those that were added to the store. Only hashes are kept. */
+export class Keys {
+  readonly #configured: ReadonlyMap<string, Principal>;
+  readonly #store: Store | undefined;
+  readonly #nowMs: () => number;
+  readonly #found = new Map<string, { readonly principal: Principal | undefined; readonly atMs: number }>();
+  #any: { readonly isSet: boolean; readonly atMs: number } = { isSet: false, atMs: -Infinity };
+
+  /** @param configured as in `MILLRACE_API_KEYS`: `role:key,role+role:key` */
+  constructor(configured: string, store?: Store, nowMs: () => number = () => performance.now()) {
+    this.#configured = parseKeys(configured);
+    this.#store = store;
+    this.#nowMs = nowMs;
+  }
+
+  /** Whether there is any key at all: without one, only this machine may come in. */
+  async isSet(): Promise<boolean> {
+    if (this.#configured.size > 0) return true;
+    if (this.#store === undefined) return false;
+    if (!this.#any.isSet && this.#nowMs() - this.#any.atMs > FRESH_MS) {
+      const [found] = await this.#store.records.get([{ scope: SCOPE, hash: ANY }]);
+      this.#any = { isSet: typeof found === "string", atMs: this.#nowMs() };
+    }
+    return this.#any.isSet;
+  }
+
+  async principal(key: string): Promise<Principal | undefined> {
+    const digest = hash("sha256", key, "hex");
+    const configured = this.#configured.get(digest);
+    if (configured !== undefined || this.#store === undefined) return configured;
+    const known = this.#found.get(digest);
+    if (known !== undefined && this.#nowMs() - known.atMs < FRESH_MS) return known.principal;
+    const [text] = await this.#store.records.get([{ scope: SCOPE, hash: digest }]);
+    const principal = typeof text === "string" ? (JSON.parse(text) as Principal) : undefined;
+    if (this.#found.size >= 1_000) this.#found.clear();
+    this.#found.set(digest, { principal, atMs: this.#nowMs() });
+    return principal;
+  }
+}
+
+/** Makes a key and keeps its hash in the store. The key itself is shown this once. */
+export async function addKey(store: Store, role: Role): Promise<{ readonly id: string; readonly key: string }> {
+  const key = `mr_${role}_${randomBytes(32).toString("base64url")}`;
+  const digest = hash("sha256", key, "hex");
+  const principal: Principal = { id: idOf(digest), roles: [role] };
+  await store.records.put([
+    { scope: SCOPE, hash: digest, text: JSON.stringify(principal) },
+    { scope: SCOPE, hash: ANY, text: "{}" },
+  ]);
+  return { id: principal.id, key };
+}
+
+export function parseKeys(configured: string): ReadonlyMap<string, Principal> {
+  const keys = new Map<string, Principal>();
+  for (const entry of configured.split(",").map((part) => part.trim())) {
+    if (entry === "") continue;
+    const colon = entry.indexOf(":");
+    const roles = entry.slice(0, Math.max(0, colon)).split("+");
+    const key = entry.slice(colon + 1);
+    if (colon <= 0 || key === "" || !roles.every(isRole)) {
+      throw new Error(
+        `MILLRACE_API_KEYS must be "role:key,…"; an entry that begins with "${entry.slice(0, 4)}" is not`,
+      );
+    }
+    const digest = hash("sha256", key, "hex");
+    keys.set(digest, { id: idOf(digest), roles });
+  }
+  return keys;
+}
+
+function idOf(digest: string): string {
+  return `key-${digest.slice(0, 8)}`;
+}

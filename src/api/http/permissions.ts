@@ -1,0 +1,32 @@
+/** What a route needs; `open` needs nothing. */
+export type Permission =
+  | "open"
+  | "read"
+  | "definitions"
+  | "submit"
+  | "start"
+  | "operate"
+  | "reviews"
+  | "decide"
+  | "work";
+
+export const ROLES = ["viewer", "author", "operator", "reviewer", "worker", "admin"] as const;
+export type Role = (typeof ROLES)[number];
+
+/** CONTRACT section 12. `definitions` and `reviews` are reading too, of what an author or a reviewer has to see. */
+const GRANTS: Readonly<Record<Role, readonly Permission[]>> = {
+  viewer: ["read", "definitions", "reviews"],
+  author: ["definitions", "submit"],
+  operator: ["read", "definitions", "reviews", "start", "operate"],
+  reviewer: ["reviews", "decide"],
+  worker: ["work"],
+  admin: ["read", "definitions", "submit", "start", "operate", "reviews", "decide", "work"],
+};
+
+export function isRole(name: string): name is Role {
+  return (ROLES as readonly string[]).includes(name);
+}
+
+export function permits(roles: readonly Role[], permission: Permission): boolean {
+  return permission === "open" || roles.some((role) => GRANTS[role].includes(permission));
+}

@@ -1,0 +1,109 @@
+import { MillraceError } from "../../errors/millrace-error.ts";
+import type { Json } from "../../json/json.ts";
+import { positionsOf } from "../../json/locate.ts";
+import { type JsonFault, MAX_JSON_DEPTH, scanJson } from "../../json/scan.ts";
+import { Refusal } from "../service/refusal.ts";
+
+export type BodyFormat = "json" | "yaml";
+
+/** A larger text is parsed and its depth measured; smaller ones are also searched for keys that are written twice. */
+const MAX_SCANNED_CHARS = 1_048_576;
+
+/** What a body is written in. Throws for anything that is not JSON, or YAML where a definition may come. */
+export function formatOf(contentType: string | undefined, encoding: string | undefined, yaml: boolean): BodyFormat {
+  if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
+    throw unsupported(`The content encoding ${JSON.stringify(encoding.slice(0, 80))} is not supported`);
+  }
+  if (contentType === undefined) return "json";
+  const [type = "", ...parameters] = contentType
+    .toLowerCase()
+    .split(";")
+    .map((part) => part.trim());
+  for (const parameter of parameters) {
+    const charset = /^charset\s*=\s*"?([^"]*)"?$/.exec(parameter)?.[1];
+    if (charset !== undefined && !["utf-8", "utf8", "us-ascii"].includes(charset)) {
+      throw unsupported(`The character set ${JSON.stringify(charset.slice(0, 80))} is not supported; send UTF-8`);
+    }
+  }
+  if (/^(application|text)\/([\w.-]+\+)?json$/.test(type)) return "json";
+  if (yaml && /^(application|text)\/((x-|vnd\.)?yaml|[\w.-]+\+yaml)$/.test(type)) return "yaml";
+  const also = yaml ? " or application/yaml" : "";
+  throw unsupported(
+    `The content type ${JSON.stringify(type.slice(0, 80))} is not supported; send application/json${also}`,
+  );
+}
+
+/** Reads a body of JSON. Nothing counts as `{}`. Keys that reach into prototypes are data like any other here. */
+export function readJsonBody(bytes: Uint8Array): Json {
+  if (bytes.length === 0) return {};
+  const text = decode(bytes);
+  if (text.trim() === "") return {};
+  if (text.length <= MAX_SCANNED_CHARS) {
+    const fault = scanJson(text).find(({ kind }) => kind !== "forbiddenKey");
+    if (fault !== undefined) throw faultOf(fault, text);
+    return JSON.parse(text) as Json;
+  }
+  try {
+    const value = JSON.parse(text) as Json;
+    if (isTooDeep(value)) throw new MillraceError("JSON_TOO_DEEP", { limit: MAX_JSON_DEPTH });
+    return value;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    const fault = scanJson(text).find(({ kind }) => kind === "syntax" || kind === "tooDeep");
+    throw fault === undefined ? invalid(error.message) : faultOf(fault, text);
+  }
+}
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw invalid("it is not UTF-8 text");
+  }
+}
+
+function faultOf(fault: JsonFault, text: string): MillraceError {
+  const { kind, offset, pointer } = fault;
+  const place = positionsOf(text, [offset]).get(offset);
+  const refusal = refusalOf(fault);
+  return new Refusal(refusal.code, refusal.details, {
+    errors: [{ code: refusal.code, path: kind === "syntax" ? "" : pointer, message: refusal.message, ...place }],
+  });
+}
+
+function refusalOf({ kind, text }: JsonFault): MillraceError {
+  switch (kind) {
+    case "tooDeep":
+      return new MillraceError("JSON_TOO_DEEP", { limit: MAX_JSON_DEPTH });
+    case "duplicateKey":
+      return new MillraceError("DUPLICATE_KEY", { key: text });
+    case "numberRange":
+      return invalid(`the number ${text.slice(0, 40)} does not fit a 64-bit floating point number`);
+    case "forbiddenKey":
+    case "syntax":
+      return invalid(text);
+  }
+}
+
+function invalid(reason: string): MillraceError {
+  return new MillraceError("INVALID_JSON", { format: "JSON", reason });
+}
+
+function unsupported(reason: string): MillraceError {
+  return new MillraceError("UNSUPPORTED_MEDIA_TYPE", { reason });
+}
+
+/** Level by level, without a stack of our own making for each value. */
+function isTooDeep(root: Json): boolean {
+  let level: object[] = typeof root === "object" && root !== null ? [root] : [];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth === MAX_JSON_DEPTH) return true;
+    const below: object[] = [];
+    for (const container of level) {
+      for (const value of Object.values(container))
+        if (typeof value === "object" && value !== null) below.push(value as object);
+    }
+    level = below;
+  }
+  return false;
+}

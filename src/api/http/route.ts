@@ -1,0 +1,80 @@
+import type { z } from "zod";
+import type { Json } from "../../json/json.ts";
+import type { Caller } from "../service/caller.ts";
+import type { Service } from "../service/service.ts";
+import type { Permission } from "./permissions.ts";
+
+/** A request, checked, for whoever answers it. */
+export interface Call<Query = unknown, Body = unknown> {
+  readonly service: Service;
+  readonly caller: Caller;
+  /** Decoded; whether it can be the id of anything is for the service to say. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Query;
+  readonly body: Body;
+  /** Of a route that takes definitions: the body as it came. */
+  readonly source: { readonly source: Uint8Array; readonly format: "json" | "yaml" };
+  readonly header: (name: string) => string | undefined;
+  /** Aborted when nobody waits for the answer any more. */
+  readonly gone: AbortSignal;
+  /** Throws unless the caller may do this too. */
+  readonly demand: (permission: Permission) => void;
+}
+
+export type Reply =
+  | { readonly status: number; readonly json: unknown }
+  /** JSON that is written already. */
+  | { readonly status: number; readonly text: string; readonly type?: string }
+  | { readonly status: 204 }
+  | { readonly status: 200; readonly stream: (out: EventSink) => Promise<void> };
+
+/** Where an event stream goes. */
+export interface EventSink {
+  readonly closed: AbortSignal;
+  /** False once the client is gone. */
+  send(frame: string, isHistory: boolean): Promise<boolean>;
+}
+
+export interface RouteBody<Body = unknown> {
+  readonly schema: z.ZodType<Body>;
+  readonly limitBytes: number;
+  /** The body is a definition, in JSON or YAML, which is read by whoever checks it. */
+  readonly isDefinition?: boolean;
+}
+
+export interface RouteAnswer {
+  readonly description: string;
+  readonly schema?: z.ZodType;
+  readonly type?: string;
+}
+
+/** One row of the table that routing, validation, authorisation and the OpenAPI document are made from. */
+export interface Route<Query = unknown, Body = unknown> {
+  readonly method: "GET" | "POST" | "DELETE";
+  /** With `{name}` for parameters. */
+  readonly path: string;
+  readonly permission: Permission;
+  readonly tag: string;
+  readonly summary: string;
+  readonly query?: z.ZodType<Query>;
+  readonly body?: RouteBody<Body>;
+  readonly answers: Readonly<Record<number, RouteAnswer>>;
+  /** Codes of problems that are particular to it. */
+  readonly problems?: readonly string[];
+  /** Makes work: counted by the ingress limit. */
+  readonly isIngress?: boolean;
+  readonly handle: (call: Call<Query, Body>) => Promise<Reply>;
+}
+
+/** Ties the types of query and body to the handler; the table itself does not know them. */
+export function route<Query, Body>(row: Route<Query, Body>): Route {
+  return row as unknown as Route;
+}
+
+export function json(status: number, value: unknown): Reply {
+  return { status, json: value };
+}
+
+export function asJson(value: unknown): Json {
+  return value as Json;
+}

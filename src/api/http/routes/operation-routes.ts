@@ -1,0 +1,153 @@
+import { MAX_BODY_BYTES } from "../../limits.ts";
+import { asJson, json, route, type Route } from "../route.ts";
+import * as shape from "../schemas.ts";
+
+const DEFAULT_REPLAYS = 1_000;
+
+export const operationRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: "/v1/workflows",
+    permission: "definitions",
+    tag: "Workflows",
+    summary: "Stored workflows with their newest version, by name",
+    query: shape.pageQuery,
+    answers: { 200: { description: "A page", schema: shape.listOf(shape.namedVersion) } },
+    handle: async ({ service, query }) => json(200, await service.workflows.list(query)),
+  }),
+  route({
+    method: "GET",
+    path: "/v1/workflows/{name}",
+    permission: "definitions",
+    tag: "Workflows",
+    summary: "The newest version of a workflow",
+    answers: { 200: { description: "The definition and its shape", schema: shape.shownWorkflow } },
+    handle: async ({ service, params }) => json(200, await service.workflows.get(params["name"]!)),
+  }),
+  route({
+    method: "DELETE",
+    path: "/v1/workflows/{name}",
+    permission: "submit",
+    tag: "Workflows",
+    summary: "Forget a name; executions that are over keep their definition",
+    answers: { 204: { description: "Gone" } },
+    problems: ["EXECUTION_OPEN"],
+    handle: async ({ service, params }) => {
+      await service.workflows.remove(params["name"]!);
+      return { status: 204 };
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/v1/workflows/{name}/versions",
+    permission: "definitions",
+    tag: "Workflows",
+    summary: "All versions, newest first",
+    answers: { 200: { description: "All of them", schema: shape.listOf(shape.namedVersion) } },
+    handle: async ({ service, params }) => json(200, await service.workflows.versions(params["name"]!)),
+  }),
+  route({
+    method: "GET",
+    path: "/v1/workflows/{name}/versions/{version}",
+    permission: "definitions",
+    tag: "Workflows",
+    summary: "One version, by its number or hash",
+    answers: { 200: { description: "The definition and its shape", schema: shape.shownWorkflow } },
+    handle: async ({ service, params }) => json(200, await service.workflows.get(params["name"]!, params["version"])),
+  }),
+
+  route({
+    method: "GET",
+    path: "/v1/dlq",
+    permission: "read",
+    tag: "Dead letters",
+    summary: "Nodes that failed by their own fault, newest first",
+    query: shape.lettersQuery,
+    answers: { 200: { description: "A page", schema: shape.listOf(shape.shownLetter) } },
+    handle: async ({ service, query }) => {
+      const { limit, cursor, ...filter } = query;
+      return json(200, await service.letters.list(filter, { limit, cursor }));
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/v1/dlq/retry",
+    permission: "operate",
+    tag: "Dead letters",
+    summary: "Replay every open dead letter that passes a filter; those of one execution make one generation",
+    body: { schema: shape.replayBody, limitBytes: MAX_BODY_BYTES },
+    answers: { 202: { description: "How many", schema: shape.counted } },
+    handle: async ({ service, caller, body }) => {
+      const { filter = {}, limit = DEFAULT_REPLAYS, dry_run: isDryRun = false } = body;
+      return json(202, await service.letters.replayAll(caller, filter, limit, isDryRun));
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/v1/dlq/{id}",
+    permission: "read",
+    tag: "Dead letters",
+    summary: "One dead letter",
+    answers: { 200: { description: "As it stands", schema: shape.shownLetter } },
+    handle: async ({ service, params }) => json(200, await service.letters.get(params["id"]!)),
+  }),
+  route({
+    method: "DELETE",
+    path: "/v1/dlq/{id}",
+    permission: "operate",
+    tag: "Dead letters",
+    summary: "Throw a dead letter away",
+    answers: { 204: { description: "Gone" } },
+    problems: ["NO_OWNER"],
+    handle: async ({ service, caller, params }) => {
+      await service.letters.discard(caller, params["id"]!);
+      return { status: 204 };
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/v1/dlq/{id}/retry",
+    permission: "operate",
+    tag: "Dead letters",
+    summary: "Replay a dead letter: a new generation that opens its node again",
+    body: { schema: shape.emptyBody, limitBytes: MAX_BODY_BYTES },
+    answers: { 202: { description: "It runs again", schema: shape.commanded } },
+    problems: ["EXECUTION_OPEN", "ALREADY_REPLAYED", "NO_OWNER"],
+    handle: async ({ service, caller, params }) => json(202, await service.letters.replay(caller, params["id"]!)),
+  }),
+
+  route({
+    method: "GET",
+    path: "/v1/reviews",
+    permission: "reviews",
+    tag: "Reviews",
+    summary: "Reviews that wait for somebody, newest first",
+    query: shape.pageQuery,
+    answers: { 200: { description: "A page", schema: shape.listOf(shape.shownReview) } },
+    handle: async ({ service, query }) => json(200, await service.reviews.list(query)),
+  }),
+  route({
+    method: "GET",
+    path: "/v1/reviews/{id}",
+    permission: "reviews",
+    tag: "Reviews",
+    summary: "One review",
+    answers: { 200: { description: "As it stands", schema: shape.shownReview } },
+    handle: async ({ service, params }) => json(200, await service.reviews.get(params["id"]!)),
+  }),
+  route({
+    method: "POST",
+    path: "/v1/reviews/{id}",
+    permission: "decide",
+    tag: "Reviews",
+    summary: "Decide; the first decision counts",
+    body: { schema: shape.reviewBody, limitBytes: MAX_BODY_BYTES },
+    answers: { 200: { description: "Decided", schema: shape.commanded } },
+    problems: ["REVIEW_CLOSED", "REVIEW_INVALID", "NO_OWNER"],
+    handle: async ({ service, caller, params, body }) => {
+      const { decision, comment } = body;
+      const data = asJson(body.data ?? null);
+      return json(200, await service.reviews.decide(caller, params["id"]!, { decision, data, comment }));
+    },
+  }),
+];

@@ -1,0 +1,110 @@
+import { MillraceError } from "../../../errors/millrace-error.ts";
+import { json, route, type Route } from "../route.ts";
+import * as shape from "../schemas.ts";
+
+/** What the server itself has to tell. */
+export interface SystemParts {
+  readonly isDraining: () => boolean;
+  readonly metrics: () => Promise<string>;
+  readonly openapi: () => string;
+  readonly docs: () => string;
+  readonly limits: () => readonly unknown[];
+}
+
+const tag = "System";
+
+export function systemRoutes(parts: SystemParts): readonly Route[] {
+  const live = (path: string): Route =>
+    route({
+      method: "GET",
+      path,
+      permission: "open",
+      tag,
+      summary: "Whether the process lives",
+      answers: { 200: { description: "It does", schema: shape.health } },
+      handle: async () => json(200, { status: "ok" }),
+    });
+  const ready = (path: string): Route =>
+    route({
+      method: "GET",
+      path,
+      permission: "open",
+      tag,
+      summary: "Whether it can serve requests, and which part cannot",
+      answers: { 200: { description: "It can", schema: shape.health } },
+      problems: ["NOT_READY", "STORE_UNAVAILABLE"],
+      handle: async ({ service }) => {
+        if (parts.isDraining()) throw new MillraceError("NOT_READY", { reason: "The process is about to stop" });
+        const { ready: isReady, parts: states } = await service.overview.readiness();
+        if (isReady) return json(200, { status: "ok", parts: states });
+        if (states["store"] !== "ok") throw new MillraceError("STORE_UNAVAILABLE", {});
+        const bad = Object.entries(states).filter(([, state]) => state !== "ok");
+        throw new MillraceError("NOT_READY", { reason: bad.map(([name, state]) => `${name}: ${state}`).join("; ") });
+      },
+    });
+  return [
+    live("/health/live"),
+    ready("/health/ready"),
+    live("/livez"),
+    ready("/readyz"),
+    live("/healthz"),
+    route({
+      method: "GET",
+      path: "/metrics",
+      permission: "read",
+      tag,
+      summary: "Measurements, as Prometheus reads them",
+      answers: { 200: { description: "Text", type: "text/plain" } },
+      handle: async () => ({
+        status: 200,
+        text: await parts.metrics(),
+        type: "text/plain; version=0.0.4; charset=utf-8",
+      }),
+    }),
+    route({
+      method: "GET",
+      path: "/v1/workers",
+      permission: "read",
+      tag,
+      summary: "Workers that are alive, and what they serve",
+      answers: { 200: { description: "All of them", schema: shape.listOf(shape.shownWorker) } },
+      handle: async ({ service }) => json(200, await service.overview.workers()),
+    }),
+    route({
+      method: "GET",
+      path: "/v1/queues",
+      permission: "read",
+      tag,
+      summary: "Queues, how much waits in them, how many workers serve them",
+      answers: { 200: { description: "All of them", schema: shape.listOf(shape.shownQueue) } },
+      handle: async ({ service }) => json(200, await service.overview.queues()),
+    }),
+    route({
+      method: "GET",
+      path: "/v1/limits",
+      permission: "read",
+      tag,
+      summary: "What is limited",
+      answers: { 200: { description: "All of them", schema: shape.listOf(shape.shownLimit) } },
+      handle: async () => json(200, { items: parts.limits(), next_cursor: null }),
+    }),
+    route({
+      method: "GET",
+      path: "/openapi.json",
+      permission: "open",
+      tag,
+      summary: "This interface as an OpenAPI 3.1 document",
+      answers: { 200: { description: "The document", schema: shape.anyJson } },
+      handle: async () => ({ status: 200, text: parts.openapi() }),
+    }),
+    route({
+      method: "GET",
+      path: "/docs",
+      permission: "open",
+      tag,
+      summary: "The same for people",
+      answers: { 200: { description: "A page", type: "text/html" } },
+      handle: async () => ({ status: 200, text: parts.docs(), type: "text/html; charset=utf-8" }),
+    }),
+  ];
+}

@@ -1,0 +1,94 @@
+import { MillraceError } from "../../../errors/millrace-error.ts";
+import type { ErrorCode, ErrorDetails } from "../../../errors/registry.ts";
+import { MAX_BODY_BYTES, MAX_BULK_BYTES, MAX_OUTPUT_BYTES } from "../../limits.ts";
+import { Refusal } from "../../service/refusal.ts";
+import type { Settled } from "../../service/gateway.ts";
+import { asJson, json, type Reply, route, type Route } from "../route.ts";
+import * as shape from "../schemas.ts";
+
+const tag = "Tasks";
+const PROBLEMS = ["TASK_TOKEN_INVALID", "STALE_ATTEMPT", "OUTPUT_INVALID", "OUTPUT_TOO_LARGE", "NO_OWNER"];
+
+export const taskRoutes: readonly Route[] = [
+  route({
+    method: "POST",
+    path: "/v1/tasks/lease",
+    permission: "work",
+    tag,
+    summary: "Take tasks, waiting for them if there are none",
+    body: { schema: shape.leaseBody, limitBytes: MAX_BODY_BYTES },
+    answers: { 200: { description: "As many as there were", schema: shape.leased } },
+    handle: async ({ service, caller, body, gone }) => json(200, await service.gateway.lease(caller, body, gone)),
+  }),
+  route({
+    method: "POST",
+    path: "/v1/tasks/complete",
+    permission: "work",
+    tag,
+    summary: "Report the output of a task, or of several",
+    body: { schema: shape.completeBody, limitBytes: MAX_BULK_BYTES },
+    answers: { 200: { description: "What the owner made of it", schema: shape.settled } },
+    problems: PROBLEMS,
+    handle: async ({ service, caller, body }) => {
+      const { results, token, output, usage } = body;
+      const given = results ?? [{ token: token!, output, usage }];
+      const settled = await service.gateway.settle(
+        caller,
+        given.map((one) => ({
+          token: one.token,
+          output: asJson(one.output ?? null),
+          ...(one.usage !== undefined && { usage: asJson(one.usage) }),
+        })),
+      );
+      return answer(settled, results !== undefined);
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/v1/tasks/fail",
+    permission: "work",
+    tag,
+    summary: "Report that a task failed, or several",
+    body: { schema: shape.failBody, limitBytes: MAX_BULK_BYTES },
+    answers: { 200: { description: "What the owner made of it", schema: shape.settled } },
+    problems: PROBLEMS,
+    handle: async ({ service, caller, body }) => {
+      const { results, token, error } = body;
+      const given = results ?? [{ token: token!, error: error! }];
+      const settled = await service.gateway.settle(
+        caller,
+        given.map((one) => {
+          const { details, ...rest } = one.error;
+          return {
+            token: one.token,
+            error: { ...rest, ...(details !== undefined && { details: asJson(details) }) },
+          };
+        }),
+      );
+      return answer(settled, results !== undefined);
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/v1/tasks/heartbeat",
+    permission: "work",
+    tag,
+    summary: "Keep tasks; tells which of them count no more",
+    body: { schema: shape.heartbeatBody, limitBytes: MAX_BULK_BYTES },
+    answers: { 200: { description: "What to stop", schema: shape.cancelledTokens } },
+    handle: async ({ service, caller, body }) =>
+      json(200, await service.gateway.heartbeat(caller, body.worker_id, body.tokens)),
+  }),
+];
+
+function answer(settled: readonly Settled[], isList: boolean): Reply {
+  if (isList) return json(200, { results: settled });
+  const { code, accepted, recorded } = settled[0]!;
+  if (code === undefined) return json(200, { accepted, ...(recorded !== undefined && { recorded }) });
+  const details = {
+    reason: "see the node's error",
+    limitBytes: MAX_OUTPUT_BYTES,
+  } as unknown as ErrorDetails<ErrorCode>;
+  if (code === "NO_OWNER") throw new Refusal("NO_OWNER", {}, { retryAfterSeconds: 1 });
+  throw new MillraceError(code as ErrorCode, details);
+}

@@ -1,0 +1,348 @@
+import { z } from "zod";
+import {
+  DEFAULT_LEASE_SECONDS,
+  DEFAULT_PAGE,
+  MAX_BULK_REPLAYS,
+  MAX_BULK_STARTS,
+  MAX_LEASE_SECONDS,
+  MAX_LEASE_WAIT_MS,
+  MAX_LEASED,
+  MAX_PAGE,
+  MAX_QUEUES,
+  MAX_RESULTS,
+} from "../limits.ts";
+import { NODE_STATUSES, type Status, STATUSES } from "../service/executions.ts";
+
+/** Any JSON. (`z.json()` makes a recursive schema that OpenAPI tools refuse.) */
+export const anyJson = z.unknown();
+const time = z.iso.datetime().meta({ description: "ISO 8601, UTC, with milliseconds" });
+const statuses = Object.keys(STATUSES) as [Status, ...Status[]];
+
+// ── query parameters: all are text when they arrive ───────────────────────────────────────────────────────────────
+
+const flag = z
+  .enum(["true", "false", "1", "0", ""])
+  .transform((text) => text === "true" || text === "1")
+  .optional();
+
+export const pageFields = {
+  limit: z
+    .string()
+    .regex(/^[1-9]\d{0,3}$/, `must be a number from 1 to ${MAX_PAGE}`)
+    .transform(Number)
+    .refine((limit) => limit <= MAX_PAGE, `must be a number from 1 to ${MAX_PAGE}`)
+    .default(DEFAULT_PAGE)
+    .meta({ description: `1 to ${MAX_PAGE}, default ${DEFAULT_PAGE}` }),
+  cursor: z.string().optional().meta({ description: "next_cursor of the page before" }),
+};
+
+const name = z
+  .string()
+  .min(1)
+  .max(256)
+  .regex(/^[^\p{Cc}]*$/u, "must not contain control characters");
+
+export const pageQuery = z.strictObject(pageFields);
+export const executionsQuery = z.strictObject({
+  ...pageFields,
+  status: z.enum(statuses).optional(),
+  workflow: name.optional(),
+  since: z.iso
+    .datetime({ offset: true })
+    .transform((text) => Date.parse(text))
+    .optional()
+    .meta({ description: "Created then or later" }),
+});
+export const nodesQuery = z.strictObject({ ...pageFields, status: z.enum(NODE_STATUSES).optional() });
+export const eventsQuery = z.strictObject({ ...pageFields, after: z.string().optional() });
+export const explainQuery = z.strictObject({ node: z.string().optional() });
+export const submitQuery = z.strictObject({ start: flag, allow_missing_handlers: flag });
+export const validateQuery = z.strictObject({ allow_missing_handlers: flag });
+export const retryQuery = z.strictObject({ dry_run: flag });
+export const lettersQuery = z.strictObject({
+  ...pageFields,
+  queue: name.optional(),
+  class: z.enum(["poison", "exhausted"]).optional(),
+  execution_id: name.optional(),
+  status: z.enum(["open", "replayed"]).optional(),
+});
+export const noQuery = z.strictObject({});
+
+// ── bodies ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export const emptyBody = z.strictObject({});
+export const triggerBody = z.strictObject({ input_params: anyJson.optional() });
+const version = z.union([z.number().int().min(1), z.string().min(1).max(128)]).optional();
+export const startBody = z
+  .strictObject({
+    input_params: anyJson.optional(),
+    inputs: z.array(anyJson).min(1).max(MAX_BULK_STARTS).optional().meta({ description: "Several executions at once" }),
+    version,
+  })
+  .refine((body) => body.inputs === undefined || body.input_params === undefined, {
+    message: 'must not have both "inputs" and "input_params"',
+  });
+export const retryBody = z.strictObject({
+  from: z.string().min(1).max(256).optional(),
+  scope: z.enum(["failed", "descendants", "node"]).optional(),
+  config: z.record(z.string(), anyJson).optional(),
+  input_params: anyJson.optional(),
+});
+export const signalBody = z.strictObject({ name: name.max(128), data: anyJson.optional() });
+export const reviewBody = z.strictObject({
+  decision: z.enum(["approve", "reject"]),
+  data: anyJson.optional(),
+  comment: z.string().max(10_000).optional(),
+});
+export const replayBody = z.strictObject({
+  filter: z
+    .strictObject({
+      queue: name.optional(),
+      class: z.enum(["poison", "exhausted"]).optional(),
+      execution_id: name.optional(),
+    })
+    .optional(),
+  limit: z.number().int().min(1).max(MAX_BULK_REPLAYS).optional(),
+  dry_run: z.boolean().optional(),
+});
+const queues = z.array(name.max(128)).min(1).max(MAX_QUEUES).optional();
+export const leaseBody = z
+  .strictObject({
+    worker_id: name.max(128).regex(/^[^:]*$/, "must not contain a colon"),
+    handlers: queues,
+    queues,
+    max: z.number().int().min(1).max(MAX_LEASED).default(1),
+    wait_ms: z.number().int().min(0).max(MAX_LEASE_WAIT_MS).default(0),
+    lease_seconds: z.number().min(0.1).max(MAX_LEASE_SECONDS).default(DEFAULT_LEASE_SECONDS),
+  })
+  .refine((body) => (body.handlers === undefined) !== (body.queues === undefined), {
+    message: 'must have exactly one of "handlers" and "queues"',
+  });
+const token = z.string().min(1).max(8_192);
+const usage = z
+  .record(z.string(), anyJson)
+  .optional()
+  .meta({ description: "What it has cost, in the handler's own terms" });
+const reported = z.strictObject({
+  code: z.string().min(1).max(128).optional(),
+  message: z.string().optional(),
+  retryable: z.boolean().optional(),
+  retry_after_seconds: z.number().min(0).max(31_536_000).optional(),
+  details: anyJson.optional(),
+});
+const ONE_OF = { message: 'must have exactly one of "token" and "results"' };
+const isOneOf = (body: { token?: unknown; results?: unknown }): boolean =>
+  (body.token === undefined) !== (body.results === undefined);
+
+export const completeBody = z
+  .strictObject({
+    token: token.optional(),
+    output: anyJson.optional(),
+    usage,
+    results: z
+      .array(z.strictObject({ token, output: anyJson.optional(), usage }))
+      .max(MAX_RESULTS)
+      .optional(),
+  })
+  .refine(isOneOf, ONE_OF);
+export const failBody = z
+  .strictObject({
+    token: token.optional(),
+    error: reported.optional(),
+    results: z
+      .array(z.strictObject({ token, error: reported }))
+      .max(MAX_RESULTS)
+      .optional(),
+  })
+  .refine(isOneOf, ONE_OF)
+  .refine((body) => body.token === undefined || body.error !== undefined, { message: 'must have "error"' });
+export const heartbeatBody = z.strictObject({
+  worker_id: name.max(128).regex(/^[^:]*$/, "must not contain a colon"),
+  tokens: z.array(token).max(MAX_LEASED),
+});
+export const definitionBody = z.union([
+  z.strictObject({ definition: z.record(z.string(), anyJson), input_params: anyJson.optional() }),
+  z.record(z.string(), anyJson).meta({ description: "A workflow, see /schema/workflow.json of the package" }),
+]);
+
+// ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export const fault = z.looseObject({
+  code: z.string(),
+  path: z.string(),
+  message: z.string(),
+  hint: z.string().optional(),
+  line: z.number().optional(),
+  column: z.number().optional(),
+});
+export const problem = z.looseObject({
+  type: z.string(),
+  title: z.string(),
+  status: z.number(),
+  code: z.string(),
+  detail: z.string(),
+  errors: z.array(fault).optional(),
+  execution: anyJson.optional(),
+});
+const errorValue = z.looseObject({
+  code: z.string(),
+  message: z.string(),
+  retryable: z.boolean(),
+  details: anyJson.optional(),
+});
+
+export function listOf(item: z.ZodType): z.ZodType {
+  return z.looseObject({ items: z.array(item), next_cursor: z.string().nullable() });
+}
+
+export const submitted = z.looseObject({
+  workflow_definition_id: z.string(),
+  name: z.string(),
+  version: z.number(),
+  execution_id: z.string(),
+  status: z.enum(["PENDING", "RUNNING"]),
+  warnings: z.array(fault).optional(),
+});
+export const validation = z.looseObject({ valid: z.boolean(), errors: z.array(fault), warnings: z.array(fault) });
+export const started = z.union([
+  z.looseObject({ execution_id: z.string(), status: z.literal("RUNNING") }),
+  z.looseObject({
+    items: z.array(z.union([z.looseObject({ execution_id: z.string() }), z.looseObject({ error: errorValue })])),
+  }),
+]);
+export const commanded = z.looseObject({ execution_id: z.string(), status: z.string(), generation: z.number() });
+export const triggered = z.looseObject({ execution_id: z.string(), status: z.string() });
+export const dryRun = z.looseObject({ rerun: z.array(z.string()), kept: z.array(z.string()) });
+export const listedExecution = z.looseObject({
+  execution_id: z.string(),
+  workflow: z.string(),
+  status: z.enum(statuses),
+  created_at: time,
+  finished_at: time.nullable(),
+});
+const nodeFields = {
+  status: z.enum(NODE_STATUSES),
+  attempt: z.number(),
+  deliveries: z.number(),
+  output: anyJson,
+  error: errorValue.nullable(),
+  reason: z.string().nullable(),
+  until: time.nullable(),
+  queued_at: time.nullable(),
+  started_at: time.nullable(),
+  finished_at: time.nullable(),
+  usage: anyJson,
+  child_execution_id: z.string().nullable(),
+  iteration: z.number().optional(),
+  items: z.looseObject({ total: z.number(), completed: z.number(), failed: z.number() }).optional(),
+};
+export const shownNode = z.looseObject({ node_id: z.string(), ...nodeFields });
+export const shownExecution = z.looseObject({
+  execution_id: z.string(),
+  workflow: z.string(),
+  version: z.number().nullable(),
+  workflow_definition_id: z.string(),
+  status: z.enum(statuses),
+  generation: z.number(),
+  seq: z.number(),
+  input: anyJson,
+  output: anyJson,
+  error: errorValue.extend({ node_id: z.string().optional() }).nullable(),
+  created_at: time,
+  started_at: time.nullable(),
+  finished_at: time.nullable(),
+  retryable_from: z.array(z.string()).optional(),
+  nodes: z.record(z.string(), z.looseObject(nodeFields)).optional(),
+  nodes_omitted: z.number().optional(),
+});
+export const shownEvent = z.looseObject({
+  seq: z.number(),
+  type: z.string(),
+  at: time,
+  node_id: z.string().optional(),
+  attempt: z.number().optional(),
+  data: z.record(z.string(), anyJson),
+});
+export const explanation = z.looseObject({
+  node_id: z.string(),
+  reason: z.string(),
+  sentence: z.string(),
+  until: time.optional(),
+  details: z.record(z.string(), anyJson),
+});
+export const shownLetter = z.looseObject({
+  id: z.string(),
+  class: z.enum(["poison", "exhausted"]),
+  queue: z.string(),
+  execution_id: z.string().nullable(),
+  generation: z.number().nullable(),
+  node_id: z.string().nullable(),
+  handler: z.string().nullable(),
+  attempts: z.number(),
+  error: anyJson,
+  config: anyJson,
+  original_message_id: z.string(),
+  rejected_at: time,
+  status: z.enum(["open", "replayed"]),
+});
+export const counted = z.looseObject({ count: z.number() });
+export const shownReview = z.looseObject({
+  id: z.string(),
+  status: z.enum(["open", "closed"]),
+  execution_id: z.string(),
+  generation: z.number(),
+  node_id: z.string(),
+  workflow: z.string(),
+  title: z.string().nullable(),
+  form: anyJson,
+  assignees: z.array(z.string()),
+  opened_at: time.nullable(),
+  due_at: time.nullable(),
+});
+export const namedVersion = z.looseObject({
+  name: z.string(),
+  version: z.number(),
+  workflow_definition_id: z.string(),
+});
+export const shownWorkflow = namedVersion.extend({
+  definition: z.record(z.string(), anyJson),
+  entry_points: z.array(z.string()),
+  terminal_points: z.array(z.string()),
+  levels: z.array(z.array(z.string())),
+});
+export const shownTask = z.looseObject({
+  task_id: z.string(),
+  token: z.string(),
+  execution_id: z.string(),
+  node_id: z.string(),
+  handler: z.string(),
+  attempt: z.number(),
+  generation: z.number(),
+  config: anyJson,
+  idempotency_key: z.string(),
+  deadline: time,
+  timeout_seconds: z.number(),
+  item: z.number().optional(),
+  iteration: z.number().optional(),
+  inputs: anyJson.optional(),
+});
+export const leased = z.looseObject({
+  tasks: z.array(shownTask),
+  lease_seconds: z.number(),
+  heartbeat_seconds: z.number(),
+});
+export const settled = z.union([
+  z.looseObject({ accepted: z.boolean(), recorded: z.boolean().optional() }),
+  z.looseObject({
+    results: z.array(z.looseObject({ token: z.string(), accepted: z.boolean(), code: z.string().optional() })),
+  }),
+]);
+export const cancelledTokens = z.looseObject({ cancelled: z.array(z.string()) });
+export const shownWorker = z.looseObject({
+  worker_id: z.string(),
+  handlers: z.array(z.string()),
+  queues: z.array(z.string()),
+});
+export const shownQueue = z.looseObject({ name: z.string(), queued: z.number(), workers: z.number() });
+export const shownLimit = z.looseObject({ name: z.string(), kind: z.string(), limit: z.number() });
+export const health = z.looseObject({ status: z.string(), parts: z.record(z.string(), z.string()).optional() });

@@ -1,0 +1,241 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { MillraceError } from "../../errors/millrace-error.ts";
+import { DRAIN_MS, MAX_BODY_BYTES } from "../limits.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import { DEFAULT_INGRESS, Ingress, type IngressLimit } from "../service/ingress.ts";
+import type { Service } from "../service/service.ts";
+import { Admission } from "./admission.ts";
+import { Answering } from "./answering.ts";
+import { docsPage } from "./docs-page.ts";
+import { Keys } from "./keys.ts";
+import { isLoopbackAddress } from "./loopback.ts";
+import { openapi } from "./openapi.ts";
+import { type ProblemAnswer, plainProblem, problemOf, PROBLEM_TYPE } from "./problem.ts";
+import type { Route } from "./route.ts";
+import { executionRoutes } from "./routes/execution-routes.ts";
+import { operationRoutes } from "./routes/operation-routes.ts";
+import { submissionRoutes } from "./routes/submission-routes.ts";
+import { systemRoutes } from "./routes/system-routes.ts";
+import { taskRoutes } from "./routes/task-routes.ts";
+
+export interface ServerOptions {
+  readonly service: Service;
+  readonly metrics: Metrics;
+  /** Where it listens. Anything but this machine needs keys. */
+  readonly host?: string;
+  readonly port?: number;
+  /** As in `MILLRACE_API_KEYS`: `role:key,…`. */
+  readonly keys?: string;
+  /** Beyond this machine only; null = none. */
+  readonly ingress?: IngressLimit | null;
+  readonly version?: string;
+  /** Told of what went wrong here, not with a request. */
+  readonly log?: (entry: { readonly incident: string; readonly route: string; readonly error: unknown }) => void;
+}
+
+/** How long a request may take to arrive, and its headers. */
+const REQUEST_MS = 30_000;
+const HEADERS_MS = 15_000;
+const MAX_HEADER_BYTES = 16_384;
+const MAX_PARAM_CHARS = 2_048;
+
+/** The routes of a server; the table that everything about them is made from. */
+export function routeTable(system: Parameters<typeof systemRoutes>[0]): readonly Route[] {
+  return [...submissionRoutes, ...executionRoutes, ...operationRoutes, ...taskRoutes, ...systemRoutes(system)];
+}
+
+/** The HTTP API: routing, limits and answers round the service. Every answer of 400 or more is a problem document. */
+export class ApiServer {
+  /** For whoever adds pages of their own, before `listen`. */
+  readonly app: FastifyInstance;
+  readonly routes: readonly Route[];
+  readonly #options: ServerOptions;
+  readonly #patterns: readonly { readonly route: Route; readonly pattern: RegExp }[];
+  readonly #answering: Answering;
+  #isDraining = false;
+  #incidents = 0;
+
+  constructor(options: ServerOptions) {
+    this.#options = options;
+    const { service, metrics, version = "0" } = options;
+    const host = options.host ?? "127.0.0.1";
+    const isLocal = isLoopbackAddress(host);
+    const ingress = options.ingress === undefined ? DEFAULT_INGRESS : options.ingress;
+    const limiter = isLocal || ingress === null ? undefined : new Ingress(service.store, service.host, ingress);
+    const limits =
+      limiter === undefined || ingress === null
+        ? []
+        : [{ name: "ingress", kind: "rate", limit: ingress.limit, window_seconds: ingress.windowSeconds }];
+    let document: string | undefined;
+    let page: string | undefined;
+    this.routes = routeTable({
+      isDraining: () => this.#isDraining,
+      metrics: () => metrics.text(),
+      openapi: () => (document ??= openapi(this.routes, version)),
+      docs: () => (page ??= docsPage(this.routes, version)),
+      limits: () => limits,
+    });
+    this.#patterns = this.routes.map((route) => ({ route, pattern: patternOf(route.path) }));
+    const keys = new Keys(options.keys ?? "", service.store);
+    const admission = new Admission({ keys, limiter, isLocal, host: service.host });
+    this.#answering = new Answering(service, admission, metrics);
+    this.app = this.#build();
+    for (const route of this.routes) this.#add(route);
+  }
+
+  /** Refuses to be reached from elsewhere without a key. */
+  async listen(): Promise<string> {
+    const { host = "127.0.0.1", port = 4747 } = this.#options;
+    if (!isLoopbackAddress(host) && !(await this.#answering.admission.keys.isSet())) {
+      throw new Error(`refusing to listen on ${host} without an API key: set MILLRACE_API_KEYS`);
+    }
+    return this.app.listen({ host, port });
+  }
+
+  /** Not ready from now on, while everything is still served: whoever sends requests here has time to notice. */
+  drain(): void {
+    this.#isDraining = true;
+  }
+
+  /** Ends streams and waits, lets requests under way finish, and closes what is left after a while. */
+  async close(): Promise<void> {
+    this.drain();
+    this.#options.service.drain();
+    this.#answering.endStreams();
+    const force = setTimeout(() => this.app.server.closeAllConnections(), DRAIN_MS);
+    try {
+      await this.app.close();
+    } finally {
+      clearTimeout(force);
+    }
+  }
+
+  #build(): FastifyInstance {
+    const app = fastify({
+      logger: false,
+      bodyLimit: MAX_BODY_BYTES,
+      requestTimeout: REQUEST_MS,
+      // Ours are problem documents.
+      return503OnClosing: false,
+      forceCloseConnections: "idle",
+      routerOptions: { maxParamLength: MAX_PARAM_CHARS },
+      http: { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false, connectionsCheckingInterval: 5_000 },
+      frameworkErrors: (error, _request, reply) => this.#frameworkError(error, reply as unknown as FastifyReply),
+      clientErrorHandler: (error, socket) => clientError(error, socket),
+    });
+    app.server.headersTimeout = HEADERS_MS;
+    app.server.on("checkExpectation", (_request: IncomingMessage, response: ServerResponse) => {
+      const { problem } = plainProblem("BAD_REQUEST", { reason: "This expectation cannot be met" }, 417);
+      response.writeHead(417, { "content-type": PROBLEM_TYPE, connection: "close" }).end(JSON.stringify(problem));
+    });
+    app.server.on("connect", (_request: IncomingMessage, socket: Socket) => {
+      endSocket(socket, plainProblem("METHOD_NOT_ALLOWED", { method: "CONNECT", allowed: ["GET", "POST"] }));
+    });
+    app.removeAllContentTypeParsers();
+    // Read here, understood by the route: a definition is not parsed twice.
+    app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+    app.setErrorHandler((error, request, reply) => this.#error(error, request, reply));
+    app.setNotFoundHandler((request, reply) => this.#notFound(request, reply));
+    app.addHook("onResponse", (request, reply, done) => {
+      this.#answering.measure(request, reply);
+      done();
+    });
+    return app;
+  }
+
+  #add(route: Route): void {
+    this.app.route({
+      method: route.method,
+      url: route.path.replaceAll(/\{(\w+)\}/g, ":$1"),
+      ...(route.body !== undefined && { bodyLimit: route.body.limitBytes }),
+      config: { route },
+      onRequest: (request, reply) => this.#answering.admit(route, request, reply),
+      handler: (request, reply) => this.#answering.answer(route, request, reply),
+    });
+  }
+
+  #notFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const path = request.url.split("?", 1)[0]!;
+    const allowed = this.#patterns.filter(({ pattern }) => pattern.test(path)).map(({ route }) => route.method);
+    if (allowed.length === 0) {
+      return send(reply, problemOf(new MillraceError("NOT_FOUND", { what: "route", id: path.slice(0, 200) }), String));
+    }
+    void reply.header("allow", allowed.join(", "));
+    return send(reply, plainProblem("METHOD_NOT_ALLOWED", { method: request.method, allowed }));
+  }
+
+  #error(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    return send(reply, frameworkProblem(error) ?? problemOf(error, () => this.#incident(error, request)));
+  }
+
+  #frameworkError(error: unknown, reply: FastifyReply): void {
+    send(reply, frameworkProblem(error) ?? plainProblem("BAD_REQUEST", { reason: "The address is not well-formed" }));
+  }
+
+  #incident(error: unknown, request: FastifyRequest): string {
+    const incident = `${this.#options.service.host.id()}-${++this.#incidents}`;
+    this.#options.log?.({ incident, route: `${request.method} ${request.routeOptions.url ?? ""}`, error });
+    return incident;
+  }
+}
+
+function send(reply: FastifyReply, { problem, headers }: ProblemAnswer): FastifyReply {
+  return reply
+    .code(problem.status)
+    .headers({ ...headers, "cache-control": "no-store", "x-content-type-options": "nosniff" })
+    .type(PROBLEM_TYPE)
+    .send(JSON.stringify(problem));
+}
+
+function patternOf(path: string): RegExp {
+  const parts = path.split(/\{\w+\}/).map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  return new RegExp(`^${parts.join("[^/]+")}$`);
+}
+
+/** What Fastify itself refuses, in our words. */
+function frameworkProblem(error: unknown): ProblemAnswer | undefined {
+  switch ((error as { code?: unknown } | null)?.code) {
+    case "FST_ERR_CTP_BODY_TOO_LARGE":
+      return plainProblem("PAYLOAD_TOO_LARGE", { what: "The body", limitBytes: limitOf(error) });
+    case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
+      return plainProblem("UNSUPPORTED_MEDIA_TYPE", { reason: "The content type cannot be read" });
+    case "FST_ERR_CTP_INVALID_CONTENT_LENGTH":
+      return plainProblem("BAD_REQUEST", { reason: "The body is not as long as it says" });
+    case "FST_ERR_BAD_URL":
+      return plainProblem("BAD_REQUEST", { reason: "The address is not well-formed" });
+    case "FST_ERR_MAX_PARAM_LENGTH":
+      return plainProblem("NOT_FOUND", { what: "route", id: "with a part that long" });
+    case "ECONNRESET":
+    case "ERR_STREAM_PREMATURE_CLOSE":
+      return plainProblem("BAD_REQUEST", { reason: "The request ended early" });
+    default:
+      return undefined;
+  }
+}
+
+function limitOf(error: unknown): number {
+  const limit = (error as { limitBytes?: unknown }).limitBytes;
+  return typeof limit === "number" ? limit : MAX_BODY_BYTES;
+}
+
+/** The parser gave up: there is no request, only a socket. */
+function clientError(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  if (error.code === "HPE_HEADER_OVERFLOW") return endSocket(socket, plainProblem("HEADERS_TOO_LARGE", {}));
+  if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") return endSocket(socket, plainProblem("REQUEST_TIMEOUT", {}));
+  return endSocket(socket, plainProblem("BAD_REQUEST", { reason: "This is not a request of HTTP/1.1" }));
+}
+
+function endSocket(socket: Socket, { problem }: ProblemAnswer): void {
+  const body = JSON.stringify(problem);
+  const length = Buffer.byteLength(body);
+  socket.end(
+    `HTTP/1.1 ${problem.status} ${problem.title}\r\ncontent-type: ${PROBLEM_TYPE}\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n${body}`,
+    () => socket.destroy(),
+  );
+}

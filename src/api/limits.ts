@@ -1,0 +1,66 @@
+/** Every bound of the API. Those of a single workflow are in `definition/fields.ts`, those of a store in its capabilities. */
+
+const MIB = 1_048_576;
+
+/** Bodies, in bytes; a larger one is refused before it is read to the end. */
+export const MAX_DEFINITION_BYTES: number = 32 * MIB;
+export const MAX_BODY_BYTES: number = MIB;
+export const MAX_BULK_BYTES: number = 16 * MIB;
+/** One input, however it arrives. */
+export const MAX_INPUT_BYTES: number = MIB;
+export const MAX_OUTPUT_BYTES: number = MIB;
+
+/** Entries of a page. */
+export const DEFAULT_PAGE = 50;
+export const MAX_PAGE = 500;
+/** A list that is filtered beyond what the store can find looks at this many entries before it gives a shorter page. */
+export const MAX_SCANNED = 5_000;
+
+/** What one answer shows of payloads, in bytes: of one, and of all together. */
+export const INLINE_PAYLOAD_BYTES: number = 64 * 1024;
+export const INLINE_ANSWER_BYTES: number = MIB;
+/** An execution with more nodes is shown without them. */
+export const MAX_NODES_SHOWN = 5_000;
+
+/** Executions started by one request. */
+export const MAX_BULK_STARTS = 10_000;
+/** Starts that are posted at once. */
+export const BULK_CHUNK = 250;
+/** Dead letters replayed by one request. */
+export const MAX_BULK_REPLAYS = 10_000;
+
+export const MAX_KEY_CHARS = 255;
+
+/** Folded executions kept to be read again, in characters of what they were folded from. */
+export const MAX_CACHED_CHARS: number = 64 * MIB;
+/** Definitions kept ready, in characters. */
+export const MAX_DEFINITION_CHARS: number = 32 * MIB;
+/** How long folding or parsing may keep the process from anything else. */
+export const SLICE_MS = 10;
+/** A definition larger than this is checked in a thread of its own. */
+export const THREAD_BYTES: number = MIB / 4;
+
+/** Event streams: what a client may leave unread, how long it may leave us waiting, how often we show that we live. */
+export const MAX_UNREAD_BYTES: number = MIB;
+export const MAX_STALL_MS = 30_000;
+export const KEEP_ALIVE_MS = 15_000;
+export const MAX_STREAMS = 1_000;
+/** A commit wakes whoever follows an execution; they also look this often. */
+export const FOLLOW_MS = 2_000;
+
+/** Gateway: tasks of one lease, its longest wait, results of one call. */
+export const MAX_LEASED = 1_000;
+export const MAX_LEASE_WAIT_MS = 30_000;
+export const MAX_RESULTS = 1_000;
+export const MAX_LEASE_SECONDS = 3_600;
+export const DEFAULT_LEASE_SECONDS = 15;
+export const HEARTBEAT_SECONDS = 5;
+/** Queues that one worker may name. */
+export const MAX_QUEUES = 1_000;
+
+/** How long a handler stays known after a worker has named it, and a worker alive after its last word. */
+export const HANDLER_KNOWN_MS: number = 7 * 86_400_000;
+export const WORKER_ALIVE_MS = 30_000;
+
+/** How long a stop waits for the requests under way. */
+export const DRAIN_MS = 10_000;

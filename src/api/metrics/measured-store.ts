@@ -1,0 +1,92 @@
+import type {
+  CommitBatch,
+  CommitOutcome,
+  Journal,
+  LeasedTask,
+  Settlement,
+  SettleOutcome,
+  Store,
+  Tasks,
+} from "../../store/contract.ts";
+import type { Metrics } from "./metrics.ts";
+
+/** The same store, counting what goes through it: engine and worker know nothing of measurements. */
+export function measured(store: Store, metrics: Metrics): Store {
+  return {
+    capabilities: store.capabilities,
+    partitions: store.partitions,
+    inbox: store.inbox,
+    journal: measuredJournal(store.journal, metrics),
+    tasks: measuredTasks(store.tasks, metrics),
+    records: store.records,
+    queries: store.queries,
+    close: () => store.close(),
+  };
+}
+
+function measuredJournal(journal: Journal, metrics: Metrics): Journal {
+  return {
+    commit: async (batches) => {
+      const startedAtMs = performance.now();
+      try {
+        const outcomes = await journal.commit(batches);
+        metrics.commitSeconds.observe((performance.now() - startedAtMs) / 1000);
+        for (const [i, batch] of batches.entries()) countBatch(metrics, batch, outcomes[i]!);
+        return outcomes;
+      } catch (error) {
+        metrics.commits.inc({ outcome: "unknown" }, batches.length);
+        throw error;
+      }
+    },
+    load: (requests) => journal.load(requests),
+    due: (...args) => journal.due(...args),
+    watch: (...args) => journal.watch(...args),
+  };
+}
+
+function countBatch(metrics: Metrics, batch: CommitBatch, { kind }: CommitOutcome): void {
+  metrics.commits.inc({ outcome: kind });
+  // A resend that finds itself applied was counted by nobody: its first answer was lost.
+  if (kind !== "committed" && kind !== "alreadyApplied") return;
+  for (const { count, version } of batch.records) {
+    metrics.events.inc(count);
+    if (version === 1) metrics.accepted.inc();
+  }
+  for (const { class: kindOfEnd, status, createdAtMs, endedAtMs } of batch.headers) {
+    if (kindOfEnd === "open" || endedAtMs === null) continue;
+    metrics.ended.inc({ status });
+    metrics.executionSeconds.observe({ status }, Math.max(0, endedAtMs - createdAtMs) / 1000);
+  }
+  for (const { queue } of batch.tasks) metrics.dispatched.inc({ queue: metrics.name(queue) });
+  for (const letter of batch.deadLetters) metrics.deadLetters.inc({ class: letter.class });
+}
+
+function measuredTasks(tasks: Tasks, metrics: Metrics): Tasks {
+  return {
+    lease: async (request) => {
+      const leased = await tasks.lease(request);
+      for (const { queue } of leased satisfies readonly LeasedTask[])
+        metrics.leased.inc({ queue: metrics.name(queue) });
+      return leased;
+    },
+    heartbeat: (...args) => tasks.heartbeat(...args),
+    settle: async (results) => {
+      const outcomes = await tasks.settle(results);
+      for (const [i, result] of results.entries()) countResult(metrics, result, outcomes[i]!);
+      return outcomes;
+    },
+    lapse: async (limit) => {
+      const count = await tasks.lapse(limit);
+      metrics.lapsed.inc(count);
+      return count;
+    },
+    restore: (given) => tasks.restore(given),
+  };
+}
+
+function countResult(metrics: Metrics, { outcome: result, text }: Settlement, outcome: SettleOutcome): void {
+  metrics.settled.inc({ result, outcome });
+  // The text is the owner's business; how long the handler ran stands behind everything that users wrote.
+  const runningMs = Number(/"runningMs":(\d+)[^"]*(?:"usage".*)?$/.exec(text.slice(-2_000))?.[1] ?? Number.NaN);
+  if (outcome === "settled" && Number.isFinite(runningMs)) metrics.taskSeconds.observe({ result }, runningMs / 1000);
+}

@@ -1,0 +1,88 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "@prometheus-io/client";
+import type { Store } from "../../store/contract.ts";
+import { serving } from "../service/overview.ts";
+
+/** Names that users choose are labels only up to here; all further ones are counted as one. */
+const MAX_NAMES = 200;
+const SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const LONG_SECONDS = [0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 14_400, 86_400];
+
+/** What a process measures of itself, and what it finds in the store when it is asked. */
+export class Metrics {
+  readonly #registry = new Registry();
+  readonly #queues = new Set<string>();
+  readonly httpRequests = this.#counter("http_requests_total", "Requests answered", ["method", "route", "status"]);
+  readonly httpSeconds = this.#histogram("http_request_seconds", "Time to answer", SECONDS, ["method", "route"]);
+  readonly streams = this.#gauge("event_streams", "Event streams that are open");
+  readonly commits = this.#counter("commits_total", "Batches committed, by what came of them", ["outcome"]);
+  readonly commitSeconds = this.#histogram("commit_seconds", "Time of one call to commit", SECONDS);
+  readonly events = this.#counter("events_total", "Events committed");
+  readonly accepted = this.#counter("executions_accepted_total", "Executions accepted");
+  readonly ended = this.#counter("executions_ended_total", "Executions ended, by state", ["status"]);
+  readonly executionSeconds = this.#histogram("execution_seconds", "From accepted to ended", LONG_SECONDS, ["status"]);
+  readonly dispatched = this.#counter("tasks_dispatched_total", "Deliveries of attempts put into a queue", ["queue"]);
+  readonly leased = this.#counter("tasks_leased_total", "Tasks taken by workers", ["queue"]);
+  readonly settled = this.#counter("tasks_settled_total", "Tasks reported by workers", ["result", "outcome"]);
+  readonly taskSeconds = this.#histogram("task_seconds", "How long handlers ran", LONG_SECONDS, ["result"]);
+  readonly lapsed = this.#counter("tasks_lapsed_total", "Tasks whose worker was lost");
+  readonly deadLetters = this.#counter("dead_letters_total", "Dead letters written", ["class"]);
+
+  constructor(store: Store) {
+    collectDefaultMetrics({ register: this.#registry, prefix: "millrace_" });
+    const open = this.#gauge("inbox_messages", "Messages that no commit has consumed");
+    const out = this.#gauge("tasks_running", "Tasks that workers have");
+    const letters = this.#gauge("dead_letters", "Dead letters in the store");
+    const workers = this.#gauge("queue_workers", "Workers that are alive, by queue", ["queue"]);
+    this.#gauge("queue_tasks", "Tasks that wait for a worker, by queue", ["queue"], async (queued) => {
+      const [counts, registrations] = await Promise.all([store.queries.counts(), store.records.registered()]);
+      queued.reset();
+      workers.reset();
+      for (const [queue, count] of Object.entries(counts.queued)) queued.inc({ queue: this.name(queue) }, count);
+      for (const [queue, count] of serving(registrations)) workers.inc({ queue: this.name(queue) }, count);
+      open.set(counts.inbox);
+      out.set(counts.leased);
+      letters.set(counts.deadLetters);
+    });
+  }
+
+  /** A label for a name that users choose. */
+  name(queue: string): string {
+    if (this.#queues.has(queue)) return queue;
+    if (this.#queues.size >= MAX_NAMES) return "(other)";
+    this.#queues.add(queue);
+    return queue;
+  }
+
+  text(): Promise<string> {
+    return this.#registry.metrics();
+  }
+
+  #counter<Label extends string>(name: string, help: string, labelNames: Label[] = []): Counter<Label> {
+    return new Counter({ name: `millrace_${name}`, help, labelNames, registers: [this.#registry] });
+  }
+
+  #histogram<Label extends string>(
+    name: string,
+    help: string,
+    buckets: number[],
+    labelNames: Label[] = [],
+  ): Histogram<Label> {
+    return new Histogram({ name: `millrace_${name}`, help, buckets, labelNames, registers: [this.#registry] });
+  }
+
+  #gauge<Label extends string>(
+    name: string,
+    help: string,
+    labelNames: Label[] = [],
+    collect?: (gauge: Gauge<Label>) => Promise<void>,
+  ): Gauge<Label> {
+    const gauge: Gauge<Label> = new Gauge({
+      name: `millrace_${name}`,
+      help,
+      labelNames,
+      registers: [this.#registry],
+      ...(collect !== undefined && { collect: () => collect(gauge) }),
+    });
+    return gauge;
+  }
+}

@@ -1,0 +1,93 @@
+import { checkDefinition, type DefinitionReport, readDefinition } from "../../definition/read.ts";
+import type { HandlerEntry } from "../../definition/handlers.ts";
+import type { Problem } from "../../definition/problems.ts";
+import { ENGINE_HANDLERS } from "../../definition/workflow.ts";
+import type { ErrorCode } from "../../errors/registry.ts";
+import { isJsonObject, type Json } from "../../json/json.ts";
+import { readJson } from "../../json/read-json.ts";
+import { readYaml } from "../../json/read-yaml.ts";
+import type { GoodDefinition } from "./definitions.ts";
+
+/** A text to check, and all that the check depends on. Travels to a thread, so it is plain data. */
+export interface CheckOrder {
+  readonly source: Uint8Array | string;
+  readonly format: "json" | "yaml";
+  readonly handlers: readonly (readonly [string, HandlerEntry])[];
+  readonly allowMissing: boolean;
+}
+
+export interface Checked {
+  /** There only if there are no errors. */
+  readonly good?: GoodDefinition;
+  /** Handlers of its nodes that a worker has to serve. */
+  readonly served?: readonly string[];
+  /** The input that came with it, in the form `{definition, input_params}`. */
+  readonly input?: Json;
+  /** Fields beside the definition that nobody knows. */
+  readonly unknown?: readonly string[];
+  readonly failure?: ErrorCode;
+  readonly errors: readonly Problem[];
+  readonly warnings: readonly Problem[];
+  readonly omitted: number;
+}
+
+const ENVELOPE: ReadonlySet<string> = new Set(["definition", "input_params"]);
+
+/** Reads and checks a definition, by itself or in the form `{definition, input_params}`. Never throws because of it. */
+export function checkSource(order: CheckOrder): Checked {
+  const { source, format } = order;
+  const entries = new Map(order.handlers);
+  const handlers = {
+    get: (name: string) => entries.get(name),
+    names: () => entries.keys(),
+    allowMissing: order.allowMissing,
+  };
+  const envelope = envelopeOf(source, format);
+  if (envelope === undefined) return summary(readDefinition(source, { format, handlers }));
+  const unknown = Object.keys(envelope).filter((name) => !ENVELOPE.has(name));
+  const { definition = null, input_params: input } = envelope;
+  const checked = summary(checkDefinition(definition, { handlers }));
+  return { ...checked, ...(input !== undefined && { input }), ...(unknown.length > 0 && { unknown }) };
+}
+
+/**
+ * The object around a definition, if there is one. Only a text with that word in it is read a second time; what is wrong
+ * with the text itself is told by whoever reads it as a definition.
+ */
+function envelopeOf(
+  source: Uint8Array | string,
+  format: "json" | "yaml",
+): { readonly [key: string]: Json } | undefined {
+  const text = typeof source === "string" ? source : Buffer.from(source.buffer, source.byteOffset, source.byteLength);
+  if (!text.includes("definition")) return undefined;
+  let decoded: string;
+  try {
+    decoded = typeof text === "string" ? text : new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(text);
+  } catch {
+    return undefined;
+  }
+  const { value, faults } = format === "yaml" ? readYaml(decoded) : readJson(decoded);
+  const root = value ?? lenient(decoded, faults);
+  return isJsonObject(root) && Object.hasOwn(root, "definition") ? root : undefined;
+}
+
+/** Keys that a definition may not have are fine in an input; those in the definition are found when it is checked. */
+function lenient(
+  text: string,
+  faults: readonly { readonly code: string; readonly pointer: string }[],
+): Json | undefined {
+  const isInput = ({ code, pointer }: { code: string; pointer: string }): boolean =>
+    code === "NUMBER_OUT_OF_RANGE" || (code === "FORBIDDEN_KEY" && pointer.startsWith("/input_params/"));
+  return faults.every(isInput) ? (JSON.parse(text) as Json) : undefined;
+}
+
+function summary({ workflow, hash, failure, errors, warnings, omitted }: DefinitionReport): Checked {
+  const told = { errors, warnings, omitted, ...(failure !== undefined && { failure }) };
+  if (workflow === undefined || hash === undefined) return told;
+  const { name, input_schema: inputSchema } = workflow;
+  const served = new Set(
+    workflow.nodes.map(({ handler }) => handler).filter((handler) => !ENGINE_HANDLERS.has(handler)),
+  );
+  const good: GoodDefinition = { hash, text: JSON.stringify(workflow), name, inputSchema };
+  return { ...told, good, served: [...served] };
+}

@@ -1,0 +1,113 @@
+import type { ExecutionState } from "../../core/execution/state.ts";
+import { dryRun } from "../../core/execution/view.ts";
+import type { Cancel, Pause, Resume, Retry, RetryScope, Signal } from "../../core/message.ts";
+import { MillraceError } from "../../errors/millrace-error.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
+import type { Caller } from "./caller.ts";
+import type { Decisions } from "./decisions.ts";
+import type { ExecutionReader } from "./execution-reader.ts";
+import type { Payloads } from "./payloads.ts";
+import { notFound, Refusal } from "./refusal.ts";
+
+export interface RetryRequest {
+  readonly from?: string | undefined;
+  readonly scope?: "failed" | "descendants" | "node" | undefined;
+  readonly config?: JsonObject | undefined;
+  readonly input_params?: Json | undefined;
+}
+
+/** Which nodes would run again, and which would be kept. */
+export interface DryRun {
+  readonly rerun: readonly string[];
+  readonly kept: readonly string[];
+}
+
+/** What people ask of an execution. The owner decides; here it is only asked. */
+export class Commands {
+  readonly #decisions: Decisions;
+  readonly #reader: ExecutionReader;
+  readonly #payloads: Payloads;
+
+  constructor(decisions: Decisions, reader: ExecutionReader, payloads: Payloads) {
+    this.#decisions = decisions;
+    this.#reader = reader;
+    this.#payloads = payloads;
+  }
+
+  cancel(caller: Caller, id: string): Promise<Json> {
+    return this.#decisions.command(caller, id, "cancel", {}, (command): Cancel => ({ kind: "cancel", ...command }));
+  }
+
+  pause(caller: Caller, id: string): Promise<Json> {
+    return this.#decisions.command(caller, id, "pause", {}, (command): Pause => ({ kind: "pause", ...command }));
+  }
+
+  resume(caller: Caller, id: string): Promise<Json> {
+    return this.#decisions.command(caller, id, "resume", {}, (command): Resume => ({ kind: "resume", ...command }));
+  }
+
+  async retry(caller: Caller, id: string, request: RetryRequest): Promise<Json> {
+    const { from, config, input_params: input } = request;
+    const scope = scopeOf(request);
+    const value = input === undefined ? undefined : await this.#payloads.keep(id, input);
+    return this.#decisions.command(caller, id, "retry", request as Json, (command): Retry => ({
+      kind: "retry",
+      ...command,
+      scope,
+      ...(from !== undefined && { from }),
+      ...(config !== undefined && { config }),
+      ...(value !== undefined && { input: value }),
+    }));
+  }
+
+  /** What a retry would do, judged as its owner would judge it now. */
+  async dryRun(id: string, request: RetryRequest): Promise<DryRun> {
+    const scope = scopeOf(request);
+    return this.#reader.read(id, ({ state }) => {
+      const execution = standing(state);
+      if (!state.isEnded) throw new Refusal("EXECUTION_OPEN", { id }, { execution });
+      if (request.from !== undefined && !state.plan.graph.indexOf.has(request.from))
+        throw notFound("node", request.from);
+      if (state.startedAtMs === null || (scope === "failed" && state.status === "completed")) {
+        throw new Refusal("NOT_RETRYABLE", { id }, { execution });
+      }
+      return dryRun(state, { scope, ...(request.from !== undefined && { from: request.from }) });
+    });
+  }
+
+  async signal(caller: Caller, id: string, name: string, data: Json): Promise<Json> {
+    const value = await this.#payloads.keep(id, data);
+    return this.#decisions.command(caller, id, "signal", { name, data }, (command): Signal => ({
+      kind: "signal",
+      ...command,
+      name,
+      data: value,
+    }));
+  }
+}
+
+/** An execution in few words, as a refusal that is about it carries it. */
+export function standing(state: ExecutionState): JsonObject {
+  return { execution_id: state.id, status: state.status.toUpperCase(), generation: state.generation };
+}
+
+function scopeOf({ from, scope, config }: RetryRequest): RetryScope {
+  if (from === undefined && (scope === "descendants" || scope === "node")) {
+    throw new MillraceError("INVALID_TYPE", {
+      field: "from",
+      expected: `a node id with scope "${scope}"`,
+      got: "nothing",
+    });
+  }
+  if (from !== undefined && scope === "failed") {
+    throw new MillraceError("INVALID_TYPE", {
+      field: "scope",
+      expected: '"descendants" or "node" with "from"',
+      got: '"failed"',
+    });
+  }
+  if (from === undefined && config !== undefined) {
+    throw new MillraceError("INVALID_TYPE", { field: "config", expected: 'used together with "from"', got: "alone" });
+  }
+  return from === undefined ? "failed" : (scope ?? "descendants");
+}

@@ -1,0 +1,81 @@
+import { MillraceError } from "../../errors/millrace-error.ts";
+import { canonicalHash } from "../../json/canonical.ts";
+import type { Json } from "../../json/json.ts";
+import type { Answer } from "../../core/machine.ts";
+import type { MessageBody } from "../../core/message.ts";
+import type { Host } from "../../host/host.ts";
+import type { Request, RequestOutcome, Requests } from "../../inbox/requests.ts";
+import type { Caller } from "./caller.ts";
+import { executionKey, isExecutionId, keyedId } from "./ids.ts";
+import { type Fault, Refusal, notFound, refusedByOwner } from "./refusal.ts";
+
+/** What a command carries besides its own fields. */
+export interface CommandId {
+  readonly request: string;
+  readonly bodyHash?: string;
+}
+
+/** Asks the owner of an execution, and turns its decision into an answer, or an error its asker can act on. */
+export class Decisions {
+  readonly #requests: Requests;
+  readonly #host: Host;
+
+  constructor(requests: Requests, host: Host) {
+    this.#requests = requests;
+    this.#host = host;
+  }
+
+  /**
+   * Has a command decided. With an Idempotency-Key its request id follows from route and key, and the owner compares the
+   * bodies: the same request again gets the same answer.
+   */
+  async command(
+    caller: Caller,
+    id: string,
+    route: string,
+    body: Json,
+    make: (command: CommandId) => MessageBody,
+  ): Promise<Json> {
+    if (!isExecutionId(id)) throw notFound("execution", id);
+    const { key, tenant } = caller;
+    const command =
+      key === undefined
+        ? { request: this.#host.id() }
+        : { request: keyedId(tenant, route, key), bodyHash: canonicalHash(body) };
+    return this.settled(id, await this.#requests.send(this.request(caller, id, command.request, make(command))));
+  }
+
+  request(caller: Caller, id: string, name: string, body: MessageBody): Request {
+    const { by, tenant, trace } = caller;
+    return { to: executionKey(id), by, tenant, trace, id: name, body };
+  }
+
+  async send(request: Request): Promise<RequestOutcome> {
+    return this.#requests.send(request);
+  }
+
+  async sendAll(requests: readonly Request[]): Promise<readonly RequestOutcome[]> {
+    return this.#requests.sendAll(requests);
+  }
+
+  /** What an outcome comes to for whoever asked. */
+  settled(id: string, outcome: RequestOutcome): Json {
+    if (outcome.kind === "answered") return accepted(id, outcome.answer);
+    throw undecided(outcome);
+  }
+}
+
+/** Why there is no decision. */
+export function undecided(outcome: Exclude<RequestOutcome, { kind: "answered" }>): MillraceError {
+  if (outcome.kind === "overloaded") return new Refusal("OVERLOADED", {}, { retryAfterSeconds: 1 });
+  const { trouble } = outcome;
+  if (trouble === undefined) return new Refusal("NO_OWNER", {}, { retryAfterSeconds: 1 });
+  return new Refusal("STORE_UNAVAILABLE", {}, { retryAfterSeconds: 1 }, { cause: trouble });
+}
+
+/** The owner's yes; its no is an error. */
+export function accepted(id: string, answer: Answer): Json {
+  if ("ok" in answer) return answer.ok;
+  const { refused, execution, errors, detail } = answer;
+  throw refusedByOwner(refused, id, { execution, detail, errors: errors as unknown as readonly Fault[] | undefined });
+}

@@ -1,0 +1,74 @@
+import { hash } from "node:crypto";
+import { Worker } from "node:worker_threads";
+import { BUILTIN_HANDLERS } from "../../definition/builtin-handlers.ts";
+import { errorMessage } from "../../errors/registry.ts";
+import type { Json } from "../../json/json.ts";
+import { MAX_DEFINITION_CHARS, THREAD_BYTES } from "../limits.ts";
+import { type Checked, type CheckOrder, checkSource } from "./check-definition.ts";
+import type { HandlerDirectory } from "./handler-directory.ts";
+import { Lru } from "./lru.ts";
+
+/** A definition as it arrives: text, or a value that somebody has built. */
+export type DefinitionSource =
+  | { readonly source: Uint8Array | string; readonly format: "json" | "yaml" }
+  | { readonly definition: Json; readonly input_params?: Json };
+
+/**
+ * Checks definitions. The same text again costs one hash: whoever submits a workflow for every execution does not pay
+ * for its check each time.
+ */
+export class DefinitionChecker {
+  readonly #directory: HandlerDirectory;
+  readonly #cache = new Lru<Checked>(MAX_DEFINITION_CHARS);
+
+  constructor(directory: HandlerDirectory) {
+    this.#directory = directory;
+  }
+
+  async check(given: DefinitionSource, allowMissing: boolean): Promise<Checked> {
+    const { source, format } = "source" in given ? given : { source: JSON.stringify(given), format: "json" as const };
+    const checked = await this.#known(source, format, allowMissing);
+    // The worker that serves a handler may have come a moment ago.
+    const isUnknown = checked.errors.some(({ code }) => code === "UNKNOWN_HANDLER");
+    const again = isUnknown && (await this.#directory.refresh());
+    return this.#withLiveWorkers(again ? await this.#known(source, format, allowMissing) : checked);
+  }
+
+  async #known(source: Uint8Array | string, format: "json" | "yaml", allowMissing: boolean): Promise<Checked> {
+    const handlers = await this.#directory.entries();
+    const key = `${format} ${allowMissing} ${handlers.revision} ${hash("sha256", source, "hex")}`;
+    const cached = this.#cache.get(key);
+    if (cached !== undefined) return cached;
+    const order: CheckOrder = { source, format, allowMissing, handlers: [...handlers.entries] };
+    const checked = source.length > THREAD_BYTES ? await inThread(order) : checkSource(order);
+    this.#cache.set(key, checked, source.length);
+    return checked;
+  }
+
+  async #withLiveWorkers(checked: Checked): Promise<Checked> {
+    const wanted = checked.served?.filter((handler) => !BUILTIN_HANDLERS.has(handler)) ?? [];
+    if (wanted.length === 0) return checked;
+    const { alive } = await this.#directory.entries();
+    const missing = wanted.filter((handler) => !alive.has(handler));
+    if (missing.length === 0) return checked;
+    const warnings = missing.map((handler) => ({
+      code: "NO_LIVE_WORKER" as const,
+      path: "",
+      message: errorMessage("NO_LIVE_WORKER", { handler }),
+    }));
+    return { ...checked, warnings: [...checked.warnings, ...warnings] };
+  }
+}
+
+function inThread(order: CheckOrder): Promise<Checked> {
+  const program = import.meta.url.endsWith(".ts") ? "./check-thread.ts" : "./check-thread.js";
+  return new Promise((resolve, reject) => {
+    const thread = new Worker(new URL(program, import.meta.url), { workerData: order });
+    thread.once("message", (checked: Checked) => {
+      resolve(checked);
+      void thread.terminate();
+    });
+    thread.once("error", reject);
+    thread.once("exit", (code) => reject(new Error(`the check of a definition ended with ${code}`)));
+  });
+}

@@ -1,0 +1,122 @@
+import type { Workflow } from "../../definition/workflow.ts";
+import { executionMachine } from "../../core/execution/machine.ts";
+import type { Plan } from "../../core/execution/plan.ts";
+import type { Json } from "../../json/json.ts";
+import { Schema, type SchemaFault } from "../../json/schema.ts";
+import type { Store } from "../../store/contract.ts";
+import { MAX_DEFINITION_CHARS } from "../limits.ts";
+import { Lru } from "./lru.ts";
+import { Refusal } from "./refusal.ts";
+
+export const DEFINITION_SCOPE = "definition";
+
+/** What there is to know of a definition that was found good. */
+export interface GoodDefinition {
+  readonly hash: string;
+  /** Its canonical form. */
+  readonly text: string;
+  readonly name: string;
+  readonly inputSchema: Json | undefined;
+}
+
+/** A stored definition, made ready as far as somebody has needed it. */
+export class Definition {
+  readonly hash: string;
+  readonly text: string;
+  readonly name: string;
+  readonly inputSchema: Json | undefined;
+  /** Its number under its name, once it is known: a number stands for one content for ever. */
+  version: number | undefined;
+  #workflow: Workflow | undefined;
+  #plan: Plan | undefined;
+  #input: Schema | null | undefined;
+
+  constructor({ hash, text, name, inputSchema }: GoodDefinition) {
+    this.hash = hash;
+    this.text = text;
+    this.name = name;
+    this.inputSchema = inputSchema;
+  }
+
+  get workflow(): Workflow {
+    this.#workflow ??= JSON.parse(this.text) as Workflow;
+    return this.#workflow;
+  }
+
+  get plan(): Plan {
+    this.#plan ??= executionMachine.prepareDefinition(this.hash, this.text) as Plan;
+    return this.#plan;
+  }
+
+  /** What is wrong with an input, if anything is. */
+  inputFaults(input: Json): readonly SchemaFault[] {
+    if (this.inputSchema === undefined) return [];
+    if (this.#input === undefined) {
+      const schema = Schema.compile(this.inputSchema);
+      this.#input = schema instanceof Schema ? schema : null;
+    }
+    return this.#input?.check(input) ?? [];
+  }
+}
+
+/** Definitions by content hash: immutable, so never out of date. */
+export class Definitions {
+  readonly #store: Store;
+  readonly #cache = new Lru<Definition>(MAX_DEFINITION_CHARS);
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  async get(hash: string): Promise<Definition | undefined> {
+    const cached = this.#cache.get(hash);
+    if (cached !== undefined) return cached;
+    const [text] = await this.#store.records.get([{ scope: DEFINITION_SCOPE, hash }]);
+    if (typeof text !== "string") return undefined;
+    const { name, input_schema: inputSchema } = JSON.parse(text) as Workflow;
+    return this.#keep(new Definition({ hash, text, name, inputSchema }));
+  }
+
+  of(good: GoodDefinition): Definition {
+    return this.#cache.get(good.hash) ?? this.#keep(new Definition(good));
+  }
+
+  /**
+   * The definition is in the store, and published under its name. One that has a number was stored before, and is only
+   * looked up: whoever starts with it notices if the store has lost it, and says `again`.
+   */
+  async publish(definition: Definition, again = false): Promise<number> {
+    const { hash, text, name } = definition;
+    const { records } = this.#store;
+    if (definition.version !== undefined && !again) {
+      const published = await records.published(name, hash);
+      if (published !== null) return published.version;
+    }
+    const put = await records.put([{ scope: DEFINITION_SCOPE, hash, text }], { refusable: true });
+    if (put === "refused") throw new Refusal("STORE_FULL", {}, { retryAfterSeconds: 2 });
+    definition.version = await records.publish(name, hash);
+    return definition.version;
+  }
+
+  /** Its number; null if nobody has published it, as with what runs inside a map, or if its name was deleted. */
+  async versionOf(hash: string): Promise<number | null> {
+    const definition = await this.get(hash);
+    if (definition === undefined) return null;
+    if (definition.version === undefined) {
+      const published = await this.#store.records.published(definition.name, hash);
+      if (published === null) return null;
+      definition.version = published.version;
+    }
+    return definition.version;
+  }
+
+  /** The same without asking the store. */
+  knownVersion(hash: string): number | undefined {
+    return this.#cache.get(hash)?.version;
+  }
+
+  #keep(definition: Definition): Definition {
+    this.#cache.set(definition.hash, definition, definition.text.length);
+    return definition;
+  }
+}

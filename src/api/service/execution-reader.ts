@@ -1,0 +1,188 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { executionMachine } from "../../core/execution/machine.ts";
+import type { ExecutionEvent } from "../../core/execution/events.ts";
+import type { ExecutionState } from "../../core/execution/state.ts";
+import { partitionOf } from "../../core/entity.ts";
+import { MillraceError } from "../../errors/millrace-error.ts";
+import type { JournalRecord, Store } from "../../store/contract.ts";
+import { MAX_CACHED_CHARS, SLICE_MS } from "../limits.ts";
+import type { Definitions } from "./definitions.ts";
+import { executionKey, isExecutionId } from "./ids.ts";
+import { Lru } from "./lru.ts";
+import { notFound } from "./refusal.ts";
+
+interface Folded {
+  readonly state: ExecutionState;
+  /** Of what it was folded from. */
+  chars: number;
+  /** Answers made of it, by what they answer; good for one version. */
+  readonly answers: Map<string, string>;
+  answersOf: number;
+}
+
+/** What of an execution is looked at. `answer` keeps a text that follows from this version alone. */
+export interface Look {
+  readonly state: ExecutionState;
+  readonly answer: (of: string) => string | undefined;
+  readonly keepAnswer: (of: string, text: string) => void;
+}
+
+/**
+ * Executions as any process can read them: folds of their journals. The last ones stay in memory; every read asks the
+ * store for the version first, so that it sees at least what was committed before it began, and folds only the tail.
+ */
+export class ExecutionReader {
+  readonly #store: Store;
+  readonly #definitions: Definitions;
+  readonly #cache = new Lru<Folded>(MAX_CACHED_CHARS);
+  /** The last read of each execution: the next one begins when it is done. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+
+  constructor(store: Store, definitions: Definitions) {
+    this.#store = store;
+    this.#definitions = definitions;
+  }
+
+  partition(entity: string): number {
+    return partitionOf(entity, this.#store.capabilities.partitionCount);
+  }
+
+  /**
+   * Looks at an execution as it stands. `look` must not wait: the state moves on with the next read. An unknown one is
+   * an error.
+   */
+  async read<Seen>(id: string, look: (look: Look) => Seen): Promise<Seen> {
+    if (!isExecutionId(id)) throw notFound("execution", id);
+    const before = this.#turns.get(id);
+    const turn = this.#read(id, before, look);
+    this.#turns.set(id, turn);
+    try {
+      return await turn;
+    } finally {
+      if (this.#turns.get(id) === turn) this.#turns.delete(id);
+    }
+  }
+
+  async #read<Seen>(id: string, before: Promise<unknown> | undefined, look: (look: Look) => Seen): Promise<Seen> {
+    await before?.catch(() => undefined);
+    const folded = await this.#refresh(id);
+    const { state, answers } = folded;
+    const { version } = state;
+    return look({
+      state,
+      answer: (of) => (folded.answersOf === version ? answers.get(of) : undefined),
+      keepAnswer: (of, text) => {
+        // Made while somebody else read on: it is not worth keeping.
+        if (state.version !== version) return;
+        if (folded.answersOf !== version) answers.clear();
+        folded.answersOf = version;
+        answers.set(of, text);
+        this.#cache.set(id, folded, folded.chars + text.length);
+      },
+    });
+  }
+
+  async #refresh(id: string): Promise<Folded> {
+    const entity = executionKey(id);
+    const partition = this.partition(entity);
+    const version = await this.#store.journal.watch(partition, entity, 0, 0);
+    const cached = this.#cache.get(id);
+    if (version === 0) {
+      this.#cache.delete(id);
+      throw notFound("execution", id);
+    }
+    if (cached?.state.version === version) return cached;
+    try {
+      const isBehind = cached !== undefined && cached.state.version < version;
+      const folded = isBehind ? await this.#foldTail(id, cached) : await this.#fold(id);
+      this.#cache.set(id, folded, folded.chars);
+      return folded;
+    } catch (error) {
+      // Half folded is worse than not at all.
+      this.#cache.delete(id);
+      throw error;
+    }
+  }
+
+  async #foldTail(id: string, folded: Folded): Promise<Folded> {
+    const entity = executionKey(id);
+    const [loaded] = await this.#store.journal.load([
+      { partition: this.partition(entity), entity, aboveVersion: folded.state.version },
+    ]);
+    folded.chars += await fold(folded.state, loaded!.records);
+    return folded;
+  }
+
+  async #fold(id: string): Promise<Folded> {
+    const entity = executionKey(id);
+    const request = { partition: this.partition(entity), entity };
+    const [loaded] = await this.#store.journal.load([request]);
+    const { snapshot } = loaded!;
+    const text =
+      snapshot?.format === executionMachine.snapshotFormat ? await this.#snapshotText(entity, snapshot.text) : null;
+    if (text !== null) {
+      const plan = await this.#plan(
+        id,
+        unreadable(id, () => executionMachine.definitionOfSnapshot(text)),
+      );
+      const state = unreadable(id, () => executionMachine.restore(id, plan, text));
+      return { state, chars: text.length + (await fold(state, loaded!.records)), answers: new Map(), answersOf: 0 };
+    }
+    const records = snapshot === null ? loaded!.records : await this.events(id, 0);
+    const first = records[0] === undefined ? undefined : (JSON.parse(records[0].text) as ExecutionEvent[])[0];
+    if (first === undefined) throw notFound("execution", id);
+    const state = executionMachine.create(id, await this.#plan(id, executionMachine.definitionOf(first)));
+    return { state, chars: await fold(state, records), answers: new Map(), answersOf: 0 };
+  }
+
+  /** The journal above a version; the first record may begin before it. */
+  async events(id: string, above: number): Promise<readonly JournalRecord[]> {
+    const entity = executionKey(id);
+    const [loaded] = await this.#store.journal.load([
+      { partition: this.partition(entity), entity, aboveVersion: above },
+    ]);
+    return loaded!.records;
+  }
+
+  /** A large snapshot is a record of its own. It is a cache: gone, it is not missed. */
+  async #snapshotText(entity: string, text: string): Promise<string | null> {
+    if (!text.startsWith("@")) return text;
+    const [stored] = await this.#store.records.get([{ scope: entity, hash: text.slice(1) }]);
+    return stored ?? null;
+  }
+
+  async #plan(id: string, hash: string | undefined): Promise<unknown> {
+    const definition = hash === undefined ? undefined : await this.#definitions.get(hash);
+    if (definition === undefined) throw new MillraceError("EXECUTION_UNREADABLE", { id });
+    return unreadable(id, () => definition.plan);
+  }
+}
+
+/** Folds what is beyond the state's version, in slices: a history of 100,000 events keeps nobody else waiting. */
+async function fold(state: ExecutionState, records: readonly JournalRecord[]): Promise<number> {
+  let chars = 0;
+  let sliceMs = performance.now();
+  for (const record of records) {
+    chars += record.text.length;
+    if (record.format > executionMachine.eventFormat) throw new MillraceError("EXECUTION_UNREADABLE", { id: state.id });
+    unreadable(state.id, () => {
+      const events = JSON.parse(record.text) as ExecutionEvent[];
+      for (const event of events.slice(Math.max(0, state.version + 1 - record.version))) {
+        executionMachine.evolve(state, event);
+      }
+    });
+    if (performance.now() - sliceMs < SLICE_MS) continue;
+    await nextTurn();
+    sliceMs = performance.now();
+  }
+  return chars;
+}
+
+/** A journal of a newer release, or one that was tampered with: that execution cannot be shown, all others can. */
+function unreadable<Result>(id: string, work: () => Result): Result {
+  try {
+    return work();
+  } catch (cause) {
+    throw new MillraceError("EXECUTION_UNREADABLE", { id }, { cause });
+  }
+}

@@ -1,0 +1,133 @@
+import { upstreamFailed } from "../../core/execution/reopen.ts";
+import type { ExecutionState } from "../../core/execution/state.ts";
+import { type NodeSummary, retryableFrom, viewNode } from "../../core/execution/view.ts";
+import type { ErrorValue } from "../../core/message.ts";
+import type { KeptValue } from "../../core/value.ts";
+import type { Json } from "../../json/json.ts";
+import { MAX_NODES_SHOWN } from "../limits.ts";
+import type { Payload } from "./payloads.ts";
+
+/**
+ * An answer as it is written: text with places for payloads. Payloads are written once, where they are found, and never
+ * copied into an object only to be written again.
+ */
+export interface AnswerDraft {
+  readonly payloads: readonly Payload[];
+  /** The whole text, given those of the payloads. */
+  compose(texts: readonly string[]): string;
+}
+
+export function iso(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}
+
+export function nodeHref(id: string, node: string): string {
+  return `/v1/executions/${id}/nodes/${encodeURIComponent(node)}`;
+}
+
+/** `GET /v1/executions/{id}`. `version` is the number of its workflow. */
+export function draftExecution(state: ExecutionState, version: number | null): AnswerDraft {
+  const { id, plan } = state;
+  const { nodeCount, ids } = plan.graph;
+  const isShown = nodeCount <= MAX_NODES_SHOWN;
+  const output = draftOutput(state);
+  const spared = isShown ? upstreamFailed(state) : new Set<number>();
+  const nodes = isShown ? ids.map((_, node) => viewNode(state, node, spared)) : [];
+  const payloads: Payload[] = [
+    { value: state.input, href: `/v1/executions/${id}/input` },
+    ...output.payloads,
+    ...nodes.map(({ output: value }, node) => ({ value, href: nodeHref(id, ids[node]!) })),
+  ];
+  const head = JSON.stringify({
+    execution_id: id,
+    workflow: plan.workflow.name,
+    version,
+    workflow_definition_id: plan.hash,
+    status: state.status.toUpperCase(),
+    generation: state.generation,
+    seq: state.version,
+  });
+  const retryable = retryableFrom(state);
+  const tail = JSON.stringify({
+    error: executionError(state),
+    created_at: iso(state.createdAtMs),
+    started_at: iso(state.startedAtMs),
+    finished_at: iso(state.endedAtMs),
+    ...(state.parent !== null && { parent: parentOf(state) }),
+    ...(state.quarantined !== null && { quarantined: shownError(state.quarantined) }),
+    ...((state.status === "failed" || state.status === "partial") && { retryable_from: retryable }),
+    ...(!isShown && { nodes_omitted: nodeCount }),
+  });
+  return {
+    payloads,
+    compose: (texts) => {
+      const first = 1 + output.payloads.length;
+      const shown = `${head.slice(0, -1)},"input":${texts[0]},"output":${output.compose(texts.slice(1, first))},${tail.slice(1)}`;
+      if (!isShown) return shown;
+      const members = nodes.map((node, i) => `${JSON.stringify(ids[i])}:${nodeText(node, texts[first + i]!)}`);
+      return `${shown.slice(0, -1)},"nodes":{${members.join(",")}}}`;
+    },
+  };
+}
+
+/** One node, or one item of a map, with its output. */
+export function draftNode(state: ExecutionState, unit: number, spared?: ReadonlySet<number>): AnswerDraft {
+  const name = state.nameOf(unit);
+  const node = viewNode(state, unit, spared);
+  return {
+    payloads: [{ value: node.output, href: nodeHref(state.id, name) }],
+    compose: ([text]) => `{"node_id":${JSON.stringify(name)},${nodeText(node, text!).slice(1)}`,
+  };
+}
+
+/** CONTRACT section 4: what an `end` node gave, or of the `output` nodes, else of the sinks. */
+export function draftOutput(state: ExecutionState): AnswerDraft {
+  const { plan, end, id } = state;
+  const whole = (value: KeptValue | null): AnswerDraft => ({
+    payloads: [{ value, href: `/v1/executions/${id}/output` }],
+    compose: ([text]) => text!,
+  });
+  if (end === null || end.status === "failed" || end.status === "cancelled") return whole(null);
+  if (end.output !== null) return whole(end.output);
+  const completed = plan.outputs.filter((node) => state.statusOf(node) === "completed");
+  const outputOf = (node: number | undefined): KeptValue | null =>
+    node === undefined ? null : (state.runs[node]?.output ?? null);
+  if (plan.soleOutput) return whole(outputOf(completed[0]));
+  const names = completed.map((node) => plan.graph.ids[node]!);
+  return {
+    payloads: completed.map((node, i) => ({ value: outputOf(node), href: nodeHref(id, names[i]!) })),
+    compose: (texts) => `{${texts.map((text, i) => `${JSON.stringify(names[i])}:${text}`).join(",")}}`,
+  };
+}
+
+function nodeText(node: NodeSummary, output: string): string {
+  const head = JSON.stringify({ status: node.status, attempt: node.attempt, deliveries: node.deliveries });
+  const tail = JSON.stringify({
+    error: node.error === null ? null : shownError(node.error),
+    reason: node.reason,
+    until: iso(node.until),
+    queued_at: iso(node.queuedAtMs),
+    started_at: iso(node.startedAtMs),
+    finished_at: iso(node.endedAtMs),
+    usage: node.usage ?? null,
+    child_execution_id: node.child ?? null,
+    ...(node.iteration !== undefined && { iteration: node.iteration }),
+    ...(node.items !== undefined && { items: node.items }),
+  });
+  return `${head.slice(0, -1)},"output":${output},${tail.slice(1)}`;
+}
+
+export function shownError({ code, message, retryable, details }: ErrorValue): Json {
+  return { code, message, retryable, ...(details !== undefined && { details }) };
+}
+
+function executionError({ end }: ExecutionState): Json {
+  const error = end?.error ?? null;
+  if (error === null) return null;
+  return { ...(shownError(error) as object), ...(error.node !== undefined && { node_id: error.node }) };
+}
+
+function parentOf({ parent }: ExecutionState): Json {
+  const { entity, instance } = parent!;
+  return { execution_id: entity.slice(entity.indexOf("/") + 1), node_id: instance };
+}

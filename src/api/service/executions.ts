@@ -1,0 +1,165 @@
+import { entityId, entityKind } from "../../core/entity.ts";
+import { upstreamFailed } from "../../core/execution/reopen.ts";
+import type { ExecutionStatus } from "../../core/execution/moves.ts";
+import { viewNode } from "../../core/execution/view.ts";
+import type { Header, HeaderClass, Store } from "../../store/contract.ts";
+import type { Definitions } from "./definitions.ts";
+import type { ExecutionReader } from "./execution-reader.ts";
+import { draftExecution, draftNode, draftOutput, iso } from "./execution-view.ts";
+import type { PageOf, PageRequest, Paging } from "./paging.ts";
+import type { Payloads } from "./payloads.ts";
+import { notFound } from "./refusal.ts";
+import { isName } from "./submissions.ts";
+
+/** The states of an execution, as clients name them, and how lists of the store class them. */
+export const STATUSES = {
+  PENDING: "open",
+  RUNNING: "open",
+  PAUSED: "open",
+  COMPLETED: "endedWell",
+  PARTIAL: "endedBadly",
+  FAILED: "endedBadly",
+  CANCELLED: "endedBadly",
+} as const satisfies Readonly<Record<Uppercase<Exclude<ExecutionStatus, "new">>, HeaderClass>>;
+
+export const NODE_STATUSES = [
+  "PENDING",
+  "QUEUED",
+  "RUNNING",
+  "WAITING",
+  "COMPLETED",
+  "FAILED",
+  "SKIPPED",
+  "CANCELLED",
+] as const;
+
+export type Status = keyof typeof STATUSES;
+
+export interface ListedExecution {
+  readonly execution_id: string;
+  readonly workflow: string;
+  readonly status: string;
+  readonly created_at: string;
+  readonly finished_at: string | null;
+}
+
+export interface ExecutionFilter {
+  readonly status?: Status | undefined;
+  readonly workflow?: string | undefined;
+  readonly sinceMs?: number | undefined;
+}
+
+/** Executions as they are read. Texts are JSON, written once and kept while nothing changes. */
+export class Executions {
+  readonly #store: Store;
+  readonly #reader: ExecutionReader;
+  readonly #definitions: Definitions;
+  readonly #payloads: Payloads;
+  readonly #paging: Paging;
+
+  constructor(parts: {
+    readonly store: Store;
+    readonly reader: ExecutionReader;
+    readonly definitions: Definitions;
+    readonly payloads: Payloads;
+    readonly paging: Paging;
+  }) {
+    this.#store = parts.store;
+    this.#reader = parts.reader;
+    this.#definitions = parts.definitions;
+    this.#payloads = parts.payloads;
+    this.#paging = parts.paging;
+  }
+
+  /** Newest first. */
+  list(filter: ExecutionFilter, page: PageRequest): Promise<PageOf<ListedExecution>> {
+    const { status, workflow, sinceMs } = filter;
+    if (workflow !== undefined && !isName(workflow)) return Promise.resolve({ items: [], next_cursor: null });
+    return this.#paging.page(
+      `executions ${JSON.stringify(filter)}`,
+      page,
+      (query) =>
+        this.#store.queries.headers({
+          ...query,
+          ...(status !== undefined && { class: STATUSES[status] }),
+          ...(workflow !== undefined && { workflow }),
+          ...(sinceMs !== undefined && { sinceMs }),
+        }),
+      (header) => (status === undefined || header.status === status ? showHeader(header) : undefined),
+    );
+  }
+
+  async get(id: string): Promise<string> {
+    const seen = await this.#reader.read(id, ({ state, answer, keepAnswer }) => {
+      const known = answer("execution");
+      if (known !== undefined) return known;
+      const { hash } = state.plan;
+      const version = this.#definitions.knownVersion(hash);
+      return version === undefined ? { hash } : { draft: draftExecution(state, version), keepAnswer };
+    });
+    if (typeof seen === "string") return seen;
+    if ("hash" in seen) {
+      // Once for each definition: its number stays the same for ever.
+      const version = await this.#definitions.versionOf(seen.hash);
+      const draft = await this.#reader.read(id, ({ state }) => draftExecution(state, version));
+      return draft.compose(await this.#payloads.show(id, draft.payloads));
+    }
+    const text = seen.draft.compose(await this.#payloads.show(id, seen.draft.payloads));
+    seen.keepAnswer("execution", text);
+    return text;
+  }
+
+  /** One node or item with its whole output, however large. */
+  async node(id: string, name: string): Promise<string> {
+    const draft = await this.#reader.read(id, ({ state }) => {
+      const unit = state.unitOf(name);
+      if (unit === undefined) throw notFound("node", name);
+      return draftNode(state, unit);
+    });
+    return draft.compose([await this.#payloads.text(id, draft.payloads[0]!.value)]);
+  }
+
+  async input(id: string): Promise<string> {
+    return this.#payloads.text(id, await this.#reader.read(id, ({ state }) => state.input));
+  }
+
+  async output(id: string): Promise<string> {
+    const draft = await this.#reader.read(id, ({ state }) => draftOutput(state));
+    const values = draft.payloads.map(({ value }) => value);
+    return draft.compose(await this.#payloads.texts(id, values));
+  }
+
+  /** The nodes of an execution in the order of its definition. */
+  async nodes(id: string, status: string | undefined, { limit, cursor }: PageRequest): Promise<string> {
+    const list = `nodes ${id} ${status ?? ""}`;
+    const from = Number((await this.#paging.open(list, cursor)) ?? 0);
+    const { drafts, next } = await this.#reader.read(id, ({ state }) => {
+      const spared = upstreamFailed(state);
+      const { nodeCount } = state.plan.graph;
+      const found: number[] = [];
+      let node = from;
+      for (; node < nodeCount && found.length < limit; node++) {
+        if (status === undefined || viewNode(state, node, spared).status === status) found.push(node);
+      }
+      return {
+        drafts: found.map((unit) => draftNode(state, unit, spared)),
+        next: node < nodeCount ? String(node) : undefined,
+      };
+    });
+    const payloads = drafts.flatMap((draft) => draft.payloads);
+    const texts = await this.#payloads.show(id, payloads);
+    const items = drafts.map((draft, i) => draft.compose([texts[i]!]));
+    return `{"items":[${items.join(",")}],"next_cursor":${JSON.stringify(await this.#paging.seal(list, next))}}`;
+  }
+}
+
+function showHeader({ entity, workflow, status, createdAtMs, endedAtMs }: Header): ListedExecution | undefined {
+  if (entityKind(entity) !== "execution") return undefined;
+  return {
+    execution_id: entityId(entity),
+    workflow,
+    status,
+    created_at: new Date(createdAtMs).toISOString(),
+    finished_at: iso(endedAtMs),
+  };
+}

@@ -1,0 +1,56 @@
+import type { Store } from "../../store/contract.ts";
+import { Refusal } from "./refusal.ts";
+
+/** Longer than any wait that is asked of a store. */
+const LONGEST_MS = 45_000;
+const CALL_MS = 10_000;
+/** Calls that may wait for something to happen. */
+const WAITING: ReadonlySet<string> = new Set(["watch", "lease", "replies", "read"]);
+
+/**
+ * The same store, whose trouble is told from ours: a call that fails or is not answered becomes STORE_UNAVAILABLE, so
+ * that everything else that goes wrong is a bug.
+ */
+export function guarded(store: Store): Store {
+  return {
+    capabilities: store.capabilities,
+    partitions: store.partitions,
+    inbox: guardRole(store.inbox),
+    journal: guardRole(store.journal),
+    tasks: guardRole(store.tasks),
+    records: guardRole(store.records),
+    queries: guardRole(store.queries),
+    close: () => store.close(),
+  };
+}
+
+function guardRole<Role extends object>(role: Role): Role {
+  const wrapped = new Map<string | symbol, unknown>();
+  return new Proxy(role, {
+    get: (target, name) => {
+      let call = wrapped.get(name);
+      if (call === undefined) {
+        const method = Reflect.get(target, name) as unknown;
+        if (typeof method !== "function") return method;
+        const limitMs = WAITING.has(String(name)) ? LONGEST_MS : CALL_MS;
+        call = (...args: unknown[]) => within(limitMs, () => Reflect.apply(method, target, args) as Promise<unknown>);
+        wrapped.set(name, call);
+      }
+      return call;
+    },
+  });
+}
+
+async function within<Result>(limitMs: number, call: () => Promise<Result>): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${limitMs} ms`)), limitMs);
+  });
+  try {
+    return await Promise.race([call(), late]);
+  } catch (cause) {
+    throw new Refusal("STORE_UNAVAILABLE", {}, { retryAfterSeconds: 1 }, { cause });
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,160 @@
+import { explain, type Explanation } from "../../core/execution/explain.ts";
+import { MillraceError } from "../../errors/millrace-error.ts";
+import type { Host } from "../../host/host.ts";
+import type { JsonObject } from "../../json/json.ts";
+import type { JournalRecord, Store } from "../../store/contract.ts";
+import { FOLLOW_MS, MAX_NODES_SHOWN } from "../limits.ts";
+import { eventsOf, type ShownEvent, showEvent } from "./event-view.ts";
+import type { ExecutionReader } from "./execution-reader.ts";
+import { iso } from "./execution-view.ts";
+import { executionKey, isExecutionId } from "./ids.ts";
+import type { HandlerDirectory } from "./handler-directory.ts";
+import { notFound } from "./refusal.ts";
+
+export interface ShownExplanation {
+  readonly node_id: string;
+  readonly reason: string;
+  readonly sentence: string;
+  readonly until?: string;
+  readonly details: JsonObject;
+}
+
+/** What a follower is given: news, and whether the execution is over with them. */
+export interface News {
+  readonly events: readonly ShownEvent[];
+  readonly isEnd: boolean;
+}
+
+/** Events that are made ready at a time, however many there are. */
+const STREAM_BATCH = 256;
+
+/** What has happened to executions, and why they are where they are. */
+export class Histories {
+  readonly #store: Store;
+  readonly #host: Host;
+  readonly #reader: ExecutionReader;
+  readonly #directory: HandlerDirectory;
+  /** Reads of the tail that are under way: all who stand at the same place share one. */
+  readonly #tails = new Map<string, Promise<readonly JournalRecord[]>>();
+
+  constructor(store: Store, host: Host, reader: ExecutionReader, directory: HandlerDirectory) {
+    this.#store = store;
+    this.#host = host;
+    this.#reader = reader;
+    this.#directory = directory;
+  }
+
+  /** Up to `limit` events beyond `after`, and where the next ones begin. */
+  async list(
+    id: string,
+    after: number,
+    limit: number,
+  ): Promise<{ readonly items: readonly ShownEvent[]; readonly next_cursor: string | null }> {
+    const version = await this.#version(id);
+    const items: ShownEvent[] = [];
+    for (const [seq, event] of eventsOf(await this.#reader.events(id, after), after)) {
+      if (items.length === limit) break;
+      items.push(showEvent(seq, event, id));
+    }
+    const last = items.at(-1)?.seq ?? after;
+    return { items, next_cursor: last < version ? String(last) : null };
+  }
+
+  /** True if nothing that matters to a follower comes after this event any more, as things stand. */
+  async isOver(id: string, after: number): Promise<boolean> {
+    await this.#version(id);
+    const isEnded = await this.#reader.read(id, ({ state }) => state.isEnded);
+    if (!isEnded) return false;
+    for (const [, { kind }] of eventsOf(await this.#reader.events(id, after), after)) {
+      if (kind === "executionEnded" || kind === "generationOpened") return false;
+    }
+    return true;
+  }
+
+  /** Everything beyond `after` as it happens, until the execution is over or nobody listens any more. */
+  async *follow(id: string, after: number, signal: AbortSignal): AsyncGenerator<News, void> {
+    let seen = after;
+    while (!signal.aborted) {
+      const records = await this.#tail(id, seen);
+      let isEnded = false;
+      let events: ShownEvent[] = [];
+      for (const [seq, event] of eventsOf(records, seen)) {
+        if (event.kind === "executionEnded") isEnded = true;
+        if (event.kind === "generationOpened") isEnded = false;
+        events.push(showEvent(seq, event, id));
+        seen = seq;
+        if (events.length < STREAM_BATCH) continue;
+        yield { events, isEnd: false };
+        events = [];
+      }
+      if (records.length === 0) {
+        // Nothing for a while: it may have been purged, or be over since before we began.
+        isEnded = await this.#reader.read(id, ({ state }) => state.isEnded && state.version <= seen);
+      }
+      yield { events, isEnd: isEnded };
+      if (isEnded) return;
+    }
+  }
+
+  async explain(
+    id: string,
+    node: string | undefined,
+  ): Promise<{ readonly items: readonly ShownExplanation[]; readonly next_cursor: null; readonly omitted?: number }> {
+    const all = await this.#reader.read(id, ({ state }) => {
+      if (node !== undefined && state.unitOf(node) === undefined) throw notFound("node", node);
+      return explain(state, node);
+    });
+    const items = await Promise.all(all.slice(0, MAX_NODES_SHOWN).map((item) => this.#shown(item)));
+    return { items, next_cursor: null, ...(all.length > items.length && { omitted: all.length - items.length }) };
+  }
+
+  /** The core cannot know whether there is anybody to do the work. */
+  async #shown({ node, reason, sentence, untilMs, details }: Explanation): Promise<ShownExplanation> {
+    const queue = details["queue"];
+    const shown = { node_id: node, reason, details, ...(untilMs !== undefined && { until: iso(untilMs)! }) };
+    if (reason !== "queued" || typeof queue !== "string") return { ...shown, sentence };
+    const served = await this.#directory.serves(queue);
+    if (served) return { ...shown, sentence, details: { ...details, workers: true } };
+    return {
+      ...shown,
+      sentence: `It is ready, but no connected worker serves queue "${queue}". Start one.`,
+      details: { ...details, workers: false },
+    };
+  }
+
+  async #version(id: string): Promise<number> {
+    const entity = executionKey(id);
+    const version = isExecutionId(id)
+      ? await this.#store.journal.watch(this.#reader.partition(entity), entity, 0, 0)
+      : 0;
+    if (version === 0) throw notFound("execution", id);
+    return version;
+  }
+
+  /** The records beyond a version, once there are any; none after a while. */
+  #tail(id: string, after: number): Promise<readonly JournalRecord[]> {
+    const key = `${id} ${after}`;
+    const known = this.#tails.get(key);
+    if (known !== undefined) return known;
+    const tail = this.#readTail(id, after).finally(() => this.#tails.delete(key));
+    this.#tails.set(key, tail);
+    return tail;
+  }
+
+  async #readTail(id: string, after: number): Promise<readonly JournalRecord[]> {
+    const entity = executionKey(id);
+    const startedAtMs = this.#host.monotonicMs();
+    const version = await this.#store.journal.watch(this.#reader.partition(entity), entity, after, FOLLOW_MS);
+    if (version > after) return this.#reader.events(id, after);
+    // A store that is being closed answers at once.
+    if (this.#host.monotonicMs() - startedAtMs < FOLLOW_MS / 2) await this.#host.sleep(FOLLOW_MS / 10);
+    return [];
+  }
+}
+
+/** A place in a history, as a client names it. */
+export function seqOf(text: string, field: string): number {
+  const seq = /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+  if (seq === undefined) throw new MillraceError("INVALID_QUERY", { field, reason: "must be the number of an event" });
+  return seq;
+}

@@ -1,0 +1,190 @@
+import type { DiscardLetter, Retry } from "../../core/message.ts";
+import { entityId, entityKind } from "../../core/entity.ts";
+import { MillraceError } from "../../errors/millrace-error.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
+import type { DeadLetter, Store } from "../../store/contract.ts";
+import { MAX_BULK_REPLAYS } from "../limits.ts";
+import type { Caller } from "./caller.ts";
+import type { Decisions } from "./decisions.ts";
+import { executionKey, isExecutionId, keyedId } from "./ids.ts";
+import type { PageOf, PageRequest, Paging } from "./paging.ts";
+import { notFound } from "./refusal.ts";
+
+export interface LetterFilter {
+  readonly queue?: string | undefined;
+  readonly class?: "poison" | "exhausted" | undefined;
+  readonly execution_id?: string | undefined;
+  readonly status?: "open" | "replayed" | undefined;
+}
+
+/** A dead letter as clients see it. */
+export interface ShownLetter {
+  readonly id: string;
+  readonly class: "poison" | "exhausted";
+  readonly queue: string;
+  readonly execution_id: string | null;
+  readonly generation: number | null;
+  readonly node_id: string | null;
+  readonly handler: string | null;
+  readonly attempts: number;
+  readonly error: Json;
+  readonly config: Json;
+  readonly original_message_id: string;
+  readonly rejected_at: string;
+  readonly status: "open" | "replayed";
+}
+
+const PAGE = 500;
+
+/** The dead letters: looked at here, replayed and thrown away by the owners of their executions. */
+export class Letters {
+  readonly #store: Store;
+  readonly #decisions: Decisions;
+  readonly #paging: Paging;
+
+  constructor(store: Store, decisions: Decisions, paging: Paging) {
+    this.#store = store;
+    this.#decisions = decisions;
+    this.#paging = paging;
+  }
+
+  list(filter: LetterFilter, page: PageRequest): Promise<PageOf<ShownLetter>> {
+    return this.#paging.page(
+      `dlq ${JSON.stringify(filter)}`,
+      page,
+      (query) => this.#store.queries.deadLetters({ ...query, ...storeFilter(filter) }),
+      (letter) => {
+        const shown = showLetter(letter);
+        return filter.status === undefined || shown.status === filter.status ? shown : undefined;
+      },
+    );
+  }
+
+  async get(id: string): Promise<ShownLetter> {
+    return showLetter(await this.#find(id));
+  }
+
+  /** A new generation of its execution, which opens that node again. */
+  async replay(caller: Caller, id: string): Promise<Json> {
+    const letter = await this.#find(id);
+    return this.#replay(caller, executionOf(letter), [letter], `dlq/${id}/retry`);
+  }
+
+  /** Every letter that passes the filter, oldest last; those of one execution make one generation. */
+  async replayAll(
+    caller: Caller,
+    filter: LetterFilter,
+    limit: number,
+    dryRun: boolean,
+  ): Promise<{ readonly count: number; readonly errors?: readonly JsonObject[] }> {
+    const letters = await this.#collect({ ...filter, status: "open" }, Math.min(limit, MAX_BULK_REPLAYS));
+    if (dryRun) return { count: letters.length };
+    const byExecution = new Map<string, DeadLetter[]>();
+    for (const letter of letters) {
+      const execution = entityId(letter.entity);
+      byExecution.set(execution, [...(byExecution.get(execution) ?? []), letter]);
+    }
+    let count = 0;
+    const errors: JsonObject[] = [];
+    for (const [execution, own] of byExecution) {
+      try {
+        await this.#replay(caller, execution, own, `dlq/retry/${execution}`);
+        count += own.length;
+      } catch (error) {
+        // One that cannot be replayed now must not keep the others from it.
+        if (!(error instanceof MillraceError) || error.kind === "unavailable") throw error;
+        errors.push({ execution_id: execution, code: error.code, message: error.message });
+      }
+    }
+    return { count, ...(errors.length > 0 && { errors }) };
+  }
+
+  async discard(caller: Caller, id: string): Promise<void> {
+    const letter = await this.#find(id);
+    await this.#decisions.command(caller, executionOf(letter), `dlq/${id}`, {}, (command): DiscardLetter => ({
+      kind: "discardLetter",
+      ...command,
+      letter: id,
+    }));
+  }
+
+  #replay(caller: Caller, execution: string, letters: readonly DeadLetter[], route: string): Promise<Json> {
+    const named = letters.map(({ id, class: kind, queue, text }) => ({ id, class: kind, queue, text }));
+    return this.#decisions.command(
+      caller,
+      execution,
+      route,
+      letters.map(({ id }) => id),
+      (command): Retry => ({ kind: "retry", ...command, scope: "letters", letters: named }),
+    );
+  }
+
+  async #collect(filter: LetterFilter, limit: number): Promise<readonly DeadLetter[]> {
+    const found: DeadLetter[] = [];
+    let cursor: string | undefined;
+    do {
+      const query = { limit: PAGE, ...(cursor !== undefined && { cursor }), ...storeFilter(filter) };
+      const page = await this.#store.queries.deadLetters(query);
+      for (const letter of page.items) {
+        const isOpen = entityKind(letter.entity) === "execution" && showLetter(letter).status === filter.status;
+        if (isOpen && found.length < limit) found.push(letter);
+      }
+      cursor = page.cursor ?? undefined;
+    } while (cursor !== undefined && found.length < limit);
+    return found;
+  }
+
+  async #find(id: string): Promise<DeadLetter> {
+    const isId = id.length <= 512 && !/\p{Cc}/u.test(id) && id.isWellFormed();
+    const letter = isId ? await this.#store.queries.deadLetter(id) : null;
+    if (letter === null) throw notFound("dead letter", id);
+    return letter;
+  }
+}
+
+/** What the engine could not even read belongs to no execution, so there is nobody to replay it. */
+function executionOf({ id, entity }: DeadLetter): string {
+  if (entityKind(entity) !== "execution") throw notFound("execution behind the dead letter", id);
+  return entityId(entity);
+}
+
+function storeFilter({ queue, class: kind, execution_id: execution }: LetterFilter): {
+  queue?: string;
+  class?: "poison" | "exhausted";
+  entity?: string;
+} {
+  return {
+    ...(queue !== undefined && { queue }),
+    ...(kind !== undefined && { class: kind }),
+    // An id that cannot be is looked for under a name that nothing has.
+    ...(execution !== undefined && { entity: executionKey(isExecutionId(execution) ? execution : keyedId("nobody")) }),
+  };
+}
+
+function showLetter({ id, class: kind, queue, entity, atMs, text }: DeadLetter): ShownLetter {
+  const told = JSON.parse(text) as Json;
+  const {
+    generation = null,
+    node_id = null,
+    handler = null,
+    attempts = 0,
+    error = null,
+    config = null,
+    status,
+  } = isJsonObject(told) ? told : ({} as JsonObject);
+  return {
+    id,
+    class: kind,
+    queue,
+    execution_id: entityKind(entity) === "execution" ? entityId(entity) : null,
+    generation: generation as number | null,
+    node_id: node_id as string | null,
+    handler: handler as string | null,
+    attempts: attempts as number,
+    error,
+    config,
+    original_message_id: id,
+    rejected_at: new Date(atMs).toISOString(),
+    status: status === "replayed" ? "replayed" : "open",
+  };
+}

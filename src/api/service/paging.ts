@@ -1,0 +1,60 @@
+import { MillraceError } from "../../errors/millrace-error.ts";
+import type { Page } from "../../store/contract.ts";
+import { MAX_SCANNED } from "../limits.ts";
+import type { Signing } from "./signing.ts";
+
+export interface PageOf<Item> {
+  readonly items: readonly Item[];
+  readonly next_cursor: string | null;
+}
+
+export interface PageRequest {
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+}
+
+/**
+ * Cursors of the store, as clients see them: signed, and bound to the list and the filters they were given out for. A
+ * store never meets one that it did not make.
+ */
+export class Paging {
+  readonly #signing: Signing;
+
+  constructor(signing: Signing) {
+    this.#signing = signing;
+  }
+
+  /** `list` names the list with its filters. */
+  async page<Stored, Item>(
+    list: string,
+    { limit, cursor }: PageRequest,
+    read: (query: { limit: number; cursor?: string }) => Promise<Page<Stored>>,
+    show: (stored: Stored) => Item | undefined,
+  ): Promise<PageOf<Item>> {
+    let at = await this.open(list, cursor);
+    const items: Item[] = [];
+    for (let scanned = 0; ;) {
+      const page = await read({ limit: limit - items.length, ...(at !== undefined && { cursor: at }) });
+      for (const stored of page.items) {
+        const item = show(stored);
+        if (item !== undefined) items.push(item);
+      }
+      scanned += page.items.length;
+      at = page.cursor ?? undefined;
+      // A filter that hits little must not scan everything for one request: the page is short, and the cursor goes on.
+      if (at === undefined || items.length >= limit || scanned >= MAX_SCANNED) break;
+    }
+    return { items, next_cursor: await this.seal(list, at) };
+  }
+
+  async seal(list: string, at: string | undefined): Promise<string | null> {
+    return at === undefined ? null : this.#signing.seal(`cursor ${list}`, at);
+  }
+
+  async open(list: string, cursor: string | undefined): Promise<string | undefined> {
+    if (cursor === undefined) return undefined;
+    const opened = cursor.length > 4_096 ? undefined : await this.#signing.open(`cursor ${list}`, cursor);
+    if (opened === undefined) throw new MillraceError("INVALID_CURSOR", {});
+    return opened;
+  }
+}

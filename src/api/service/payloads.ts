@@ -1,0 +1,137 @@
+import { executionMachine } from "../../core/execution/machine.ts";
+import type { ExecutionEvent } from "../../core/execution/events.ts";
+import { INLINE_BYTES, type KeptValue, type Value } from "../../core/value.ts";
+import { MillraceError } from "../../errors/millrace-error.ts";
+import { contentHash } from "../../json/hash.ts";
+import type { Json } from "../../json/json.ts";
+import type { Store } from "../../store/contract.ts";
+import { INLINE_ANSWER_BYTES, INLINE_PAYLOAD_BYTES, MAX_INPUT_BYTES } from "../limits.ts";
+import type { ExecutionReader } from "./execution-reader.ts";
+import { executionKey } from "./ids.ts";
+import { Refusal } from "./refusal.ts";
+
+/** From this size on a value says how large it is, so that nobody has to write it down only to know. */
+const SAID_BYTES = 1024;
+
+/** A payload that is to be shown, and where it can be had alone. */
+export interface Payload {
+  readonly value: KeptValue | null;
+  readonly href: string;
+}
+
+/** Inputs and outputs: inline, as blobs of their execution, or in events of its past. */
+export class Payloads {
+  readonly #store: Store;
+  readonly #reader: ExecutionReader;
+
+  constructor(store: Store, reader: ExecutionReader) {
+    this.#store = store;
+    this.#reader = reader;
+  }
+
+  /** An input as events and messages carry it; a large one is written first, under its execution. */
+  async keep(id: string, json: Json): Promise<Value> {
+    const text = JSON.stringify(json);
+    const bytes = Buffer.byteLength(text);
+    if (bytes > MAX_INPUT_BYTES) {
+      throw new MillraceError("PAYLOAD_TOO_LARGE", { what: "The input", limitBytes: MAX_INPUT_BYTES });
+    }
+    if (bytes <= INLINE_BYTES) return bytes < SAID_BYTES ? { json } : { json, bytes };
+    const hash = contentHash(text);
+    const put = await this.#store.records.put([{ scope: executionKey(id), hash, text }], { refusable: true });
+    if (put === "refused") throw new Refusal("STORE_FULL", {}, { retryAfterSeconds: 2 });
+    return { blob: { hash, bytes } };
+  }
+
+  /** The JSON of a value, wherever it is. */
+  async text(id: string, value: KeptValue | null): Promise<string> {
+    const [text] = await this.texts(id, [value]);
+    return text!;
+  }
+
+  /** The same for many, with one look into the journal and one into the records. */
+  async texts(id: string, values: readonly (KeptValue | null)[]): Promise<readonly string[]> {
+    const entity = executionKey(id);
+    const hashes = new Set<string>();
+    const versions = new Set<number>();
+    for (const value of values) {
+      if (value !== null && "blob" in value) hashes.add(value.blob.hash);
+      if (value !== null && "past" in value) versions.add(value.past.version);
+    }
+    const blobs = new Map<string, string | null>();
+    if (hashes.size > 0) {
+      const keys = [...hashes].map((hash) => ({ scope: entity, hash }));
+      const found = await this.#store.records.get(keys);
+      for (const [i, { hash }] of keys.entries()) blobs.set(hash, found[i] ?? null);
+    }
+    const past = await this.#past(id, versions);
+    return values.map((value) => {
+      if (value === null) return "null";
+      if ("json" in value) return JSON.stringify(value.json);
+      const text = "blob" in value ? blobs.get(value.blob.hash) : past.get(value.past.version);
+      if (typeof text !== "string") throw new MillraceError("EXECUTION_UNREADABLE", { id });
+      return text;
+    });
+  }
+
+  /** Outputs that have left the state, by the version of the event that brought them. */
+  async #past(id: string, versions: ReadonlySet<number>): Promise<ReadonlyMap<number, string>> {
+    const found = new Map<number, string>();
+    if (versions.size === 0) return found;
+    for (const record of await this.#reader.events(id, Math.min(...versions) - 1)) {
+      let events: readonly ExecutionEvent[] | undefined;
+      for (let i = 0; i < record.count; i++) {
+        if (!versions.has(record.version + i)) continue;
+        events ??= JSON.parse(record.text) as ExecutionEvent[];
+        const value = executionMachine.pastValue?.(events[i]!);
+        if (value !== undefined) found.set(record.version + i, JSON.stringify(value));
+      }
+      if (found.size === versions.size) break;
+    }
+    return found;
+  }
+
+  /**
+   * What one answer shows of its payloads: those over 64 KiB by name, and, if the others are over 1 MiB together, the
+   * largest of them too.
+   */
+  async show(id: string, payloads: readonly Payload[]): Promise<readonly string[]> {
+    const small = payloads.filter(({ value }) => value !== null && sizeOf(value) <= INLINE_PAYLOAD_BYTES);
+    const texts = await this.texts(
+      id,
+      small.map(({ value }) => value),
+    );
+    const shown = new Map(small.map((payload, i) => [payload, texts[i]!]));
+    let bytes = 0;
+    for (const text of texts) bytes += Buffer.byteLength(text);
+    if (bytes > INLINE_ANSWER_BYTES) {
+      for (const [payload, text] of [...shown].sort(([, a], [, b]) => b.length - a.length)) {
+        if (bytes <= INLINE_ANSWER_BYTES) break;
+        const size = Buffer.byteLength(text);
+        shown.set(payload, large(size, contentHash(text), payload.href));
+        bytes -= size;
+      }
+    }
+    return Promise.all(
+      payloads.map(async (payload) => {
+        const { value, href } = payload;
+        if (value === null) return "null";
+        const text = shown.get(payload);
+        if (text !== undefined) return text;
+        if ("blob" in value) return large(value.blob.bytes, value.blob.hash, href);
+        const whole = await this.text(id, value);
+        return large(Buffer.byteLength(whole), contentHash(whole), href);
+      }),
+    );
+  }
+}
+
+function sizeOf(value: KeptValue): number {
+  if ("blob" in value) return value.blob.bytes;
+  if ("past" in value) return value.past.bytes;
+  return value.bytes ?? 0;
+}
+
+function large(bytes: number, sha256: string, href: string): string {
+  return JSON.stringify({ $large: { bytes, sha256, href } });
+}

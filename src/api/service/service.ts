@@ -1,0 +1,93 @@
+import type { HandlerCatalogue } from "../../definition/handlers.ts";
+import type { Host } from "../../host/host.ts";
+import { Requests } from "../../inbox/requests.ts";
+import type { Store } from "../../store/contract.ts";
+import { Commands } from "./commands.ts";
+import { Decisions } from "./decisions.ts";
+import { DefinitionChecker } from "./definition-checker.ts";
+import { Definitions } from "./definitions.ts";
+import { ExecutionReader } from "./execution-reader.ts";
+import { Executions } from "./executions.ts";
+import { Gateway } from "./gateway.ts";
+import { guarded } from "./guarded-store.ts";
+import { HandlerDirectory } from "./handler-directory.ts";
+import { Histories } from "./histories.ts";
+import { Letters } from "./letters.ts";
+import { Overview, type ReadyCheck } from "./overview.ts";
+import { Paging } from "./paging.ts";
+import { Payloads } from "./payloads.ts";
+import { Reviews } from "./reviews.ts";
+import { Signing } from "./signing.ts";
+import { Submissions } from "./submissions.ts";
+import { Workflows } from "./workflows.ts";
+
+export interface ServiceOptions {
+  readonly store: Store;
+  readonly host: Host;
+  /** Handlers that are registered in this process. */
+  readonly handlers?: HandlerCatalogue;
+  /** Where `{{ secrets.NAME }}` comes from, for tasks that go to workers elsewhere. */
+  readonly secret?: (name: string) => string | undefined;
+  /** Parts of this process that may not be ready, by name. */
+  readonly checks?: Readonly<Record<string, ReadyCheck>>;
+}
+
+/**
+ * Everything that can be asked of Millrace, without a transport: what HTTP serves, and what the SDK and the CLI call in
+ * their own process. It owns nothing and decides nothing; it asks the owners, and reads what they have committed.
+ */
+export class Service {
+  readonly store: Store;
+  readonly host: Host;
+  readonly submissions: Submissions;
+  readonly commands: Commands;
+  readonly executions: Executions;
+  readonly histories: Histories;
+  readonly workflows: Workflows;
+  readonly letters: Letters;
+  readonly reviews: Reviews;
+  readonly gateway: Gateway;
+  readonly overview: Overview;
+  readonly #requests: Requests;
+
+  constructor(options: ServiceOptions) {
+    const { host } = options;
+    const store = guarded(options.store);
+    this.store = store;
+    this.host = host;
+    const requests = new Requests(store, host);
+    const signing = new Signing(store);
+    const paging = new Paging(signing);
+    const directory = new HandlerDirectory(store, host, options.handlers);
+    const checker = new DefinitionChecker(directory);
+    const definitions = new Definitions(store);
+    const reader = new ExecutionReader(store, definitions);
+    const payloads = new Payloads(store, reader);
+    const decisions = new Decisions(requests, host);
+    const secret = options.secret ?? (() => undefined);
+    this.#requests = requests;
+    this.submissions = new Submissions({ store, host, checker, definitions, reader, payloads, decisions });
+    this.commands = new Commands(decisions, reader, payloads);
+    this.executions = new Executions({ store, reader, definitions, payloads, paging });
+    this.histories = new Histories(store, host, reader, directory);
+    this.workflows = new Workflows(store, this.submissions, reader, paging);
+    this.letters = new Letters(store, decisions, paging);
+    this.reviews = new Reviews(store, decisions, reader, paging);
+    this.gateway = new Gateway({ store, host, requests, signing, directory, reader, secret });
+    this.overview = new Overview(store, host, options.checks ?? {});
+  }
+
+  start(): void {
+    this.#requests.start();
+  }
+
+  /** Nobody is made to wait any longer; what was asked is still answered. */
+  drain(): void {
+    this.gateway.close();
+  }
+
+  stop(): void {
+    this.gateway.close();
+    this.#requests.stop();
+  }
+}

@@ -1,0 +1,314 @@
+import type { Start, Trigger } from "../../core/message.ts";
+import { MillraceError } from "../../errors/millrace-error.ts";
+import type { Host } from "../../host/host.ts";
+import type { RequestOutcome } from "../../inbox/requests.ts";
+import { canonicalHash } from "../../json/canonical.ts";
+import type { Json } from "../../json/json.ts";
+import { pointerTo } from "../../json/pointer.ts";
+import type { SchemaFault } from "../../json/schema.ts";
+import type { Store } from "../../store/contract.ts";
+import { BULK_CHUNK } from "../limits.ts";
+import type { Caller } from "./caller.ts";
+import type { Checked } from "./check-definition.ts";
+import { accepted, type Decisions, undecided } from "./decisions.ts";
+import type { DefinitionChecker, DefinitionSource } from "./definition-checker.ts";
+import type { Definition, Definitions } from "./definitions.ts";
+import type { ExecutionReader } from "./execution-reader.ts";
+import { isExecutionId, keyedId, newExecutionId } from "./ids.ts";
+import { Lru } from "./lru.ts";
+import type { Payloads } from "./payloads.ts";
+import { type Fault, notFound, Refusal } from "./refusal.ts";
+
+export interface SubmitOptions {
+  /** Run at once. */
+  readonly start: boolean;
+  /** Accept handlers that nobody serves yet. */
+  readonly allowMissing: boolean;
+}
+
+export interface Submitted {
+  readonly workflow_definition_id: string;
+  readonly name: string;
+  readonly version: number;
+  readonly execution_id: string;
+  readonly status: "PENDING" | "RUNNING";
+  readonly warnings?: readonly Fault[];
+}
+
+export interface Validation {
+  readonly valid: boolean;
+  readonly errors: readonly Fault[];
+  readonly warnings: readonly Fault[];
+  readonly omitted?: number;
+}
+
+export type BulkItem =
+  | { readonly execution_id: string }
+  | { readonly error: { readonly code: string; readonly message: string; readonly retryable: boolean } };
+
+/** One execution to be accepted. */
+interface Draft {
+  readonly id: string;
+  readonly definition: Definition;
+  readonly input: Json;
+  readonly hold: boolean;
+  readonly bodyHash: string;
+}
+
+/** Executions remembered from their submit, so that their trigger need not read them first. */
+const REMEMBERED = 10_000;
+
+/** The ways in which executions begin: submit and trigger, or start. */
+export class Submissions {
+  readonly #store: Store;
+  readonly #host: Host;
+  readonly #checker: DefinitionChecker;
+  readonly #definitions: Definitions;
+  readonly #reader: ExecutionReader;
+  readonly #payloads: Payloads;
+  readonly #decisions: Decisions;
+  readonly #submitted = new Lru<Definition>(REMEMBERED);
+
+  constructor(parts: {
+    readonly store: Store;
+    readonly host: Host;
+    readonly checker: DefinitionChecker;
+    readonly definitions: Definitions;
+    readonly reader: ExecutionReader;
+    readonly payloads: Payloads;
+    readonly decisions: Decisions;
+  }) {
+    this.#store = parts.store;
+    this.#host = parts.host;
+    this.#checker = parts.checker;
+    this.#definitions = parts.definitions;
+    this.#reader = parts.reader;
+    this.#payloads = parts.payloads;
+    this.#decisions = parts.decisions;
+  }
+
+  async validate(source: DefinitionSource, allowMissing: boolean): Promise<Validation> {
+    const checked = await this.#checker.check(source, allowMissing);
+    if (checked.unknown !== undefined) throw unknownFields(checked.unknown);
+    if (checked.failure !== undefined && checked.failure !== "INVALID_DEFINITION") throw rejected(checked);
+    const { errors, warnings, omitted } = checked;
+    return { valid: errors.length === 0, errors, warnings, ...(omitted > 0 && { omitted }) };
+  }
+
+  /** Stores a definition and accepts an execution of it, which runs at once or waits to be triggered. */
+  async submit(caller: Caller, source: DefinitionSource, { start, allowMissing }: SubmitOptions): Promise<Submitted> {
+    const checked = await this.#checker.check(source, allowMissing);
+    if (checked.unknown !== undefined) throw unknownFields(checked.unknown);
+    if (checked.good === undefined) throw rejected(checked);
+    const definition = this.#definitions.of(checked.good);
+    // Without an input of its own the execution is judged by the one that its trigger brings.
+    if (start || checked.input !== undefined) checkInput(definition, checked.input ?? {});
+    const version = await this.#definitions.publish(definition);
+    const { key, tenant } = caller;
+    const draft: Draft = {
+      id: key === undefined ? newExecutionId(this.#host) : keyedId(tenant, "submit", key),
+      definition,
+      input: checked.input ?? {},
+      hold: !start,
+      bodyHash: key === undefined ? "" : canonicalHash([definition.hash, checked.input ?? null, start, allowMissing]),
+    };
+    accepted(draft.id, await this.#accept(caller, draft));
+    if (!start) this.#submitted.set(draft.id, definition, 1);
+    return {
+      workflow_definition_id: definition.hash,
+      name: definition.name,
+      version,
+      execution_id: draft.id,
+      status: start ? "RUNNING" : "PENDING",
+      ...(checked.warnings.length > 0 && { warnings: checked.warnings }),
+    };
+  }
+
+  /** Runs what was submitted; on an execution that ended badly, runs again what failed. */
+  async trigger(caller: Caller, id: string, input: Json | undefined): Promise<Json> {
+    if (!isExecutionId(id)) throw notFound("execution", id);
+    await this.#checkTriggered(id, input);
+    const value = input === undefined ? undefined : await this.#payloads.keep(id, input);
+    const body = input === undefined ? {} : { input_params: input };
+    const answer = await this.#decisions.command(caller, id, "trigger", body, (command): Trigger => ({
+      kind: "trigger",
+      ...command,
+      ...(value !== undefined && { input: value }),
+    }));
+    this.#submitted.delete(id);
+    return answer;
+  }
+
+  /** Accepts an execution of a stored workflow and runs it. */
+  async start(
+    caller: Caller,
+    name: string,
+    { input, version }: { readonly input: Json; readonly version?: string | number | undefined },
+  ): Promise<{ readonly execution_id: string; readonly status: "RUNNING" }> {
+    const definition = await this.named(name, version);
+    checkInput(definition, input);
+    const { key, tenant } = caller;
+    const draft: Draft = {
+      id: key === undefined ? newExecutionId(this.#host) : keyedId(tenant, "start", name, key),
+      definition,
+      input,
+      hold: false,
+      bodyHash: key === undefined ? "" : canonicalHash([input, version ?? null]),
+    };
+    accepted(draft.id, await this.#accept(caller, draft));
+    return { execution_id: draft.id, status: "RUNNING" };
+  }
+
+  /** The same for many inputs: all of them are checked before any is accepted, and each is accepted for itself. */
+  async startAll(
+    caller: Caller,
+    name: string,
+    { inputs, version }: { readonly inputs: readonly Json[]; readonly version?: string | number | undefined },
+  ): Promise<{ readonly items: readonly BulkItem[] }> {
+    const definition = await this.named(name, version);
+    const faults = inputs.flatMap((input, i) =>
+      definition.inputFaults(input).map((fault) => inputFault(fault, `/inputs${pointerTo([i])}`)),
+    );
+    if (faults.length > 0) throw inputInvalid(faults);
+    const { key, tenant } = caller;
+    // One hash for all: the first item decides whether the key was used for something else.
+    const bodyHash = key === undefined ? "" : canonicalHash([inputs, version ?? null]);
+    const drafts = inputs.map((input, i): Draft => {
+      const id = key === undefined ? newExecutionId(this.#host) : keyedId(tenant, "start", name, key, String(i));
+      return { id, definition, input, hold: false, bodyHash };
+    });
+    const items: BulkItem[] = [];
+    if (key !== undefined && drafts[0] !== undefined) {
+      const first = await this.#outcome(caller, drafts[0]);
+      if (first.kind === "answered") accepted(drafts[0].id, first.answer);
+      items.push(itemOf(drafts[0], first));
+    }
+    while (items.length < drafts.length) {
+      const chunk = drafts.slice(items.length, items.length + BULK_CHUNK);
+      items.push(...(await this.#acceptAll(caller, chunk)));
+    }
+    return { items };
+  }
+
+  /** A stored workflow, by its number or hash; the newest if neither is said. */
+  async named(name: string, version?: string | number): Promise<Definition> {
+    const published = isName(name) ? await this.#store.records.published(name, asVersion(version)) : null;
+    const definition = published === null ? undefined : await this.#definitions.get(published.hash);
+    if (published === null || definition === undefined) {
+      throw notFound(version === undefined ? "workflow" : `version ${version} of the workflow`, name);
+    }
+    definition.version = published.version;
+    return definition;
+  }
+
+  /** An input that does not fit leaves the execution as it is. What is not waiting to be triggered is judged by its owner. */
+  async #checkTriggered(id: string, input: Json | undefined): Promise<void> {
+    const submitted = this.#submitted.get(id);
+    if (submitted !== undefined && submitted.inputSchema === undefined) return;
+    const held = await this.#reader.read(id, ({ state }) =>
+      state.status === "pending" ? { hash: state.plan.hash, input: state.input } : undefined,
+    );
+    if (held === undefined) return;
+    const definition = submitted ?? (await this.#definitions.get(held.hash));
+    if (definition?.inputSchema === undefined) return;
+    checkInput(definition, input ?? (JSON.parse(await this.#payloads.text(id, held.input)) as Json));
+  }
+
+  async #accept(caller: Caller, draft: Draft): Promise<Parameters<typeof accepted>[1]> {
+    const outcome = await this.#outcome(caller, draft);
+    if (outcome.kind === "answered") return outcome.answer;
+    throw undecided(outcome);
+  }
+
+  async #outcome(caller: Caller, draft: Draft): Promise<RequestOutcome> {
+    const request = await this.#request(caller, draft);
+    const outcome = await this.#decisions.send(request);
+    if (!isLost(outcome)) return outcome;
+    // Nobody can start with a definition that the store does not have; it had it once, or we would not have come here.
+    await this.#definitions.publish(draft.definition, true);
+    return this.#decisions.send(request);
+  }
+
+  async #acceptAll(caller: Caller, drafts: readonly Draft[]): Promise<readonly BulkItem[]> {
+    const requests = await Promise.all(drafts.map((draft) => this.#request(caller, draft)));
+    let outcomes = await this.#decisions.sendAll(requests);
+    if (outcomes.some(isLost)) {
+      await this.#definitions.publish(drafts[0]!.definition, true);
+      outcomes = await this.#decisions.sendAll(requests);
+    }
+    return drafts.map((draft, i) => itemOf(draft, outcomes[i]!));
+  }
+
+  async #request(caller: Caller, draft: Draft): Promise<ReturnType<Decisions["request"]>> {
+    const { id, definition, input, hold, bodyHash } = draft;
+    const value = await this.#payloads.keep(id, input);
+    const body: Start = {
+      kind: "start",
+      workflow: definition.name,
+      definition: definition.hash,
+      input: value,
+      bodyHash,
+      ...(hold && { hold }),
+    };
+    return this.#decisions.request(caller, id, id, body);
+  }
+}
+
+function isLost(outcome: RequestOutcome): boolean {
+  return outcome.kind === "answered" && "refused" in outcome.answer && outcome.answer.refused === "NOT_FOUND";
+}
+
+function itemOf(draft: Draft, outcome: RequestOutcome): BulkItem {
+  try {
+    if (outcome.kind !== "answered") throw undecided(outcome);
+    accepted(draft.id, outcome.answer);
+    return { execution_id: draft.id };
+  } catch (error) {
+    if (!(error instanceof MillraceError)) throw error;
+    return { error: { code: error.code, message: error.message, retryable: error.kind === "unavailable" } };
+  }
+}
+
+/** What no workflow can be called: no store has to be asked for it. */
+export function isName(name: string): boolean {
+  return name !== "" && name.length <= 128 && !/[\p{Cc}/]/u.test(name) && name.isWellFormed();
+}
+
+/** `3` and `"3"` are the number, anything else is a hash. */
+function asVersion(version: string | number | undefined): string | number | undefined {
+  if (typeof version !== "string") return version;
+  if (/^[1-9]\d{0,14}$/.test(version)) return Number(version);
+  return /^[0-9a-f]{64}$/.test(version) ? version : "";
+}
+
+function checkInput(definition: Definition, input: Json): void {
+  const faults = definition.inputFaults(input);
+  if (faults.length > 0) throw inputInvalid(faults.map((fault) => inputFault(fault, "/input_params")));
+}
+
+function inputFault({ pointer, reason }: SchemaFault, at: string): Fault {
+  return { code: "INPUT_INVALID", path: at + pointer, message: `The value at "${at}${pointer}" ${reason}.` };
+}
+
+function inputInvalid(errors: readonly Fault[]): Refusal {
+  const reason = errors[0]!.message.replace(/\.$/, "");
+  return new Refusal("INPUT_INVALID", { reason }, { errors: errors.slice(0, 1_000) });
+}
+
+function unknownFields(names: readonly string[]): Refusal {
+  const errors = names.map((field) => ({
+    code: "UNKNOWN_FIELD",
+    path: pointerTo([field]),
+    message: `There is no field ${JSON.stringify(field)} beside "definition" and "input_params".`,
+  }));
+  return new Refusal("UNKNOWN_FIELD", { field: names[0]!, where: 'What stands around a "definition"' }, { errors });
+}
+
+/** A definition with errors, as the answer to somebody who wanted it stored. */
+function rejected({ failure = "INVALID_DEFINITION", errors, omitted }: Checked): Refusal {
+  const more = { errors, ...(omitted > 0 && { omitted }) };
+  if (failure === "INVALID_DEFINITION") return new Refusal(failure, { count: errors.length + omitted }, more);
+  // It could not even be read; the first fault says why.
+  const details = { format: "JSON", reason: "", key: "", limit: 0, what: "", limitBytes: 0 } as never;
+  return new Refusal(failure, details, { ...more, detail: errors[0]?.message ?? failure });
+}
