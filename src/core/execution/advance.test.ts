@@ -396,7 +396,9 @@ describe("nodes that the engine runs", () => {
   });
 
   test("a kind that this engine does not run fails, and harms nothing else", () => {
-    const trial = new Trial(workflow([node("w", [], { ...engine("wait"), ...branch }), node("a")])).begin();
+    const trial = new Trial(workflow([node("w", [], { ...engine("wait"), ...branch }), node("a")]));
+    Object.assign(trial.state.plan.nodes[0]!, { spec: { ...trial.state.plan.nodes[0]!.spec, handler: "dream" } });
+    trial.begin();
     expect(trial.view("w")).toMatchObject({ status: "FAILED", error: { code: "UNKNOWN_HANDLER" } });
     expect(trial.status("a")).toBe("queued");
   });

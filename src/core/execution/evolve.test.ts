@@ -1,11 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Random } from "../../simulator/random.ts";
-import { join, spread } from "./evolve.ts";
 import type { ExecutionEvent } from "./events.ts";
 import { executionMachine } from "./machine.ts";
 import type { JoinVerdict } from "./joins.ts";
 import { IllegalMove } from "./moves.ts";
+import { join, spread } from "./spread.ts";
 import { failure, imprint, node, RETRYABLE, START_MS, Trial, workflow } from "./test-execution.ts";
 
 const chain = workflow([node("a"), node("b", ["a"])]);
@@ -96,8 +96,11 @@ describe("an event that no table allows is thrown, not applied", () => {
 test("a parent that ends twice decides its edges once", () => {
   const trial = new Trial(workflow([node("a"), node("b"), node("c", ["a", "b"])])).begin().completes("a");
   const before = imprint(trial.state);
-  spread(trial.state, trial.index("a"), "completed", () => expect.unreachable());
-  spread(trial.state, trial.index("a"), "failed", () => expect.unreachable());
+  spread(trial.state, trial.index("a"), START_MS);
+  expect(imprint(trial.state)).toBe(before);
+  trial.state.setStatus(trial.index("a"), "failed");
+  spread(trial.state, trial.index("a"), START_MS);
+  trial.state.setStatus(trial.index("a"), "completed");
   expect(imprint(trial.state)).toBe(before);
 });
 

@@ -45,9 +45,11 @@ describe("a state that contradicts itself is found", () => {
     ["the parents of b are miscounted", (s) => (s.okEdges[B] = 1)],
     ["b is pending and has a task or deadline", (s) => (s.run(B).dueAtMs = 5)],
     ["a is queued, with a task and a place in line", (s) => (s.inLine[A] = 1)],
-    ["a is queued without a deadline", (s) => (s.run(A).dueAtMs = null)],
-    ["r is running without a task or a deadline", (s) => (s.run(R).dueAtMs = null)],
-    ["w waits without a timer", (s) => (s.run(W).dueAtMs = null)],
+    ["a is queued and nothing will ever move it", (s) => (s.run(A).dueAtMs = null)],
+    ["r is running and nothing will ever move it", (s) => (s.run(R).dueAtMs = null)],
+    ["w is waiting and nothing will ever move it", (s) => (s.run(W).dueAtMs = null)],
+    ["r is running and stands in line", (s) => (s.inLine[R] = 1)],
+    ["w waits and has a task", (s) => (s.live.add(W), s.liveByQueue.set("step", 3))],
     ["done has ended and still has a task, timer or place", (s) => (s.inLine[DONE] = 1)],
   ])("by looking at everything: %s", (message, breakIt) => {
     const { state } = running();
@@ -62,12 +64,12 @@ describe("a state that contradicts itself is found", () => {
     trial.room = () => 0;
     trial.loses("a");
     trial.state.inLine[A] = 0;
-    expect(() => checkWhole(trial.state)).toThrow("a is queued, with neither");
+    expect(() => checkWhole(trial.state)).toThrow("a is queued and nothing will ever move it");
   });
 
   test("by looking at everything: a node that has all its parents and stands in no line", () => {
     const trial = new Trial(workflow([node("a"), node("b")]), { room: () => 0 }).begin();
     trial.state.inLine[B] = 0;
-    expect(() => checkWhole(trial.state)).toThrow("b has all its parents and stands in no line");
+    expect(() => checkWhole(trial.state)).toThrow("b is pending and nothing will ever move it");
   });
 });

@@ -76,7 +76,8 @@ function checkUnit(state: ExecutionState, unit: number): void {
   const isMap = state.planOf(unit).item !== null;
   switch (state.statusOf(unit)) {
     case "pending": {
-      const joins = !state.isItem(unit) && state.joined[unit] === 0;
+      const mayJoin = state.planOf(unit).spec.join_timeout_seconds !== undefined && !state.isItem(unit);
+      const joins = mayJoin && state.joined[unit] === 0;
       if (live || (due && !joins)) broken(state.id, `${name} is pending and has a task or deadline`);
       return;
     }

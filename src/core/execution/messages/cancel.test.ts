@@ -9,7 +9,15 @@ test("a cancel ends the execution by one event, whatever is open in it", () => {
   const trial = new Trial(chain).begin();
   const events = trial.send({ kind: "cancel", request: "r1" }, "ann");
   expect(events).toEqual([
-    { kind: "commandApplied", command: "cancel", request: "r1", by: "ann", atMs: START_MS },
+    {
+      kind: "commandApplied",
+      command: "cancel",
+      request: "r1",
+      by: "ann",
+      atMs: START_MS,
+      status: "CANCELLED",
+      generation: 1,
+    },
     { kind: "executionEnded", atMs: START_MS, status: "cancelled", reason: "cancel" },
   ]);
   expect(trial.last.reply).toEqual({ ok: { execution_id: "x", status: "CANCELLED", generation: 1 } });

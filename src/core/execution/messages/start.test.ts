@@ -41,12 +41,19 @@ test("a start by a parent remembers whom to tell, and its end tells it", () => {
   trial.send({ kind: "cancel", request: "r" });
   expect(trial.last.mail).toEqual([
     {
-      id: "childEnded:execution/x:1",
+      id: "childEnded:execution/x:1:1",
       to: "execution/p",
       by: "execution/x",
       trace: "",
       tenant: "default",
-      body: { kind: "childEnded", child: "execution/x", generation: 1, instance: "call@2", status: "cancelled" },
+      body: {
+        kind: "childEnded",
+        child: "execution/x",
+        generation: 1,
+        instance: "call@2",
+        status: "cancelled",
+        call: 1,
+      },
     },
   ]);
 });

@@ -108,8 +108,12 @@ describe("a completion that counts for nothing is written down and refused", () 
 
   test("of a generation that is over", () => {
     const trial = new Trial(two).begin();
-    trial.state.generation = 2;
-    expect(complete(trial, trial.token("a"), 7)).toMatchObject([{ kind: "resultIgnored", reason: "staleAttempt" }]);
+    const old = trial.token("a");
+    trial.does({ kind: "cancel" }).does({ kind: "retry", scope: "failed" });
+    expect(trial.token("a")).not.toBe(old);
+    expect(complete(trial, old, 7)).toMatchObject([{ kind: "resultIgnored", reason: "staleAttempt" }]);
+    expect(trial.last.reply).toEqual({ refused: "STALE_ATTEMPT" });
+    expect(trial.status("a")).toBe("queued");
   });
 
   test("after the node has failed", () => {
@@ -133,7 +137,9 @@ describe("a completion after the end of the execution", () => {
     expect(trial.last.reply).toEqual({ ok: { accepted: false, recorded: true } });
     expect(complete(trial, token, 8)).toEqual([]);
     expect(trial.last.reply).toEqual({ ok: { accepted: false, recorded: true } });
-    expect(trial.state.runs[0]!.late).toEqual({ json: 7 });
+    const { inputHash } = trial.state.runs[0]!;
+    expect(inputHash).toMatch(/^[0-9a-f]{32}$/);
+    expect(trial.state.runs[0]!.late).toEqual({ output: { json: 7 }, inputHash });
     expect(viewExecution(trial.state)).toEqual({ ...before, version: before.version + 1 });
   });
 

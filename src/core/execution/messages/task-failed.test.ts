@@ -72,7 +72,9 @@ describe("a failed attempt", () => {
       handler: "step",
       attempts: 1,
       error: failure(),
+      config: {},
       rejected_at_ms: START_MS,
+      status: "open",
     });
   });
 
