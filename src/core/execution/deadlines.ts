@@ -17,6 +17,8 @@ export function deadlines(state: ExecutionState, context: Context): ExecutionDec
   const events: ExecutionEvent[] = [];
   for (const unit of [...due, ...dates]) {
     if (events.length >= context.maxEvents) break;
+    // What has just ended may be what this join has waited for: that is asked again first.
+    if (state.statusOf(unit) === "pending" && events.some(({ kind }) => kind === "nodeCompleted")) break;
     // The end of a pause is nobody's loss; any other deadline waits until every result before it has been read.
     const isPatient = state.statusOf(unit) === "waiting" && isOwnPause(state.runs[unit]!.wait);
     const dueAtMs = state.runs[unit]!.dueAtMs;
@@ -53,13 +55,14 @@ function deadline(state: ExecutionState, unit: number, context: Context): readon
       return attemptFailed(state, unit, { ...ending, deadline: "run" }, error, context);
     }
     case "pending":
+      if (spec.join_timeout_seconds === undefined || state.isItem(unit)) break;
       return joinTimedOut(state, unit, context);
     case "completed":
     case "failed":
     case "skipped":
     case "cancelled":
-      throw new Error(`${name} is ${state.statusOf(unit)} and has a deadline`);
   }
+  throw new Error(`${name} is ${state.statusOf(unit)} and has a deadline`);
 }
 
 function waitOver(state: ExecutionState, unit: number, context: Context): readonly ExecutionEvent[] {

@@ -33,7 +33,7 @@ export function spread(state: ExecutionState, node: number, atMs: number): void 
 
 /** What a router has not chosen is not run, whatever its other parents say; unless it has begun already. */
 function routeAway(state: ExecutionState, node: number): void {
-  const { routed } = state.plan.nodes[node]!;
+  const { routed } = state.planOf(node);
   const chosen = state.runs[node]?.chosen;
   if (routed.length === 0 || !chosen) return;
   for (const child of routed) {

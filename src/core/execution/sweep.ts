@@ -2,7 +2,7 @@ import type { Context } from "../machine.ts";
 import { decided, type ExecutionDecision, NOTHING } from "./decision.ts";
 import type { Repaired } from "./events.ts";
 import type { ExecutionState } from "./state.ts";
-import { setDue, enqueue, setLive } from "./units.ts";
+import { endWait, enqueue, setDue, setLive } from "./units.ts";
 import { stuckUnits } from "./wakers.ts";
 
 /**
@@ -28,7 +28,9 @@ export function repair(state: ExecutionState, unit: number): void {
     setDue(state, unit, null);
     state.setStatus(unit, "queued");
   }
-  if (status === "waiting" && state.planOf(unit).until === null) {
+  const isJudged = state.planOf(unit).until !== null && state.runs[unit]?.error === null;
+  if (status === "waiting" && !isJudged) {
+    endWait(state, unit);
     setDue(state, unit, null);
     state.setStatus(unit, "pending");
   }
