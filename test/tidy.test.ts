@@ -20,6 +20,7 @@ const LADDER: Readonly<Record<string, readonly string[]>> = {
   inbox: ["json", "core", "host", "store"],
   engine: ["json", "core", "host", "store"],
   worker: ["json", "expression", "core", "host", "store"],
+  handlers: ["errors", "json", "expression", "definition", "worker", "host"],
   api: ["errors", "json", "expression", "definition", "core", "host", "store", "inbox", "worker"],
   simulator: ["json", "definition", "core", "host", "store", "drivers", "inbox", "engine", "worker"],
 };

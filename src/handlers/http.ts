@@ -1,0 +1,109 @@
+import { errorMessage, quote } from "../errors/registry.ts";
+import type { Host } from "../host/host.ts";
+import type { Json } from "../json/json.ts";
+import { type Handler, type HandlerCall, HandlerError } from "../worker/handler.ts";
+import { MAX_OUTPUT_BYTES } from "../worker/output.ts";
+import { bodyOf } from "./http-body.ts";
+import type { HttpClient } from "./http-client.ts";
+import { httpFailure, MAX_REFUSAL_BYTES } from "./http-failure.ts";
+
+type Scalar = string | number | boolean;
+
+/** As `BUILTIN_HANDLERS` declares and the second check has found it. */
+interface HttpConfig {
+  readonly url: string;
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, Scalar>>;
+  readonly query?: Readonly<Record<string, Scalar | readonly Scalar[] | null>>;
+  readonly json?: Json;
+  readonly body?: string;
+  readonly expect?: readonly number[];
+}
+
+/** Headers that belong to the connection, not to the request: with them one request could pass for two. */
+const NOT_OURS_TO_SET: ReadonlySet<string> = new Set([
+  "connection",
+  "content-length",
+  "expect",
+  "host",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** `http`: one call, `{status, headers, body}` of its answer. */
+export function httpHandler(client: HttpClient, host: Host): Handler {
+  return async (call) => {
+    const config = call.config as unknown as HttpConfig;
+    const method = config.method ?? "GET";
+    const isWanted = (status: number): boolean => config.expect?.includes(status) ?? (status >= 200 && status <= 299);
+    const url = urlOf(config);
+    const body = config.json === undefined ? config.body : JSON.stringify(config.json);
+    const answer = await client.send({
+      url,
+      method,
+      headers: headersOf(config, call),
+      ...(body !== undefined && { body }),
+      signal: call.signal,
+      maxBytes: (status) => (isWanted(status) ? MAX_OUTPUT_BYTES : MAX_REFUSAL_BYTES),
+      ...(config.expect !== undefined && { wanted: config.expect }),
+    });
+    const { status, headers, isCut } = answer;
+    if (!isWanted(status)) {
+      throw httpFailure(`${method} ${withoutQuery(url)} was answered with ${status}`, answer, host);
+    }
+    if (isCut) {
+      throw new HandlerError(
+        "RESPONSE_TOO_LARGE",
+        errorMessage("RESPONSE_TOO_LARGE", { limitBytes: MAX_OUTPUT_BYTES }),
+      );
+    }
+    return { status, headers, body: bodyOf(answer) };
+  };
+}
+
+function urlOf({ url, query }: HttpConfig): string {
+  if (query === undefined) return url;
+  const parsed = URL.parse(url);
+  // Nothing can be added to what is no URL; the client says so.
+  if (parsed === null) return url;
+  for (const [name, value] of Object.entries(query)) {
+    for (const each of [value ?? []].flat()) parsed.searchParams.append(name, String(each));
+  }
+  return parsed.href;
+}
+
+function withoutQuery(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname}`;
+}
+
+function headersOf(config: HttpConfig, call: HandlerCall): Record<string, string> {
+  const headers: Record<string, string> = {
+    accept: "*/*",
+    "accept-encoding": "gzip, deflate, br",
+    "user-agent": "millrace",
+    // Whoever minds it does the same work once, however often we try.
+    "idempotency-key": call.idempotencyKey,
+  };
+  if (config.json !== undefined) headers["content-type"] = "application/json";
+  else if (config.body !== undefined) headers["content-type"] = "text/plain; charset=utf-8";
+  for (const [written, value] of Object.entries(config.headers ?? {})) {
+    const name = written.toLowerCase();
+    if (NOT_OURS_TO_SET.has(name) || !/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) {
+      throw new HandlerError("INVALID_HEADER", `The header ${quote(written)} cannot be set`);
+    }
+    // A line break would begin another header, or another request.
+    if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(String(value))) {
+      const message = `The value of the header ${quote(written)} contains characters that a header cannot carry`;
+      throw new HandlerError("INVALID_HEADER_VALUE", message);
+    }
+    headers[name] = String(value);
+  }
+  return headers;
+}
