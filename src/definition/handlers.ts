@@ -42,7 +42,8 @@ export interface ConfigFault {
 export interface KnownHandler {
   readonly engine: boolean;
   readonly timeoutSeconds: number | undefined;
-  check(config: JsonObject): readonly ConfigFault[];
+  /** As it is written, with templates that may become anything; or resolved, when `{{` is text like any other. */
+  check(config: JsonObject, isResolved?: boolean): readonly ConfigFault[];
   /** The first part of a path below the output that the output cannot have. */
   unknownField(config: JsonObject, path: readonly (string | number)[]): UnknownField | undefined;
 }
@@ -87,7 +88,7 @@ function builtinHandler(name: string): KnownHandler | undefined {
     known = {
       engine: builtin.engine,
       timeoutSeconds: builtin.defaultTimeoutSeconds,
-      check: (config) => checkConfig(config, schema, builtin.mockable, builtin.also),
+      check: (config, isResolved) => checkConfig(config, schema, builtin.mockable, isResolved, builtin.also),
       unknownField: (config, path) => {
         if (path.length === 0 || isMocked(config)) return undefined;
         const fields = builtin.outputFields?.(config);
@@ -108,7 +109,8 @@ function registeredHandler(entry: HandlerEntry | undefined): KnownHandler | unde
   return {
     engine: entry.engine,
     timeoutSeconds: entry.defaultTimeoutSeconds,
-    check: (config) => (schema === undefined ? NO_FAULTS : checkConfig(config, schema, !entry.engine)),
+    check: (config, isResolved) =>
+      schema === undefined ? NO_FAULTS : checkConfig(config, schema, !entry.engine, isResolved),
     unknownField: (config, path) =>
       entry.outputSchema === undefined || isMocked(config) ? undefined : unknownInSchema(entry.outputSchema, path),
   };
@@ -119,7 +121,8 @@ function compiled(json: Json): Schema | undefined {
   return schema instanceof Schema ? schema : undefined;
 }
 
-function isMocked({ mock }: JsonObject): boolean {
+/** Whether a config says that its handler is not to be called. */
+export function isMocked({ mock }: JsonObject): boolean {
   return mock !== undefined && mock !== false;
 }
 
@@ -127,6 +130,7 @@ function checkConfig(
   config: JsonObject,
   schema: Schema | undefined,
   mockable: boolean,
+  isResolved = false,
   also?: (config: JsonObject) => string | undefined,
 ): readonly ConfigFault[] {
   const mocked = mockable && isMocked(config);
@@ -135,7 +139,7 @@ function checkConfig(
     const { mock: _, ...rest } = config;
     checked = rest;
   }
-  const faults = schema?.check(checked, isTemplate) ?? [];
+  const faults = schema?.check(checked, isResolved ? undefined : isTemplate) ?? [];
   const reason = also?.(checked);
   if (faults.length === 0 && reason === undefined) return NO_FAULTS;
   // With a mock the handler is never called: what is there must fit, what is missing does not matter.

@@ -1,0 +1,64 @@
+import { KnownHandlers, NO_HANDLERS } from "../definition/handlers.ts";
+import type { Host } from "../host/host.ts";
+import type { Json } from "../json/json.ts";
+import type { Handler } from "../worker/handler.ts";
+import type { Lookup } from "./egress-agent.ts";
+import { Egress } from "./egress.ts";
+import { HttpClient } from "./http-client.ts";
+import { httpHandler } from "./http.ts";
+import { llmHandler } from "./llm.ts";
+import { mockHttp, mockLlm } from "./mocks.ts";
+import { preparedHandler } from "./prepared-handler.ts";
+
+export interface BuiltinOptions {
+  readonly host: Host;
+  /** The variables of the process: MILLRACE_EGRESS_ALLOW, MILLRACE_MOCK, OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Whether workflows may call this machine: `dev`, `run` and embedded engines allow it, `serve` does not. */
+  readonly loopback?: boolean;
+  /** `--mock`: no call of `http` or `llm` leaves the process. As MILLRACE_MOCK=true. */
+  readonly mock?: boolean;
+  readonly lookup?: Lookup;
+}
+
+export interface Builtins {
+  /** By name, for a worker. */
+  readonly handlers: ReadonlyMap<string, Handler>;
+  close(): Promise<void>;
+}
+
+/** The built-in handlers that run on workers: `http`, `llm`, `transform`. The rest of the built-in nodes is the engine's. */
+export function builtinHandlers({ host, env, loopback = false, mock = false, lookup }: BuiltinOptions): Builtins {
+  const baseUrl = env["OPENAI_BASE_URL"] || undefined;
+  const allow = [...listOf(env["MILLRACE_EGRESS_ALLOW"]), ...hostOf(baseUrl)];
+  const client = new HttpClient(new Egress({ allow, loopback }), lookup === undefined ? {} : { lookup });
+  const settings = { baseUrl, apiKey: env["OPENAI_API_KEY"] || undefined, model: env["OPENAI_MODEL"] || undefined };
+  const mocksAll = mock || env["MILLRACE_MOCK"] === "true";
+  const known = new KnownHandlers(NO_HANDLERS);
+  const prepare = (name: string, run: Handler, mocked?: Handler): [string, Handler] => {
+    const more = mocked === undefined ? {} : { mock: mocked, mocksAll };
+    return [name, preparedHandler({ name, known: known.get(name)!, run, ...more })];
+  };
+  return {
+    handlers: new Map([
+      prepare("http", httpHandler(client, host), mockHttp(host)),
+      prepare("llm", llmHandler(client, host, settings), mockLlm(host)),
+      prepare("transform", transform),
+    ]),
+    close: () => client.close(),
+  };
+}
+
+/** Templates and expressions were resolved by the engine: `expression` and `fields` have become `value` at submit. */
+const transform: Handler = ({ config }) => (config as { readonly value: Json }).value;
+
+function listOf(text: string | undefined): readonly string[] {
+  return (text ?? "").split(/[\s,]+/).filter((entry) => entry !== "");
+}
+
+/** With its port: the machine that serves the model may serve other things that are nobody's business. */
+function hostOf(baseUrl: string | undefined): readonly string[] {
+  const url = URL.parse(baseUrl ?? "");
+  if (url === null || url.hostname === "") return [];
+  return [`${url.hostname}:${url.port || (url.protocol === "http:" ? 80 : 443)}`];
+}

@@ -1,0 +1,52 @@
+import type { Host } from "../host/host.ts";
+import type { Json, JsonObject } from "../json/json.ts";
+import { type Handler, type HandlerCall } from "../worker/handler.ts";
+import { configInvalid } from "./prepared-handler.ts";
+import { sampleOf } from "./sample.ts";
+
+/**
+ * What `http` and `llm` do when they are mocked: they take as long as the source documents' services do, and answer in
+ * the shape of the real ones. `result` beside it is what those documents read of any service.
+ */
+
+/** One to two seconds. */
+export function mockHttp(host: Host): Handler {
+  return async (call) => {
+    await pause(host, call, 1_000);
+    const { method = "GET", url = "mock:" } = call.config as { method?: string; url?: string };
+    const result = `mock result of ${call.nodeId}`;
+    const headers = { "content-type": "application/json" };
+    return { status: 200, headers, body: { mock: true, method, url, result }, result };
+  };
+}
+
+/** Half a second to a second. */
+export function mockLlm(host: Host): Handler {
+  return async (call) => {
+    await pause(host, call, 500);
+    const { prompt, messages, output_schema: schema } = call.config as JsonObject;
+    if (schema !== undefined) return sample(call, schema);
+    const asked = typeof prompt === "string" ? prompt : JSON.stringify(messages ?? "nothing");
+    const text = `mock answer to: ${asked.length > 200 ? `${asked.slice(0, 200).toWellFormed()}…` : asked}`;
+    const [prompt_tokens, completion_tokens] = [tokens(asked), tokens(text)];
+    const usage = { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
+    return { text, model: "mock", finish_reason: "stop", usage, result: text };
+  };
+}
+
+function sample(call: HandlerCall, schema: Json): Json {
+  const made = sampleOf(schema);
+  if (made !== undefined) return made;
+  const message = 'no value that fits this output_schema can be made up; give it as "mock"';
+  throw configInvalid(call.nodeId, [{ path: "/output_schema", message }]);
+}
+
+async function pause(host: Host, { signal }: HandlerCall, atLeastMs: number): Promise<void> {
+  await host.sleep(atLeastMs * (1 + host.random()), signal);
+  signal.throwIfAborted();
+}
+
+/** About four characters each, as a rule of thumb. */
+function tokens(text: string): number {
+  return Math.ceil(text.length / 4);
+}
