@@ -13,6 +13,7 @@ import { runEngineNode } from "./nodes/engine-nodes.ts";
 import { MAX_RESOLVED_BYTES, prepare, type Prepared, taskText, tooLarge } from "./prepare.ts";
 import { judgeRound } from "./repeat.ts";
 import { ENGINE_LINE, type ExecutionState } from "./state.ts";
+import { isClosing } from "./units.ts";
 
 /**
  * What follows from the state and the time alone: deadlines that have come, nodes to skip, nodes to run, the end.
@@ -122,10 +123,6 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
   const blocked = [...gathered.blocked];
   if (events.length === 0 && needs.length === 0 && blocked.length === 0) return undefined;
   return decided(state, context, events, { tasks, blobs, mail, needs, blocked });
-}
-
-function isClosing(state: ExecutionState, unit: number): boolean {
-  return state.statusOf(unit) === "waiting" || state.statusOf(unit) === "running";
 }
 
 function isFull(gathered: Gathered, context: Context): boolean {

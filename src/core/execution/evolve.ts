@@ -10,13 +10,13 @@ import type {
 } from "./events.ts";
 import { isKeptLetter, letterId } from "./letters.ts";
 import type { Value } from "../value.ts";
-import { closeMap, endItem, isClosing, openMap } from "./maps.ts";
+import { closeMap, endItem, openMap } from "./maps.ts";
 import { assertMove, type NodeStatus } from "./moves.ts";
 import { openGeneration } from "./reopen.ts";
 import { repair } from "./sweep.ts";
 import { deriveGraph, join, placeJoined, spread } from "./spread.ts";
 import { type CommandAnswer, type ExecutionState, REMEMBERED_REQUESTS, WORKFLOW_TIMER } from "./state.ts";
-import { dequeue, endWait, enqueue, indexWait, isDefinite, setDue, setLive } from "./units.ts";
+import { dequeue, endWait, enqueue, indexWait, isClosing, isDefinite, setDue, setLive } from "./units.ts";
 
 /** An output below this size stays in the state; dropping it would save nothing. */
 const DROP_BYTES = 1024;

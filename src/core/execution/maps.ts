@@ -1,6 +1,6 @@
 import type { MapOpened } from "./events.ts";
 import { type ExecutionState, type MapRun, newRun } from "./state.ts";
-import { dequeue, endWait, enqueue, reopenedRun, setDue, setLive } from "./units.ts";
+import { dequeue, endWait, enqueue, isClosing, reopenedRun, setDue, setLive } from "./units.ts";
 
 /** Nothing more will come of its items: all have ended, or too many have failed. */
 export function isMapDone(map: MapRun): boolean {
@@ -109,10 +109,4 @@ export function closeMap(state: ExecutionState, node: number): void {
     state.runs[unit]!.cancelReason = "fail_fast";
     map.open--;
   }
-}
-
-/** Stands in line only to be judged or closed. */
-export function isClosing(state: ExecutionState, unit: number): boolean {
-  const status = state.statusOf(unit);
-  return status === "waiting" || status === "running";
 }

@@ -2,12 +2,11 @@ import type { Message } from "../message.ts";
 import type { KeptValue, Value } from "../value.ts";
 import { editedNode } from "./plan.ts";
 import type { SkipReason } from "./events.ts";
-import { isClosing } from "./maps.ts";
 import type { ExecutionStatus, NodeStatus } from "./moves.ts";
 import type { Plan } from "./plan.ts";
 import { deriveGraph } from "./spread.ts";
 import { type CommandAnswer, ExecutionState, type MapRun, type NodeRun, WORKFLOW_TIMER } from "./state.ts";
-import { indexWait } from "./units.ts";
+import { enqueue, indexWait } from "./units.ts";
 
 /** A snapshot of another format is ignored: it is a cache, and the events tell the same. */
 export const SNAPSHOT_FORMAT = 2;
@@ -154,9 +153,7 @@ function restoreLines(state: ExecutionState, body: SnapshotBody): void {
   for (const line of body.ready) {
     for (const name of line) {
       const unit = state.unitOf(name)!;
-      state.inLine[unit] = 1;
-      if (isClosing(state, unit)) state.closing++;
-      state.lineOf(unit).push(unit);
+      enqueue(state, unit);
     }
   }
   for (const [id, reason] of body.skips) {

@@ -1,6 +1,6 @@
 import { node as nodeSpec, workflow as workflowSpec } from "../../../test/support/workflows.ts";
-import type { Workflow } from "../../definition/workflow.ts";
-import type { Json } from "../../json/json.ts";
+import type { Dependency, Workflow, WorkflowNode } from "../../definition/workflow.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
 import type { Answer, BlobDraft, Context, DeadLetterDraft, Decision, ListingDraft, TaskDraft } from "../machine.ts";
 import type { ErrorValue, Message, MessageBody, Parent, Start } from "../message.ts";
 import { formatToken } from "../token.ts";
@@ -18,6 +18,28 @@ import { type ExecutionSummary, type NodeSummary, viewExecution, viewNode } from
 export const node = nodeSpec;
 export const workflow = workflowSpec;
 
+/** A node that the engine runs itself. */
+export function engineNode(
+  id: string,
+  handler: string,
+  config: JsonObject = {},
+  dependencies: readonly Dependency[] = [],
+  more: Partial<WorkflowNode> = {},
+): WorkflowNode {
+  return nodeSpec(id, dependencies, { handler, config, timeout_seconds: null, ...more });
+}
+
+/** A map as the loader writes it down: what is not said has its default. */
+export function mapNode(
+  id: string,
+  config: JsonObject,
+  dependencies: readonly Dependency[] = [],
+  more: Partial<WorkflowNode> = {},
+): WorkflowNode {
+  const whole = { max_concurrency: 10, tolerated_failures: 0, ...config };
+  return nodeSpec(id, dependencies, { handler: "map", config: whole, queue: "step", ...more });
+}
+
 /** Where the clock of every trial starts. */
 export const START_MS = 1_000_000;
 
@@ -32,6 +54,7 @@ export interface TrialOptions {
   readonly random?: () => number;
   readonly parent?: Parent;
   readonly id?: string;
+  readonly definition?: string;
   /** Looking at every node and edge after every step is too much for a large graph. */
   readonly large?: boolean;
 }
@@ -67,7 +90,7 @@ export class Trial {
 
   constructor(definition: Workflow, options: TrialOptions = {}) {
     this.id = options.id ?? "x";
-    this.state = executionMachine.create(this.id, buildPlan("hash", definition));
+    this.state = executionMachine.create(this.id, buildPlan(options.definition ?? "hash", definition));
     this.nonce = options.nonce ?? NONCE;
     this.maxEvents = options.maxEvents ?? 256;
     this.room = options.room ?? (() => 1000);

@@ -1,11 +1,19 @@
-import { type ExecutionState, newRun, type NodeRun } from "./state.ts";
+import { ENGINE_LINE, type ExecutionState, newRun, type NodeRun } from "./state.ts";
 
 /** Small changes to one unit, a node or an item of a map, that keep what is counted about it true. Only for `evolve`. */
 
+/** What only has to be judged or closed needs no worker, whatever it was: it waits for no room, and for no resume. */
 export function enqueue(state: ExecutionState, unit: number): void {
   state.inLine[unit] = 1;
-  if (state.statusOf(unit) !== "pending" && state.statusOf(unit) !== "queued") state.closing++;
-  state.lineOf(unit).push(unit);
+  const closing = isClosing(state, unit);
+  if (closing) state.closing++;
+  (closing ? state.ready[ENGINE_LINE]! : state.lineOf(unit)).push(unit);
+}
+
+/** Stands in line only to be judged or closed. */
+export function isClosing(state: ExecutionState, unit: number): boolean {
+  const status = state.statusOf(unit);
+  return status === "waiting" || status === "running";
 }
 
 /** Most units that end stand in no line; looking through it for them would make a wide fan quadratic. */
@@ -13,7 +21,7 @@ export function dequeue(state: ExecutionState, unit: number, wasClosing = false)
   if (state.inLine[unit] === 0) return;
   state.inLine[unit] = 0;
   if (wasClosing) state.closing--;
-  state.lineOf(unit).remove(unit);
+  (wasClosing ? state.ready[ENGINE_LINE]! : state.lineOf(unit)).remove(unit);
 }
 
 export function setLive(state: ExecutionState, unit: number, live: boolean): void {
