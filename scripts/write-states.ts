@@ -12,8 +12,9 @@ Drawn from \`src/core/execution/moves.ts\` by \`npm run docs\`. \`evolve\` refus
 
 ${diagram(NODE_MOVES)}
 
-CANCELLED is not stored: the event that ends an execution ends whatever is open in it, all at once, and the states of
-those nodes are derived when they are read (under fail_fast, descendants of what failed read as SKIPPED).
+The event that ends an execution ends whatever is open in it, all at once, and the states of those nodes are derived when
+they are read: CANCELLED, or under fail_fast SKIPPED for descendants of what failed. \`cancelled\` is stored only when a new
+generation is opened that leaves them closed.
 
 ${table(NODE_MOVES)}
 
