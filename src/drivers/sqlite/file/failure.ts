@@ -28,9 +28,11 @@ const TROUBLES: ReadonlySet<number> = new Set([
 
 /**
  * Of these nothing can have been written even if `commit` itself says so: the frame that makes a transaction valid is the
- * last to be written, and it was not. After a failed sync it may be there all the same when the file is next opened.
+ * last to be written, and it was not. After a failed sync, or when only the log's index could not be written, it may be
+ * there all the same when the file is next opened.
  */
 const DEFINITE_AT_COMMIT: ReadonlySet<number> = new Set([SQLITE.busy, SQLITE.readOnly, SQLITE.full]);
+const CANNOT_WRITE = 778;
 
 /** An error on its way to the other thread: of an `Error` only message and stack would arrive. */
 export interface Failure {
@@ -45,18 +47,25 @@ export function failureOf(error: unknown, during: "statement" | "commit" = "stat
   if (error instanceof StoreError) return { message, code: error.code, isRefusal: false };
   const result = resultCode(error);
   const isDamage = result === SQLITE.corrupt || result === SQLITE.notADatabase;
-  const refusals = during === "commit" ? DEFINITE_AT_COMMIT : TROUBLES;
   return {
     message,
     code: isDamage ? "STORE_CORRUPT" : null,
-    isRefusal: result !== undefined && refusals.has(result),
+    isRefusal: result !== undefined && (during === "commit" ? isDefinite(error, result) : TROUBLES.has(result)),
   };
+}
+
+function isDefinite(error: unknown, result: number): boolean {
+  return DEFINITE_AT_COMMIT.has(result) || extendedCode(error) === CANNOT_WRITE;
 }
 
 /** The error's primary code; the higher bits only say more about it. */
 export function resultCode(error: unknown): number | undefined {
-  if (!(error instanceof Error) || !("errcode" in error)) return undefined;
-  return Number(error.errcode) & 0xff;
+  const code = extendedCode(error);
+  return code === undefined ? undefined : code & 0xff;
+}
+
+function extendedCode(error: unknown): number | undefined {
+  return error instanceof Error && "errcode" in error ? Number(error.errcode) : undefined;
 }
 
 /** The other end of `failureOf`. */

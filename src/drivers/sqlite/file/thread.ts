@@ -1,15 +1,17 @@
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { failureOf } from "./failure.ts";
 import { type Done, GroupCommit } from "./group-commit.ts";
+import { Housekeeping } from "./housekeeping.ts";
 import type { Answer, Call, FromThread, Role } from "./protocol.ts";
 import { FileReader } from "./reader.ts";
 import { FileWriter } from "./writer.ts";
 
 /** Calls in one transaction; the next ones wait for the next. */
 const MAX_GROUP = 256;
-/** Nobody has asked for anything this long: time for what nobody waits for. Some of it is done at least every second. */
-const IDLE_MS = 20;
-const SECOND_MS = 1000;
+
+const LOST: Done = {
+  failure: { message: "the file of the store was moved or removed while it was in use", code: null, isRefusal: true },
+};
 
 /** What a thread does with the calls that have come up since it last looked. */
 interface Service {
@@ -49,37 +51,20 @@ function close({ id }: Call): void {
 function startWriter(values: Call["values"]): Service {
   const writer = new FileWriter(...(values as ConstructorParameters<typeof FileWriter>));
   const group = new GroupCommit(writer.db, () => writer.remember());
-  let timer: NodeJS.Timeout | undefined;
-  let tidiedAtMs = performance.now();
-  const tidy = (): void => {
-    tidiedAtMs = performance.now();
-    // A disk without room is no reason to end: who writes next hears of it, and this is tried again after that.
-    const done = attempt(() => writer.tidy());
-    if ("value" in done && done.value === true) timer = setTimeout(tidy, 0);
-  };
-  let isFull = false;
-  const look = (): void => {
-    const done = attempt(() => writer.isNearlyFull());
-    if (!("value" in done) || done.value === isFull) return;
-    isFull = done.value === true;
-    port.postMessage({ isFull } satisfies FromThread);
-  };
-  look();
-  const looking = setInterval(look, SECOND_MS);
+  const housekeeping = new Housekeeping(writer, (isFull) => port.postMessage({ isFull } satisfies FromThread));
   return {
     opened: writer.opened,
     serve: (calls) => {
       for (let from = 0; from < calls.length; from += MAX_GROUP) {
         const some = calls.slice(from, from + MAX_GROUP);
-        const done = group.run(some.map((call) => () => callOn(writer, call)));
+        const jobs = some.map((call) => () => callOn(writer, call));
+        const done = housekeeping.hasLostFile ? some.map(() => LOST) : group.run(jobs);
         answer(some.map(({ id }, i) => ({ id, ...done[i]! })));
       }
-      clearTimeout(timer);
-      timer = setTimeout(tidy, performance.now() - tidiedAtMs > SECOND_MS ? 0 : IDLE_MS);
+      housekeeping.postpone();
     },
     close: () => {
-      clearTimeout(timer);
-      clearInterval(looking);
+      housekeeping.stop();
       writer.close();
     },
   };

@@ -1,4 +1,4 @@
-import { statfsSync } from "node:fs";
+import { statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { AcquireOutcome, CommitOutcome, Fence, Registration, RenewOutcome } from "../../../store/contract.ts";
 import { commitBatch, type FileBatch } from "./commit.ts";
@@ -40,11 +40,13 @@ export class FileWriter {
   readonly #partitions: FilePartitions;
   readonly #records: FileRecords;
   readonly #purge: Purge;
+  readonly #inode: number;
 
   constructor(path: string, newIncarnation: string) {
     const { db, lock, file, incarnation } = openFile(path, newIncarnation);
     this.db = db;
     this.#lock = lock;
+    this.#inode = statSync(file).ino;
     this.#purge = new Purge(db);
     this.#partitions = new FilePartitions(db, incarnation);
     this.#records = new FileRecords(db, this.#purge);
@@ -120,6 +122,11 @@ export class FileWriter {
   isNearlyFull(): boolean {
     const { bavail, blocks, bsize } = statfsSync(dirname(this.opened.file));
     return bavail * bsize < Math.min(RESERVE_BYTES, blocks * bsize * RESERVE_PART);
+  }
+
+  /** What is written to a file that has lost its name is lost with the process. SQLite does not notice. */
+  hasLostFile(): boolean {
+    return statSync(this.opened.file, { throwIfNoEntry: false })?.ino !== this.#inode;
   }
 
   close(): void {
