@@ -128,7 +128,7 @@ export class Answering {
         connection: "close",
       });
       raw.write("retry: 1000\n\n");
-      await run({ closed: closing.signal, send: (frame, isHistory) => sendFrame(raw, closing, frame, isHistory) });
+      await run({ closed: closing.signal, send: (frame, isBacklog) => sendFrame(raw, closing, frame, isBacklog) });
       raw.end();
     } catch {
       // Whoever comes again is told what is wrong.
@@ -145,12 +145,12 @@ export class Answering {
 const EMPTY = Buffer.from("{}");
 const JSON_TYPE = "application/json; charset=utf-8";
 
-/** History waits for the client, within reason; what happens now does not, and cuts off who does not keep up. */
+/** A backlog waits for the client, within reason; what happens now does not, and cuts off who does not keep up. */
 async function sendFrame(
   raw: ServerResponse,
   closing: AbortController,
   frame: string,
-  isHistory: boolean,
+  isBacklog: boolean,
 ): Promise<boolean> {
   if (closing.signal.aborted) return false;
   const isTaken = raw.write(frame);
@@ -158,7 +158,7 @@ async function sendFrame(
     raw.destroy();
     return false;
   }
-  if (isTaken || !isHistory) return true;
+  if (isTaken || !isBacklog) return true;
   const stalled = setTimeout(() => raw.destroy(), MAX_STALL_MS);
   try {
     await once(raw, "drain", { signal: closing.signal });

@@ -20,14 +20,12 @@ export async function followEvents(call: Call, after: string | undefined): Promi
 
 async function send(call: Call, id: string, from: number, out: EventSink): Promise<void> {
   let seq = from;
-  let isHistory = true;
-  for await (const { events, isEnd } of call.service.histories.follow(id, from, out.closed)) {
+  for await (const { events, isBacklog, isEnd } of call.service.histories.follow(id, from, out.closed)) {
     for (const event of events) {
       ({ seq } = event);
-      if (!(await out.send(`id: ${seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`, isHistory))) return;
+      const frame = `id: ${seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+      if (!(await out.send(frame, isBacklog))) return;
     }
-    // From here on it comes as it happens, and whoever does not keep up is cut off.
-    isHistory = false;
     if (isEnd) {
       await out.send(`id: ${seq}\nevent: end\ndata: ${JSON.stringify({ seq })}\n\n`, true);
       return;

@@ -31,8 +31,8 @@ export type Reply =
 /** Where an event stream goes. */
 export interface EventSink {
   readonly closed: AbortSignal;
-  /** False once the client is gone. */
-  send(frame: string, isHistory: boolean): Promise<boolean>;
+  /** False once the client is gone. A backlog waits for the client; what happens now does not. */
+  send(frame: string, isBacklog: boolean): Promise<boolean>;
 }
 
 export interface RouteBody<Body = unknown> {

@@ -104,10 +104,13 @@ export class ApiServer {
     this.drain();
     this.#options.service.drain();
     this.#answering.endStreams();
+    // A connection whose last request is being answered is idle only afterwards.
+    const idle = setInterval(() => this.app.server.closeIdleConnections(), 50);
     const force = setTimeout(() => this.app.server.closeAllConnections(), DRAIN_MS);
     try {
       await this.app.close();
     } finally {
+      clearInterval(idle);
       clearTimeout(force);
     }
   }

@@ -3,7 +3,7 @@ import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Host } from "../../host/host.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { JournalRecord, Store } from "../../store/contract.ts";
-import { FOLLOW_MS, MAX_NODES_SHOWN } from "../limits.ts";
+import { FOLLOW_MS, MAX_NODES_SHOWN, MAX_UNREAD_BYTES } from "../limits.ts";
 import { eventsOf, type ShownEvent, showEvent } from "./event-view.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
 import { iso } from "./execution-view.ts";
@@ -22,6 +22,8 @@ export interface ShownExplanation {
 /** What a follower is given: news, and whether the execution is over with them. */
 export interface News {
   readonly events: readonly ShownEvent[];
+  /** There is more of it than a client can be expected to take at once. */
+  readonly isBacklog: boolean;
   readonly isEnd: boolean;
 }
 
@@ -74,8 +76,10 @@ export class Histories {
   /** Everything beyond `after` as it happens, until the execution is over or nobody listens any more. */
   async *follow(id: string, after: number, signal: AbortSignal): AsyncGenerator<News, void> {
     let seen = after;
-    while (!signal.aborted) {
+    for (let isFirst = true; !signal.aborted; isFirst = false) {
       const records = await this.#tail(id, seen);
+      const chars = records.reduce((sum, { text }) => sum + text.length, 0);
+      const isBacklog = isFirst || chars > MAX_UNREAD_BYTES / 4;
       let isEnded = false;
       let events: ShownEvent[] = [];
       for (const [seq, event] of eventsOf(records, seen)) {
@@ -84,14 +88,14 @@ export class Histories {
         events.push(showEvent(seq, event, id));
         seen = seq;
         if (events.length < STREAM_BATCH) continue;
-        yield { events, isEnd: false };
+        yield { events, isBacklog, isEnd: false };
         events = [];
       }
       if (records.length === 0) {
         // Nothing for a while: it may have been purged, or be over since before we began.
         isEnded = await this.#reader.read(id, ({ state }) => state.isEnded && state.version <= seen);
       }
-      yield { events, isEnd: isEnded };
+      yield { events, isBacklog, isEnd: isEnded };
       if (isEnded) return;
     }
   }
@@ -154,7 +158,7 @@ export class Histories {
 
 /** A place in a history, as a client names it. */
 export function seqOf(text: string, field: string): number {
-  const seq = /^\d{1,15}$/.test(text) ? Number(text) : undefined;
-  if (seq === undefined) throw new MillraceError("INVALID_QUERY", { field, reason: "must be the number of an event" });
-  return seq;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  if (field === "cursor") throw new MillraceError("INVALID_CURSOR", {});
+  throw new MillraceError("INVALID_QUERY", { field, reason: "must be the number of an event" });
 }

@@ -1,0 +1,268 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { HandlerError } from "../../src/worker/handler.ts";
+import { gate } from "../../src/engine/test-engine.ts";
+import { TestApi } from "../support/api.ts";
+
+const held = gate();
+const broken = new Set<string>();
+let api: TestApi;
+
+beforeAll(async () => {
+  api = await TestApi.start({
+    handlers: {
+      step: ({ config }) => config,
+      gate: held.handler,
+      /** Fails while its node is broken. */
+      fragile: ({ config, nodeId }) => {
+        if (broken.has(nodeId)) throw new HandlerError("BROKEN", "it is broken", { retryable: false });
+        return config;
+      },
+    },
+  });
+});
+afterAll(async () => {
+  expect(api.incidents).toEqual([]);
+  await api.close();
+});
+
+const one = (handler: string, id = "a") => ({ name: `one-${handler}-${id}`, nodes: [{ id, handler }] });
+const conflict = (code: string, id: string, status: string) => ({
+  status: 409,
+  body: { code, status: 409, execution: { execution_id: id, status, generation: expect.any(Number) } },
+});
+
+describe("cancel", () => {
+  test("ends it and all that is open, in one commit; again it is over", async () => {
+    const id = await api.run({
+      name: "c",
+      nodes: [
+        { id: "a", handler: "gate" },
+        { id: "b", handler: "step", dependencies: ["a"] },
+      ],
+    });
+    expect(await api.post(`/v1/executions/${id}/cancel`)).toMatchObject({
+      status: 202,
+      body: { execution_id: id, status: "CANCELLED", generation: 1 },
+    });
+    expect((await api.get(`/v1/executions/${id}`)).body).toMatchObject({
+      status: "CANCELLED",
+      output: null,
+      nodes: { a: { status: "CANCELLED", reason: "cancel" }, b: { status: "CANCELLED", reason: "cancel" } },
+    });
+    expect(await api.post(`/v1/executions/${id}/cancel`)).toMatchObject(conflict("ALREADY_TERMINAL", id, "CANCELLED"));
+    expect(await api.post(`/v1/workflow/trigger/${id}`)).toMatchObject(conflict("ALREADY_TERMINAL", id, "CANCELLED"));
+  });
+
+  test("also before it was triggered; twenty at once are one", async () => {
+    const { body } = await api.post("/v1/workflow", one("gate"));
+    const id = body.execution_id as string;
+    const answers = await Promise.all(Array.from({ length: 20 }, () => api.post(`/v1/executions/${id}/cancel`)));
+    expect(answers.filter(({ status }) => status === 202).length).toBe(1);
+    expect(answers.filter(({ status }) => status === 409).length).toBe(19);
+  });
+
+  test("with a key the answer stays the same", async () => {
+    const id = await api.run(one("gate"));
+    const headers = { "idempotency-key": "k" };
+    const first = await api.post(`/v1/executions/${id}/cancel`, {}, headers);
+    expect(await api.post(`/v1/executions/${id}/cancel`, {}, headers)).toMatchObject({ status: 202, body: first.body });
+    expect((await api.post(`/v1/executions/${id}/cancel`, {}, { "idempotency-key": "other" })).status).toBe(409);
+  });
+});
+
+describe("pause and resume", () => {
+  test("nothing new starts while it is paused; what runs goes on", async () => {
+    const id = await api.run({
+      name: "p",
+      nodes: [
+        { id: "first", handler: "gate" },
+        { id: "second", handler: "step", dependencies: ["first"] },
+      ],
+    });
+    expect(await api.post(`/v1/executions/${id}/resume`)).toMatchObject(conflict("NOT_PAUSED", id, "RUNNING"));
+    expect(await api.post(`/v1/executions/${id}/pause`)).toMatchObject({ status: 202, body: { status: "PAUSED" } });
+    expect(await api.post(`/v1/executions/${id}/pause`)).toMatchObject({ status: 202, body: { status: "PAUSED" } });
+    expect(await api.post(`/v1/workflow/trigger/${id}`)).toMatchObject(conflict("ALREADY_RUNNING", id, "PAUSED"));
+    held.open("first", { done: true });
+    await api.eventually(async () => {
+      const { body } = await api.get(`/v1/executions/${id}`);
+      return body.nodes.first.status === "COMPLETED";
+    });
+    expect((await api.get(`/v1/executions/${id}/explain?node=second`)).body.items).toMatchObject([
+      { node_id: "second", reason: "paused", sentence: expect.any(String) },
+    ]);
+    expect((await api.get("/v1/executions?status=PAUSED")).body.items).toMatchObject([{ execution_id: id }]);
+    expect(await api.post(`/v1/executions/${id}/resume`)).toMatchObject({ status: 202, body: { status: "RUNNING" } });
+    expect(await api.ended(id)).toMatchObject({ status: "COMPLETED" });
+    expect(await api.post(`/v1/executions/${id}/pause`)).toMatchObject(conflict("ALREADY_TERMINAL", id, "COMPLETED"));
+  });
+
+  test("what was not triggered cannot be paused", async () => {
+    const { body } = await api.post("/v1/workflow", one("gate"));
+    expect(await api.post(`/v1/executions/${body.execution_id}/pause`)).toMatchObject(
+      conflict("NOT_RUNNING", body.execution_id, "PENDING"),
+    );
+  });
+});
+
+describe("retry", () => {
+  const chain = (name: string) => ({
+    name,
+    nodes: [
+      { id: `${name}-a`, handler: "step", config: { x: 1 } },
+      { id: `${name}-b`, handler: "fragile", dependencies: [`${name}-a`], config: { y: "{{ input.y | default(1) }}" } },
+      { id: `${name}-c`, handler: "step", dependencies: [`${name}-b`] },
+    ],
+  });
+
+  test("runs again what failed, and keeps what completed", async () => {
+    broken.add("r1-b");
+    const id = await api.run(chain("r1"));
+    const failed = await api.ended(id);
+    expect(failed).toMatchObject({
+      status: "FAILED",
+      retryable_from: ["r1-b"],
+      error: { code: "BROKEN", message: "it is broken", retryable: false, node_id: "r1-b" },
+    });
+    expect(await api.post(`/v1/executions/${id}/retry?dry_run=true`)).toMatchObject({
+      status: 200,
+      body: { rerun: ["r1-b", "r1-c"], kept: ["r1-a"] },
+    });
+    expect((await api.get(`/v1/executions/${id}`)).body.generation).toBe(1);
+    broken.delete("r1-b");
+    const answers = await Promise.all([api.post(`/v1/executions/${id}/retry`), api.post(`/v1/executions/${id}/retry`)]);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202, 409]));
+    expect(answers.find(({ status }) => status === 202)!.body).toMatchObject({ status: "RUNNING", generation: 2 });
+    const again = await api.ended(id);
+    expect(again).toMatchObject({ status: "COMPLETED", generation: 2 });
+    expect(again.nodes["r1-a"]).toEqual(failed.nodes["r1-a"]);
+    expect(await api.post(`/v1/executions/${id}/retry`)).toMatchObject(conflict("NOT_RETRYABLE", id, "COMPLETED"));
+  });
+
+  test("from a node: it and what comes after, or it alone; with another config or input", async () => {
+    const id = await api.run(chain("r2"), { y: 1 });
+    await api.ended(id);
+    expect((await api.post(`/v1/executions/${id}/retry?dry_run=true`, { from: "r2-b" })).body).toEqual({
+      rerun: ["r2-b", "r2-c"],
+      kept: ["r2-a"],
+    });
+    expect((await api.post(`/v1/executions/${id}/retry?dry_run=true`, { from: "r2-b", scope: "node" })).body).toEqual({
+      rerun: ["r2-b"],
+      kept: ["r2-a", "r2-c"],
+    });
+    expect(await api.post(`/v1/executions/${id}/retry`, { from: "r2-b", input_params: { y: 5 } })).toMatchObject({
+      status: 202,
+      body: { generation: 2 },
+    });
+    expect(await api.ended(id)).toMatchObject({ nodes: { "r2-b": { output: { y: 5 } } }, input: { y: 5 } });
+    const edited = { from: "r2-b", scope: "node", config: { z: 9 } };
+    expect((await api.post(`/v1/executions/${id}/retry`, edited)).status).toBe(202);
+    expect(await api.ended(id)).toMatchObject({ generation: 3, nodes: { "r2-b": { output: { z: 9 } } } });
+  });
+
+  test("is refused while it is open, from nowhere, and when it contradicts itself", async () => {
+    const id = await api.run(one("gate"));
+    expect(await api.post(`/v1/executions/${id}/retry`)).toMatchObject(conflict("EXECUTION_OPEN", id, "RUNNING"));
+    expect(await api.post(`/v1/executions/${id}/retry?dry_run=1`)).toMatchObject(
+      conflict("EXECUTION_OPEN", id, "RUNNING"),
+    );
+    await api.post(`/v1/executions/${id}/cancel`);
+    for (const query of ["", "?dry_run=true"]) {
+      expect(await api.post(`/v1/executions/${id}/retry${query}`, { from: "nobody" })).toMatchObject({
+        status: 404,
+        body: { code: "NOT_FOUND" },
+      });
+    }
+    for (const body of [
+      { scope: "node" },
+      { from: "a", scope: "failed" },
+      { config: {} },
+      { scope: "x" },
+      { from: 1 },
+    ]) {
+      expect(await api.post(`/v1/executions/${id}/retry`, body)).toMatchObject({
+        status: 400,
+        body: { code: "INVALID_TYPE" },
+      });
+    }
+  });
+
+  test("a trigger of what failed is a retry, and cannot bring another input", async () => {
+    broken.add("r3-b");
+    const id = await api.run(chain("r3"));
+    await api.ended(id);
+    expect(await api.post(`/v1/workflow/trigger/${id}`, { input_params: {} })).toMatchObject(
+      conflict("INPUT_FIXED", id, "FAILED"),
+    );
+    broken.delete("r3-b");
+    expect(await api.post(`/v1/workflow/trigger/${id}`)).toMatchObject({
+      status: 202,
+      body: { status: "RUNNING", generation: 2 },
+    });
+    expect(await api.ended(id)).toMatchObject({ status: "COMPLETED", generation: 2 });
+  });
+});
+
+describe("signal", () => {
+  const waiting = {
+    name: "waits",
+    nodes: [
+      { id: "go", handler: "wait", config: { signal: "go" } },
+      { id: "after", handler: "step", dependencies: ["go"], config: { got: "{{ go.output }}" } },
+    ],
+  };
+
+  test("is taken by the node that waits, also if it came first", async () => {
+    const id = await api.run(waiting);
+    await api.eventually(async () => (await api.get(`/v1/executions/${id}`)).body.nodes.go.status === "WAITING");
+    const { body } = await api.get(`/v1/executions/${id}`);
+    expect(body.nodes.go).toMatchObject({ status: "WAITING", reason: "signal", until: expect.any(String) });
+    expect(await api.post(`/v1/executions/${id}/signal`, { name: "go", data: { n: 1 } })).toMatchObject({
+      status: 202,
+    });
+    expect(await api.ended(id)).toMatchObject({ nodes: { after: { output: { got: { n: 1 } } } } });
+    expect(await api.post(`/v1/executions/${id}/signal`, { name: "go" })).toMatchObject(
+      conflict("ALREADY_TERMINAL", id, "COMPLETED"),
+    );
+    const early = (await api.post("/v1/workflow", waiting)).body.execution_id as string;
+    expect((await api.post(`/v1/executions/${early}/signal`, { name: "go", data: "x".repeat(100_000) })).status).toBe(
+      202,
+    );
+    await api.post(`/v1/workflow/trigger/${early}`);
+    expect(await api.ended(early)).toMatchObject({ status: "COMPLETED", nodes: { go: { output: { $large: {} } } } });
+  });
+
+  test("at most a hundred of one name are kept", async () => {
+    const { body } = await api.post("/v1/workflow", waiting);
+    const path = `/v1/executions/${body.execution_id}/signal`;
+    const answers = await Promise.all(Array.from({ length: 101 }, (_, i) => api.post(path, { name: "go", data: i })));
+    expect(answers.filter(({ status }) => status === 202).length).toBe(100);
+    expect(answers.find(({ status }) => status !== 202)).toMatchObject({ status: 429, body: { code: "RATE_LIMITED" } });
+  });
+
+  test("a name is needed", async () => {
+    for (const body of [{}, { name: "" }, { name: 1 }, { name: "a\u0000b" }, { name: "x".repeat(129) }]) {
+      expect(await api.post("/v1/executions/x/signal", body)).toMatchObject({
+        status: 400,
+        body: { code: "INVALID_TYPE" },
+      });
+    }
+  });
+});
+
+test("an unknown execution is 404 on every route", async () => {
+  const absent = ["0198a000-0000-7000-8000-000000000000", "..%2f..", "a%20b", "%00", "x".repeat(200), "ünknown"];
+  for (const id of absent) {
+    for (const path of ["", "/events", "/explain", "/nodes", "/nodes/a", "/input", "/output"]) {
+      expect(await api.get(`/v1/executions/${id}${path}`)).toMatchObject({ status: 404, body: { code: "NOT_FOUND" } });
+    }
+    for (const command of ["cancel", "pause", "resume", "retry", "retry?dry_run=true"]) {
+      expect((await api.post(`/v1/executions/${id}/${command}`)).body).toMatchObject({
+        status: 404,
+        code: "NOT_FOUND",
+      });
+    }
+    expect((await api.post(`/v1/executions/${id}/signal`, { name: "x" })).status).toBe(404);
+    expect((await api.post(`/v1/workflow/trigger/${id}`)).status).toBe(404);
+  }
+});
