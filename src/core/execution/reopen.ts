@@ -22,10 +22,12 @@ export function reopenedNodes(state: ExecutionState, { scope, from, instances = 
   if (scope === "descendants" || scope === "node") first.push(indexOf.get(from!)!);
   else {
     const named = new Set(instances.map((name) => indexOf.get(name.replace(/\[\d+\]$/, ""))));
+    const cutsAll = scope === "failed" || named.has(indexOf.get(failFastCause(state) ?? ""));
     for (let node = 0; node < nodeCount; node++) {
-      const isCut = !state.isNodeEnded(node) || state.statusOf(node) === "cancelled";
+      const isCut = !state.isNodeEnded(node) || (scope === "failed" && state.statusOf(node) === "cancelled");
       const isHit = state.statusOf(node) === "failed" || state.runs[node]?.skipReason === "upstream_failed";
-      if (isCut || (scope === "failed" ? isHit || hasFailedParts(state, node) : named.has(node))) first.push(node);
+      const isMeant = scope === "failed" ? isHit || hasFailedParts(state, node) : named.has(node);
+      if (isMeant || (isCut && cutsAll)) first.push(node);
     }
   }
   return scope === "node" ? new Set(first) : descendants(state, first);
@@ -52,10 +54,14 @@ function descendants(state: ExecutionState, first: readonly number[]): Set<numbe
   return reached;
 }
 
+/** The node whose failure has ended everything, if one has. */
+function failFastCause(state: ExecutionState): string | undefined {
+  return state.end?.reason === "fail_fast" ? state.end.error?.node : undefined;
+}
+
 /** Under fail_fast the open descendants of what failed read as skipped, all other open nodes as cancelled. */
 export function upstreamFailed(state: ExecutionState): ReadonlySet<number> {
-  if (state.end?.reason !== "fail_fast") return new Set();
-  const cause = state.plan.graph.indexOf.get(state.end.error?.node ?? "");
+  const cause = state.plan.graph.indexOf.get(failFastCause(state) ?? "");
   const reached = cause === undefined ? new Set<number>() : descendants(state, [cause]);
   return new Set([...reached].filter((node) => !state.isNodeEnded(node)));
 }
