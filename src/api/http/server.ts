@@ -31,6 +31,8 @@ export interface ServerOptions {
   /** Beyond this machine only; null = none. */
   readonly ingress?: IngressLimit | null;
   readonly version?: string;
+  /** Further routes, under the same rules for who may see them. */
+  readonly pages?: readonly Route[];
   /** Told of what went wrong here, not with a request. */
   readonly log?: (entry: { readonly incident: string; readonly route: string; readonly error: unknown }) => void;
 }
@@ -70,13 +72,14 @@ export class ApiServer {
         : [{ name: "ingress", kind: "rate", limit: ingress.limit, window_seconds: ingress.windowSeconds }];
     let document: string | undefined;
     let page: string | undefined;
-    this.routes = routeTable({
+    const table = routeTable({
       isDraining: () => this.#isDraining,
       metrics: () => metrics.text(),
       openapi: () => (document ??= openapi(this.routes, version)),
       docs: () => (page ??= docsPage(this.routes, version)),
       limits: () => limits,
     });
+    this.routes = [...table, ...(options.pages ?? [])];
     this.#patterns = this.routes.map((route) => ({ route, pattern: patternOf(route.path) }));
     const keys = new Keys(options.keys ?? "", service.store);
     const admission = new Admission({ keys, limiter, isLocal, host: service.host });
@@ -131,7 +134,9 @@ export class ApiServer {
     app.server.headersTimeout = HEADERS_MS;
     app.server.on("checkExpectation", (_request: IncomingMessage, response: ServerResponse) => {
       const { problem } = plainProblem("BAD_REQUEST", { reason: "This expectation cannot be met" }, 417);
-      response.writeHead(417, { "content-type": PROBLEM_TYPE, connection: "close" }).end(JSON.stringify(problem));
+      const body = Buffer.from(JSON.stringify(problem));
+      const headers = { "content-type": PROBLEM_TYPE, "content-length": body.length, connection: "close" };
+      response.writeHead(417, headers).end(body);
     });
     app.server.on("connect", (_request: IncomingMessage, socket: Socket) => {
       endSocket(socket, plainProblem("METHOD_NOT_ALLOWED", { method: "CONNECT", allowed: ["GET", "POST"] }));
@@ -185,11 +190,18 @@ export class ApiServer {
 }
 
 function send(reply: FastifyReply, { problem, headers }: ProblemAnswer): FastifyReply {
-  return reply
-    .code(problem.status)
-    .headers({ ...headers, "cache-control": "no-store", "x-content-type-options": "nosniff" })
-    .type(PROBLEM_TYPE)
-    .send(JSON.stringify(problem));
+  return (
+    reply
+      .code(problem.status)
+      .headers({
+        ...headers,
+        "content-type": PROBLEM_TYPE,
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
+      })
+      // As bytes: Fastify would add a charset, which this type does not have.
+      .send(Buffer.from(JSON.stringify(problem)))
+  );
 }
 
 function patternOf(path: string): RegExp {

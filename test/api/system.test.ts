@@ -1,0 +1,252 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { gate } from "../../src/engine/test-engine.ts";
+import { nodeHost } from "../../src/host/node-host.ts";
+import type { Store } from "../../src/store/contract.ts";
+import { TestApi } from "../support/api.ts";
+
+const held = gate();
+let api: TestApi;
+beforeAll(async () => {
+  api = await TestApi.start({ handlers: { step: () => 1, gate: held.handler }, version: "1.2.3" });
+});
+afterAll(() => api.close());
+
+describe("/openapi.json", () => {
+  test("has every route of the table, and no other", async () => {
+    const { body, status } = await api.get("/openapi.json");
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ openapi: "3.1.0", info: { title: "Millrace", version: "1.2.3" } });
+    const described = Object.entries(body.paths as Record<string, object>).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    const served = api.server.routes.map(({ method, path }) => `${method} ${path}`);
+    expect(described.sort()).toEqual(served.sort());
+  });
+
+  test("every reference leads somewhere, every id is used once, every parameter is in its path", async () => {
+    const { body } = await api.get("/openapi.json");
+    const text = JSON.stringify(body);
+    for (const [, ref] of text.matchAll(/"\$ref":"#([^"]*)"/g)) {
+      let at: unknown = body;
+      for (const step of ref!.split("/").slice(1)) at = (at as Record<string, unknown>)[step];
+      expect(at).toBeDefined();
+    }
+    const ids = [...text.matchAll(/"operationId":"([^"]*)"/g)].map(([, id]) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const [path, methods] of Object.entries(body.paths as Record<string, Record<string, Operation>>)) {
+      for (const { parameters = [], responses } of Object.values(methods)) {
+        const named = parameters
+          .filter((parameter) => parameter.in === "path")
+          .map((parameter) => `{${parameter.name}}`);
+        expect(named).toEqual([...path.matchAll(/\{\w+\}/g)].map(([name]) => name));
+        expect(Object.keys(responses).length).toBeGreaterThan(1);
+      }
+    }
+  });
+
+  interface Operation {
+    readonly parameters?: readonly { readonly in: string; readonly name: string }[];
+    readonly responses: Record<string, unknown>;
+  }
+});
+
+test("/docs is a page of its own: no scripts, nothing from elsewhere", async () => {
+  const { status, body, headers } = await api.get("/docs");
+  expect(status).toBe(200);
+  expect(headers.get("content-type")).toContain("text/html");
+  expect(headers.get("content-security-policy")).toContain("default-src 'none'");
+  expect(headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
+  expect(body).toContain("/v1/executions/{id}");
+  expect(body).not.toMatch(/<script|https?:\/\//);
+});
+
+describe("/metrics", () => {
+  test("counts executions, tasks, commits, requests and queues", async () => {
+    const id = await api.run({ name: "m", nodes: [{ id: "a", handler: "step" }] });
+    await api.ended(id);
+    const { body, headers } = await api.get("/metrics");
+    expect(headers.get("content-type")).toContain("text/plain");
+    for (const line of [
+      /^millrace_executions_accepted_total [1-9]/m,
+      /^millrace_executions_ended_total\{status="COMPLETED"\} [1-9]/m,
+      /^millrace_commits_total\{outcome="committed"\} [1-9]/m,
+      /^millrace_events_total [1-9]/m,
+      /^millrace_tasks_dispatched_total\{queue="step"\} [1-9]/m,
+      /^millrace_tasks_leased_total\{queue="step"\} [1-9]/m,
+      /^millrace_tasks_settled_total\{result="completed",outcome="settled"\} [1-9]/m,
+      /^millrace_task_seconds_count\{result="completed"\} [1-9]/m,
+      /^millrace_execution_seconds_count\{status="COMPLETED"\} [1-9]/m,
+      /^millrace_http_requests_total\{method="POST",route="\/v1\/workflow",status="201"\} [1-9]/m,
+      /^millrace_http_request_seconds_count\{method="POST",route="\/v1\/workflow"\} [1-9]/m,
+      /^millrace_inbox_messages 0/m,
+      /^millrace_dead_letters 0/m,
+      /^millrace_process_cpu_seconds_total /m,
+    ]) {
+      expect(body).toMatch(line);
+    }
+    // Paths that do not exist, and ids, are no labels.
+    await api.get(`/v1/executions/${id}`);
+    await api.get("/nobody/knows");
+    const after = (await api.get("/metrics")).body as string;
+    expect(after).not.toContain(id);
+    expect(after).not.toContain("nobody");
+  });
+});
+
+describe("health", () => {
+  test("alive and ready", async () => {
+    for (const path of ["/health/live", "/livez", "/healthz"]) {
+      expect(await api.get(path)).toMatchObject({ status: 200, body: { status: "ok" } });
+    }
+    for (const path of ["/health/ready", "/readyz?verbose=1"]) {
+      expect(await api.get(path)).toMatchObject({ status: 200, body: { status: "ok", parts: { store: "ok" } } });
+    }
+    expect((await fetch(`${api.url}/livez`, { method: "HEAD" })).status).toBe(200);
+  });
+
+  test("not ready first, while everything is still served", async () => {
+    const other = await TestApi.start({ handlers: { gate: held.handler } });
+    other.server.drain();
+    expect(await other.get("/readyz")).toMatchObject({ status: 503, body: { code: "NOT_READY" } });
+    expect((await other.get("/livez")).status).toBe(200);
+    expect((await other.get("/v1/executions")).status).toBe(200);
+    await other.close();
+  });
+
+  test("a stop lets requests under way finish: nothing that was accepted is without its answer", async () => {
+    const other = await TestApi.start({ handlers: { step: () => 1 } });
+    const definition = { name: "s", nodes: [{ id: "a", handler: "step" }] };
+    const answers = Promise.all(
+      Array.from({ length: 50 }, () =>
+        other.post("/v1/workflow", definition).then(
+          ({ status }) => status,
+          () => 0,
+        ),
+      ),
+    );
+    await nodeHost.sleep(5);
+    const closed = other.server.close();
+    const statuses = await answers;
+    await closed;
+    const { items } = await other.memory.queries.headers({ limit: 500 });
+    expect(items.length).toBe(statuses.filter((status) => status === 201).length);
+    await other.close();
+  });
+});
+
+describe("when the store is in trouble", () => {
+  const broken: { how: "fails" | "hangs" | "no" } = { how: "no" };
+  const wrap = (store: Store): Store => {
+    const role = <Role extends object>(given: Role): Role =>
+      new Proxy(given, {
+        get: (target, name) => {
+          const method = Reflect.get(target, name) as (...args: unknown[]) => Promise<unknown>;
+          return (...args: unknown[]) => {
+            if (broken.how === "fails") return Promise.reject(new Error("ECONNREFUSED 10.0.0.7:6379 password=hunter2"));
+            if (broken.how === "hangs") return new Promise(() => {});
+            return method.apply(target, args);
+          };
+        },
+      });
+    const { inbox, journal, tasks, records, queries } = store;
+    return {
+      capabilities: store.capabilities,
+      partitions: store.partitions,
+      inbox: role(inbox),
+      journal: role(journal),
+      tasks: role(tasks),
+      records: role(records),
+      queries: role(queries),
+      close: () => store.close(),
+    };
+  };
+  let trouble: TestApi;
+  beforeAll(async () => {
+    trouble = await TestApi.start({ wrap, handlers: { step: () => 1 } });
+  });
+  afterAll(async () => {
+    broken.how = "no";
+    await trouble.close();
+  });
+
+  test("the answer is 503 with Retry-After, never 2xx, and tells nothing of the inside", async () => {
+    const definition = { name: "t", nodes: [{ id: "a", handler: "step" }] };
+    const id = await trouble.run(definition);
+    broken.how = "fails";
+    const answers = await Promise.all([
+      trouble.post("/v1/workflow", definition),
+      trouble.post(`/v1/workflow/trigger/${id}`),
+      trouble.post(`/v1/executions/${id}/cancel`),
+      trouble.get(`/v1/executions/${id}`),
+      trouble.get("/v1/executions"),
+      trouble.get("/v1/dlq"),
+      trouble.get("/v1/workers"),
+      trouble.post("/v1/tasks/lease", { worker_id: "w", queues: ["q"] }),
+      trouble.get(`/v1/executions/${id}/events`),
+    ]);
+    for (const { status, body, headers } of answers) {
+      expect({ status, code: body.code }).toEqual({ status: 503, code: "STORE_UNAVAILABLE" });
+      expect(Number(headers.get("retry-after"))).toBeLessThanOrEqual(2);
+      expect(JSON.stringify(body)).not.toMatch(/hunter2|ECONNREFUSED|10\.0\.0/);
+    }
+    expect(await trouble.get("/readyz")).toMatchObject({ status: 503, body: { code: "STORE_UNAVAILABLE" } });
+    expect((await trouble.get("/livez")).status).toBe(200);
+    broken.how = "no";
+    expect((await trouble.get(`/v1/executions/${id}`)).status).toBe(200);
+    expect((await trouble.get("/readyz")).status).toBe(200);
+  });
+
+  test("a store that hangs is given up", async () => {
+    broken.how = "hangs";
+    const startedAtMs = performance.now();
+    expect(await trouble.get("/v1/executions")).toMatchObject({ status: 503, body: { code: "STORE_UNAVAILABLE" } });
+    expect(performance.now() - startedAtMs).toBeLessThan(12_000);
+    broken.how = "no";
+  });
+});
+
+test("without an owner the answer is 503 NO_OWNER after ten seconds, and the message may still be applied", async () => {
+  const other = await TestApi.start({ handlers: { step: () => 1 } });
+  const { body } = await other.post("/v1/workflow", { name: "n", nodes: [{ id: "a", handler: "step" }] });
+  await other.stopEngine();
+  const startedAtMs = performance.now();
+  const answers = await Promise.all([
+    other.post(`/v1/workflow/trigger/${body.execution_id}`),
+    other.post(`/v1/executions/${body.execution_id}/cancel`),
+  ]);
+  const tookMs = performance.now() - startedAtMs;
+  for (const answer of answers) {
+    expect(answer).toMatchObject({
+      status: 503,
+      body: { code: "NO_OWNER", detail: expect.stringContaining("Idempotency-Key") },
+    });
+    expect(answer.headers.get("retry-after")).toBe("1");
+  }
+  expect(tookMs).toBeGreaterThan(9_900);
+  expect(tookMs).toBeLessThan(11_500);
+  await other.close();
+});
+
+test("a full store takes nothing new, and says so", async () => {
+  const other = await TestApi.start({ handlers: { step: () => 1 } });
+  other.memory.faults.isFull = true;
+  const answer = await other.post("/v1/workflow", { name: "f", nodes: [{ id: "a", handler: "step" }] });
+  expect(answer).toMatchObject({ status: 503, body: { code: "STORE_FULL" } });
+  other.memory.faults.isFull = false;
+  expect((await other.post("/v1/workflow", { name: "f", nodes: [{ id: "a", handler: "step" }] })).status).toBe(201);
+  await other.close();
+});
+
+test("what goes wrong here is an incident with a number, and nothing more", async () => {
+  const other = await TestApi.start();
+  Object.assign(other.service.executions, {
+    list: () => {
+      throw new Error("secret inside");
+    },
+  });
+  const { status, body } = await other.get("/v1/executions");
+  expect({ status, code: body.code }).toEqual({ status: 500, code: "INTERNAL" });
+  expect(JSON.stringify(body)).not.toContain("secret inside");
+  expect(other.incidents).toEqual([new Error("secret inside")]);
+  await other.close();
+});
