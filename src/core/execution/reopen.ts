@@ -22,15 +22,23 @@ export function reopenedNodes(state: ExecutionState, { scope, from, instances = 
   if (scope === "descendants" || scope === "node") first.push(indexOf.get(from!)!);
   else {
     const named = new Set(instances.map((name) => indexOf.get(name.replace(/\[\d+\]$/, ""))));
+    const ender = endedBy(state);
     const cutsAll = scope === "failed" || named.has(indexOf.get(failFastCause(state) ?? ""));
     for (let node = 0; node < nodeCount; node++) {
       const isCut = !state.isNodeEnded(node) || (scope === "failed" && state.statusOf(node) === "cancelled");
       const isHit = state.statusOf(node) === "failed" || state.runs[node]?.skipReason === "upstream_failed";
-      const isMeant = scope === "failed" ? isHit || hasFailedParts(state, node) : named.has(node);
+      const isMeant = scope === "failed" ? isHit || node === ender || hasFailedParts(state, node) : named.has(node);
       if (isMeant || (isCut && cutsAll)) first.push(node);
     }
   }
   return scope === "node" ? new Set(first) : descendants(state, first);
+}
+
+/** The `end` node that has failed the execution: it has completed, and is what failed all the same. */
+export function endedBy(state: ExecutionState): number | undefined {
+  const { end } = state;
+  if (end?.reason !== "end" || end.status !== "failed") return undefined;
+  return state.plan.graph.indexOf.get(end.error?.node ?? "");
 }
 
 /** In a part of a large map the items that were tolerated failed all the same, and whoever asks again wants them. */

@@ -3,7 +3,7 @@ import type { ErrorValue } from "../message.ts";
 import type { KeptValue } from "../value.ts";
 import type { EndReason, SkipReason, Wait } from "./events.ts";
 import { sizeOf } from "./maps.ts";
-import { reopenedNodes, upstreamFailed } from "./reopen.ts";
+import { endedBy, reopenedNodes, upstreamFailed } from "./reopen.ts";
 import type { ExecutionState, NodeRun } from "./state.ts";
 
 /** Why a node waits, was skipped or cancelled: a closed set. */
@@ -132,7 +132,8 @@ function itemsDone(state: ExecutionState, node: number): number {
 /** What a retry would begin with: the nodes that failed or were cut off. */
 export function retryableFrom(state: ExecutionState): string[] {
   if (state.end?.status !== "failed" && state.end?.status !== "partial") return [];
-  return state.failed.map((node) => state.plan.graph.ids[node]!);
+  const ender = endedBy(state);
+  return [...state.failed, ...(ender === undefined ? [] : [ender])].map((node) => state.plan.graph.ids[node]!);
 }
 
 /** What a retry would run again, and what it would keep. */

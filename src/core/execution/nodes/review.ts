@@ -15,7 +15,7 @@ export const reviewNode: EngineNode = (state, unit, context) => {
   if (typeof dueSeconds !== "number" || !(dueSeconds > 0)) return invalid("/due_seconds", "must be above 0");
   const review: ReviewSpec = {
     ...(form !== undefined && { form }),
-    ...(title !== undefined && { title: String(title) }),
+    ...(title !== undefined && { title: typeof title === "string" ? title : JSON.stringify(title) }),
     ...(Array.isArray(assignees) && { assignees: assignees.map(String) }),
     onDue: (onDue ?? "fail") as ReviewSpec["onDue"],
   };

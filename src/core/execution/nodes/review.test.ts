@@ -1,0 +1,101 @@
+import { describe, expect, test } from "vitest";
+import type { Json } from "../../../json/json.ts";
+import { executionMachine } from "../machine.ts";
+import { engineNode, node, START_MS, Trial, workflow } from "../test-execution.ts";
+
+const branch = { on_error: "fail_branch" } as const;
+
+function reviewing(config: Record<string, Json> = {}, input: Json = null): Trial {
+  const review = engineNode("v", "review", { due_seconds: 100, on_due: "fail", ...config }, [], branch);
+  return new Trial(workflow([review, node("b", ["v"])])).begin({ json: input });
+}
+
+test("it waits for a person, until it is due by the calendar", () => {
+  const trial = reviewing();
+  expect(trial.view("v")).toMatchObject({ status: "WAITING", reason: "review", until: START_MS + 100_000, attempt: 0 });
+  expect(executionMachine.nextCalendarMs!(trial.state)).toBe(START_MS + 100_000);
+  trial.calendarAheadMs = -1;
+  expect(trial.at(100_000).step()).toEqual([]);
+});
+
+describe("when nobody has decided in time", () => {
+  test("it fails, and is not tried again", () => {
+    const trial = reviewing().at(100_000);
+    expect(trial.step()).toMatchObject([
+      { kind: "reviewDue", node: "v" },
+      { kind: "nodeFailed", node: "v" },
+    ]);
+    expect(trial.view("v")).toMatchObject({ status: "FAILED", error: { code: "REVIEW_EXPIRED", retryable: false } });
+    expect(trial.letters).toMatchObject([{ id: "x:1:v", class: "poison" }]);
+  });
+
+  test("under fail_fast the execution fails with it", () => {
+    const review = engineNode("v", "review", { due_seconds: 100, on_due: "fail" });
+    const trial = new Trial(workflow([review])).begin().at(100_000).settle();
+    expect(trial.summary).toMatchObject({ status: "FAILED", error: { code: "REVIEW_EXPIRED", node: "v" } });
+  });
+
+  test.each(["approve", "reject"])("it decides by itself to %s, if it says so", (decision) => {
+    const trial = reviewing({ on_due: { decision, data: { why: "late" } } })
+      .at(100_000)
+      .settle();
+    const at = new Date(START_MS + 100_000).toISOString();
+    expect(trial.view("v")).toMatchObject({
+      status: "COMPLETED",
+      output: { json: { decision, data: { why: "late" }, by: "on_due", at, comment: null } },
+    });
+    expect(trial.shown["b"]).toBe("QUEUED");
+  });
+
+  test("decided without data it has none", () => {
+    const trial = reviewing({ on_due: { decision: "reject" } })
+      .at(100_000)
+      .settle();
+    expect(trial.view("v").output).toMatchObject({ json: { decision: "reject", data: null } });
+  });
+
+  test("it is not judged while messages wait to be read: the decision may be among them", () => {
+    const trial = reviewing().at(100_000);
+    trial.deadlineMs = START_MS + 99_000;
+    expect(trial.step()).toEqual([]);
+    const decision = { instance: "v", generation: 1, decision: "approve", data: null } as const;
+    expect(trial.does({ kind: "decideReview", ...decision }).shown["v"]).toBe("COMPLETED");
+  });
+});
+
+describe("what is shown of it", () => {
+  test("comes from templates", () => {
+    const config = { title: "Pay {{ input.n }}?", assignees: ["{{ input.who }}"] };
+    const trial = reviewing(config, { n: 5, who: "ann" });
+    expect(JSON.parse(trial.listings[0]!.text!)).toMatchObject({ title: "Pay 5?", assignees: ["ann"] });
+  });
+
+  test("a title that is no text is shown as JSON", () => {
+    const trial = reviewing({ title: "{{ input }}" }, { n: 5 });
+    expect(JSON.parse(trial.listings[0]!.text!)).toMatchObject({ title: '{"n":5}' });
+  });
+});
+
+test.each([0, -1, "long"])("a time of %j is none", (s) => {
+  const trial = reviewing({ due_seconds: "{{ input.s }}" }, { s });
+  expect(trial.view("v").error).toMatchObject({ code: "CONFIG_INVALID", details: { pointer: "/due_seconds" } });
+});
+
+describe("config.mock", () => {
+  test("true approves at once", () => {
+    expect(reviewing({ mock: true }).view("v")).toMatchObject({
+      status: "COMPLETED",
+      output: { json: { decision: "approve", data: null, by: "mock" } },
+    });
+  });
+
+  test("any other value is the output", () => {
+    const trial = reviewing({ mock: { decision: "reject" } });
+    expect(trial.view("v").output).toEqual({ json: { decision: "reject" } });
+    expect(trial.listings).toEqual([]);
+  });
+
+  test("false is none", () => {
+    expect(reviewing({ mock: false }).shown["v"]).toBe("WAITING review");
+  });
+});
