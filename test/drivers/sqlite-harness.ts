@@ -11,8 +11,8 @@ import type { Store } from "../../src/store/contract.ts";
 const INBOX_LIMIT = 60;
 
 /** A store in a folder of its own. Threads take their time, so the clock is the real one. */
-export async function openSqliteHarness(): Promise<Harness> {
-  const folder = await mkdtemp(join(tmpdir(), "millrace-sqlite-"));
+export async function openSqliteHarness(root = tmpdir()): Promise<Harness> {
+  const folder = await mkdtemp(join(root, "millrace-sqlite-"));
   let wallOffsetMs = 0;
   const host: Host = { ...nodeHost, wallMs: () => nodeHost.wallMs() + wallOffsetMs };
   const openIn = (name: string): Promise<Store> =>

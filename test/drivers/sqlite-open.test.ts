@@ -1,8 +1,18 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { MIGRATIONS } from "../../src/drivers/sqlite/file/migrations.ts";
 import { openSqlite } from "../../src/drivers/sqlite/sqlite-store.ts";
@@ -12,6 +22,9 @@ import { ENTITY, header, inboxTexts, message, record } from "../../src/store/con
 import type { Store } from "../../src/store/contract.ts";
 import { StoreError } from "../../src/store/store-error.ts";
 import { Child } from "./sqlite/child.ts";
+
+/** The store looks after its file once a second. */
+const NOTICED_MS = 1500;
 
 let folder: string;
 const opened: Store[] = [];
@@ -186,6 +199,22 @@ describe("a file that cannot be opened", () => {
       expect(child.errors).toContain(folder);
     }
     expect(statSync(file).uid).toBe(0);
+  });
+});
+
+describe("a file that is open", () => {
+  test("and was moved away takes no commits until it is back", async () => {
+    const file = join(folder, "store.db");
+    const owner = await acquire(await open(file));
+    await owner.commit();
+    renameSync(file, `${file}.away`);
+    await sleep(NOTICED_MS);
+    const batch = owner.batch({ records: [record(ENTITY, 1)] });
+    const outcome = await owner.send(batch);
+    expect(outcome).toEqual({ kind: "refused", reason: expect.stringContaining("moved or removed") as string });
+    renameSync(`${file}.away`, file);
+    await sleep(NOTICED_MS);
+    expect(await owner.send(batch)).toEqual({ kind: "committed" });
   });
 });
 

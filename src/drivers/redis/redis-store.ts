@@ -20,17 +20,19 @@ export interface RedisOptions {
   /** Fixed when the store is created. */
   readonly partitions?: number;
   readonly maxInbox?: number;
+  /** How long connecting may take. */
+  readonly connectMs?: number;
 }
 
 const LONGEST_PAUSE_MS = 1000;
 
 export async function openRedis(options: RedisOptions): Promise<Store> {
-  const { url, host, prefix = "millrace", partitions = 32, maxInbox = 10_000 } = options;
+  const { url, host, prefix = "millrace", partitions = 32, maxInbox = 10_000, connectMs = 10_000 } = options;
   let wasUp = false;
   // A server that was never there is an error of whoever opens; one that goes away comes back.
   const reconnectStrategy = (retries: number, cause: Error): number | Error =>
     wasUp ? Math.min(50 * 2 ** retries, LONGEST_PAUSE_MS) : cause;
-  const client: RedisClientType = createClient({ url, socket: { reconnectStrategy } });
+  const client: RedisClientType = createClient({ url, socket: { reconnectStrategy, connectTimeout: connectMs } });
   // A connection that breaks is made again; whoever had a command under way on it hears of it.
   client.on("error", () => {});
   await client.connect();

@@ -4,7 +4,6 @@ import { openSqlite } from "../../../src/drivers/sqlite/sqlite-store.ts";
 import { nodeHost } from "../../../src/host/node-host.ts";
 import { acquire } from "../../../src/store/conformance/owner.ts";
 import { read } from "../../../src/store/conformance/things.ts";
-import type { CommitOutcome } from "../../../src/store/contract.ts";
 import { partsOf } from "./history.ts";
 
 /**
@@ -15,8 +14,17 @@ import { partsOf } from "./history.ts";
 const RETRY_MS = 20;
 
 function say(...words: readonly (string | number)[]): void {
-  // Not by a stream: what has been said must have left the process when it is killed.
-  writeSync(1, `${words.join(" ")}\n`);
+  const line = `${words.join(" ")}\n`;
+  for (;;) {
+    try {
+      // Not by a stream: what has been said must have left the process when it is killed.
+      writeSync(1, line);
+      return;
+    } catch (error) {
+      // Nobody has read what was said before.
+      if (!(error instanceof Error && "code" in error && error.code === "EAGAIN")) throw error;
+    }
+  }
 }
 
 const store = await openSqlite({ file: process.argv[2]!, host: nodeHost });
@@ -39,13 +47,10 @@ for (let k = owner.tenure.seq; ; k++) {
     const tookMs = performance.now() - startedMs;
     if (tookMs > slowestMs && tookMs > 100) say("ticks", ticks, Math.round(tookMs));
     slowestMs = Math.max(slowestMs, tookMs);
-    if (isDone(outcome)) break;
-    say(outcome instanceof Error ? "unknown" : "refused", outcome instanceof Error ? outcome.message : outcome.kind);
+    if (outcome instanceof Error) say("unknown", outcome.message);
+    else if (outcome.kind === "refused") say("refused", outcome.reason);
+    else break;
     await sleep(RETRY_MS);
   }
   say(k);
-}
-
-function isDone(outcome: CommitOutcome | Error): boolean {
-  return !(outcome instanceof Error) && (outcome.kind === "committed" || outcome.kind === "alreadyApplied");
 }
