@@ -22,6 +22,7 @@ const LADDER: Readonly<Record<string, readonly string[]>> = {
   worker: ["json", "expression", "core", "host", "store"],
   handlers: ["errors", "json", "expression", "definition", "worker", "host"],
   api: ["errors", "json", "expression", "definition", "core", "host", "store", "inbox", "worker"],
+  sdk: ["errors", "json", "definition", "worker"],
   simulator: ["json", "definition", "core", "host", "store", "drivers", "inbox", "engine", "worker"],
 };
 

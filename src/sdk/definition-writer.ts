@@ -1,0 +1,322 @@
+import { ID_PATTERN } from "../definition/fields.ts";
+import type { Join } from "../definition/workflow.ts";
+import { MillraceError } from "../errors/millrace-error.ts";
+import { quote } from "../errors/registry.ts";
+import type { Json, JsonObject } from "../json/json.ts";
+import type { Handler } from "../worker/handler.ts";
+import { type NamedDependency, resultTemplate, writeArguments } from "./arguments.ts";
+import { type Closure, closureHandler, type ClosureScope, expecting } from "./closure.ts";
+import { DEPENDENCY, type Dependency, type Handle, isHandle, nodePlace } from "./dependency.ts";
+import { type Duration, durationSeconds } from "./duration.ts";
+import { embed, type Expr, isExpr, WRITTEN } from "./expression.ts";
+import type { StandardSchema } from "./standard-schema.ts";
+import type { WorkflowParts } from "./workflow.ts";
+
+/** Where a node stands, with all types forgotten. */
+export interface AnyPlacing {
+  readonly after?: Readonly<Record<string, Handle<unknown>>>;
+  readonly join?: Join | undefined;
+  readonly joinTimeout?: Duration;
+  readonly when?: Expr<boolean> | Closure;
+  readonly onError?: string | undefined;
+  readonly name?: string;
+  readonly queue?: string;
+  readonly priority?: number;
+}
+
+/** A task that a function of a node becomes, and that runs before the node. */
+export interface Part {
+  readonly name: string;
+  readonly run: Closure;
+}
+
+export interface NodeDraft {
+  readonly id: string;
+  readonly placing: AnyPlacing;
+  readonly handler: string;
+  /** Gets the arguments for a function of the node's own. */
+  readonly config: (scope: { readonly arguments: JsonObject }) => JsonObject;
+  readonly fields?: JsonObject;
+  readonly parts?: readonly Part[];
+  /** The workflow that it calls; `version` goes into `config`, or into the config of its items. */
+  readonly calls?: { readonly workflow: WorkflowParts; readonly perItem: boolean };
+  /** How dependants see it, where that is not simply its output. */
+  readonly seen?: Partial<Pick<Dependency, "place" | "decode" | "also">>;
+}
+
+/** A node as it stands in a definition, complete but for the versions of workflows it calls. */
+interface WrittenNode {
+  readonly node: JsonObject;
+  readonly calls?: NodeDraft["calls"];
+}
+
+/** Marks the tasks that are parts of a node, for those who show a workflow. */
+const PART_OF = "x-millrace-part-of";
+const OUTPUT_ID = "output#";
+const VALID_ID = new RegExp(ID_PATTERN);
+
+/** Collects the nodes of one workflow and the functions they call. */
+export class DefinitionWriter {
+  readonly handlers = new Map<string, Handler>();
+  readonly queues = new Set<string>();
+  readonly children = new Map<string, WorkflowParts>();
+  readonly #workflow: string;
+  readonly #input: StandardSchema | undefined;
+  readonly #nodes: WrittenNode[] = [];
+  readonly #ids = new Set<string>();
+  /** Which nodes come after a route, by router and route. */
+  readonly #targets = new Map<string, Map<string, string[]>>();
+
+  constructor(workflow: string, input: StandardSchema | undefined) {
+    this.#workflow = workflow;
+    this.#input = input;
+  }
+
+  /** Writes a node, and before it the parts that have to run first. Gives what dependants refer to. */
+  add(draft: NodeDraft): Dependency {
+    const { id, placing, calls, seen = {} } = draft;
+    this.#take(id);
+    const dependencies = this.#dependencies(id, placing.after ?? {});
+    const join = placing.join ?? defaultJoin(dependencies);
+    const given = writeArguments(dependencies, join);
+    const { before, condition } = this.#addParts(draft, dependencies, join, given);
+    const node: JsonObject = {
+      id,
+      ...(placing.name !== undefined && { name: placing.name }),
+      handler: draft.handler,
+      config: draft.config({ arguments: given }),
+      ...(before === undefined ? placed(dependencies, join, placing) : { dependencies: [before] }),
+      ...(condition !== undefined && { condition }),
+      ...(placing.onError !== undefined && { on_error: placing.onError }),
+      ...draft.fields,
+    };
+    this.#nodes.push({ node, ...(calls !== undefined && { calls }) });
+    if (before === undefined) this.#noteRoutes(id, dependencies);
+    if (placing.queue !== undefined) this.queues.add(placing.queue);
+    if (calls !== undefined) this.children.set(calls.workflow.name, calls.workflow);
+    return {
+      owner: this,
+      id,
+      on: "completed",
+      place: `${nodePlace(id)}.output`,
+      gives: placing.onError === "continue" ? "result" : "value",
+      mayLack: placing.when !== undefined || mayBeSkipped(dependencies, join),
+      ...seen,
+    };
+  }
+
+  /** The functions of a node that have to be asked before it runs, each of them a task that comes after the one before. */
+  #addParts(
+    { id, placing, parts = [] }: NodeDraft,
+    dependencies: readonly NamedDependency[],
+    join: Join,
+    config: JsonObject,
+  ): { readonly before: string | undefined; readonly condition: string | undefined } {
+    const { when, queue, priority, onError } = placing;
+    let condition = isExpr(when) ? this.source(when) : undefined;
+    const asked = typeof when === "function" ? [{ name: "when", run: conditionOf(when) }, ...parts] : parts;
+    let before: string | undefined;
+    for (const { name, run } of asked) {
+      const part = `${id}#${name}`;
+      this.#nodes.push({
+        node: {
+          id: part,
+          name: `${id}: ${name}`,
+          handler: this.addHandler(part, { dependencies, input: this.#input }, run),
+          config,
+          ...(before === undefined ? placed(dependencies, join, placing) : { dependencies: [before] }),
+          ...(condition !== undefined && { condition }),
+          ...(onError !== undefined && { on_error: onError }),
+          ...(queue !== undefined && { queue }),
+          ...(priority !== undefined && { priority }),
+          [PART_OF]: id,
+        },
+      });
+      if (before === undefined) this.#noteRoutes(part, dependencies);
+      condition = name === "when" ? `${nodePlace(part)}.output` : undefined;
+      before = part;
+    }
+    return { before, condition };
+  }
+
+  /** A node of the engine's that belongs to another one. */
+  addHidden(partOf: string, part: string, node: JsonObject): string {
+    const id = `${partOf}#${part}`;
+    this.#nodes.push({ node: { id, name: `${partOf}: ${part}`, ...node, [PART_OF]: partOf } });
+    return id;
+  }
+
+  /** Registers a function, and gives the name of the handler that it is. */
+  addHandler(id: string, scope: ClosureScope, run: Parameters<typeof closureHandler>[1]): string {
+    return this.#register(id, closureHandler(scope, run));
+  }
+
+  /** The same with what the node comes after; the function may be wrapped. */
+  addFunction(
+    id: string,
+    placing: AnyPlacing,
+    run: Parameters<typeof closureHandler>[1],
+    wrap: (handler: Handler) => Handler = (handler) => handler,
+  ): string {
+    const dependencies = this.#dependencies(id, placing.after ?? {});
+    return this.#register(id, wrap(closureHandler({ dependencies, input: this.#input }, run)));
+  }
+
+  #register(id: string, handler: Handler): string {
+    const name = `${this.#workflow}/${id}`;
+    if (name.length > 128) {
+      const reason = `${quote(name)} is the name of its handler and has ${name.length} characters; at most 128 are allowed`;
+      throw new MillraceError("INVALID_NODE_ID", { reason });
+    }
+    this.handlers.set(name, handler);
+    return name;
+  }
+
+  /** Plain data with expressions in it, as the definition holds it. */
+  embed(value: unknown): Json {
+    const reads: Dependency[] = [];
+    const json = embed(value, reads);
+    for (const dependency of reads) this.#own(dependency);
+    return json;
+  }
+
+  /** An expression without braces. */
+  source(expression: Expr<unknown>): string {
+    const { source, reads } = expression[WRITTEN];
+    if (source === undefined) throw new TypeError("A text`…` is no condition; write expr`…`");
+    for (const dependency of reads) this.#own(dependency);
+    return source;
+  }
+
+  addRouter(id: string, routes: readonly string[]): void {
+    this.#targets.set(id, new Map(routes.map((route) => [route, []])));
+  }
+
+  /** The node that collects the result. */
+  addOutput(of: Readonly<Record<string, Handle<unknown>>>): void {
+    const dependencies = this.#dependencies("output", of);
+    const config = Object.fromEntries(
+      dependencies.map(({ name, dependency }) => [name, resultTemplate(dependency)] as const),
+    );
+    // A result of which every part may be missing is still a result.
+    const isSure = dependencies.length === 0 || dependencies.some(({ dependency }) => !dependency.mayLack);
+    const join = isSure ? "none_failed" : "all_done";
+    this.#noteRoutes(OUTPUT_ID, dependencies);
+    this.#nodes.push({
+      node: { id: OUTPUT_ID, name: "output", handler: "output", config, ...placed(dependencies, join, {}) },
+    });
+  }
+
+  nodes(versionOf: (child: WorkflowParts) => string): JsonObject[] {
+    return this.#nodes.map(({ node, calls }) => {
+      const config = node["config"] as JsonObject;
+      if (node["handler"] === "router") return { ...node, config: this.#routes(node["id"] as string, config) };
+      if (calls === undefined) return node;
+      const version = versionOf(calls.workflow);
+      const called = calls.perItem
+        ? { ...config, config: { ...(config["config"] as JsonObject), version } }
+        : { ...config, version };
+      return { ...node, config: called };
+    });
+  }
+
+  /** The routes of a router, each with the nodes that came after it. */
+  #routes(id: string, config: JsonObject): JsonObject {
+    const targets = this.#targets.get(id)!;
+    const to = (route: string): readonly string[] => {
+      const found = targets.get(route)!;
+      if (found.length > 0) return found;
+      const reason = `nothing comes after its route ${quote(route)}`;
+      throw new MillraceError("CONFIG_INVALID", { id, reason });
+    };
+    const { routes, else: otherwise, ...rest } = config;
+    return {
+      ...rest,
+      routes: Object.entries(routes as JsonObject).map(([route, when]) => ({ when, to: to(route) })),
+      ...(typeof otherwise === "string" && { else: to(otherwise) }),
+    };
+  }
+
+  #noteRoutes(target: string, dependencies: readonly NamedDependency[]): void {
+    for (const { dependency } of dependencies) {
+      if (dependency.route !== undefined) this.#targets.get(dependency.id)!.get(dependency.route)!.push(target);
+    }
+  }
+
+  #dependencies(id: string, after: Readonly<Record<string, unknown>>): readonly NamedDependency[] {
+    const routers = new Set<string>();
+    return Object.entries(after).map(([name, handle]) => {
+      if (!isHandle(handle)) throw notAHandle(id, name);
+      if (name === "input" || name === "ctx") {
+        const reason = `${quote(id)} comes after something under the name ${quote(name)}, which every function is given`;
+        throw new MillraceError("INVALID_NODE_ID", { reason });
+      }
+      const dependency = this.#own(handle[DEPENDENCY]);
+      if (dependency.route !== undefined) {
+        if (routers.has(dependency.id)) throw twoRoutes(id, dependency.id);
+        routers.add(dependency.id);
+      }
+      return { name, dependency };
+    });
+  }
+
+  #own(dependency: Dependency): Dependency {
+    if (dependency.owner === this) return dependency;
+    const reason = `the handle of ${quote(dependency.id)} belongs to another workflow`;
+    throw new MillraceError("CONFIG_INVALID", { id: this.#workflow, reason });
+  }
+
+  #take(id: string): void {
+    if (typeof id !== "string" || !VALID_ID.test(id) || id.includes("#")) {
+      const hint = "Use letters, digits, _ . and -, at most 128, starting with a letter, digit or _";
+      const name = quote(typeof id === "string" ? id : typeof id);
+      throw new MillraceError("INVALID_NODE_ID", { reason: `${name} cannot be the id of a node. ${hint}` });
+    }
+    if (this.#ids.has(id)) throw new MillraceError("DUPLICATE_NODE_ID", { id, first: "another node" });
+    this.#ids.add(id);
+  }
+}
+
+function defaultJoin(dependencies: readonly NamedDependency[]): Join {
+  const isConditional = dependencies.some(({ dependency: { route, on } }) => route !== undefined || on === "failed");
+  return isConditional ? "all_success" : "none_failed";
+}
+
+/** Whether a join may find that there is nothing to run for. The types say the same: see `Skips`. */
+function mayBeSkipped(dependencies: readonly NamedDependency[], join: Join): boolean {
+  if (dependencies.length === 0 || join === "all_done") return false;
+  const lacks = dependencies.filter(({ dependency }) => dependency.mayLack).length;
+  return join === "none_failed" || join === "one_success" ? lacks === dependencies.length : lacks > 0;
+}
+
+/** The edges into a node, and how it joins them. */
+function placed(dependencies: readonly NamedDependency[], join: Join, { joinTimeout }: AnyPlacing): JsonObject {
+  const edges = new Map<string, Json>();
+  for (const { dependency } of dependencies) {
+    const { id, on, also } = dependency;
+    edges.set(`${id} ${on}`, on === "completed" ? id : { id, on });
+    // A join that counts would count it twice.
+    const counts = join === "one_success" || join.startsWith("quorum:");
+    if (also !== undefined && !counts) edges.set(`${also} done`, { id: also, on: "done" });
+  }
+  return {
+    ...(edges.size > 0 && { dependencies: [...edges.values()] }),
+    ...(join !== "none_failed" && { join }),
+    ...(joinTimeout !== undefined && { join_timeout_seconds: durationSeconds(joinTimeout, "joinTimeout") }),
+  };
+}
+
+function conditionOf(when: Closure): Closure {
+  const check = expecting("true or false", "when", (value) => typeof value === "boolean");
+  return async (given) => check(await when(given));
+}
+
+function notAHandle(id: string, name: string): MillraceError {
+  const reason = `${quote(id)} comes after ${quote(name)}, which is no handle of a node`;
+  return new MillraceError("CONFIG_INVALID", { id, reason });
+}
+
+function twoRoutes(id: string, router: string): MillraceError {
+  const reason = `it comes after two routes of ${quote(router)}; make one route of them`;
+  return new MillraceError("CONFIG_INVALID", { id, reason });
+}

@@ -1,0 +1,14 @@
+export { workflow, type NoInput } from "./workflow-builder.ts";
+export type { Builder, Decision } from "./builder.ts";
+export type { Workflow } from "./workflow.ts";
+export type { Handle } from "./dependency.ts";
+export type { ConditionalHandle, End, Node, NodeError, Outcome, Result, Router } from "./handle.ts";
+export type { Duration } from "./duration.ts";
+export { type Expr, expr, type Ref, secret, text } from "./expression.ts";
+export { jsonSchema, type StandardSchema, type } from "./standard-schema.ts";
+export type { Config, Retry, RetryPolicy, WorkflowOptions } from "./options.ts";
+export type { TaskContext } from "./task-context.ts";
+export { InvalidWorkflow } from "./invalid-workflow.ts";
+export { HandlerError } from "../worker/handler.ts";
+export { MillraceError } from "../errors/millrace-error.ts";
+export type { Json, JsonObject } from "../json/json.ts";

@@ -1,0 +1,38 @@
+import type { JsonObject } from "../json/json.ts";
+import type { HandlerCall } from "../worker/handler.ts";
+
+/** What a function knows of the task it is running. */
+export interface TaskContext {
+  readonly executionId: string;
+  readonly nodeId: string;
+  /** From 1. A handler runs at least once: an attempt may be repeated after a crash. */
+  readonly attempt: number;
+  readonly generation: number;
+  /** The same for every try of the same work: hand it to whoever must not do it twice. */
+  readonly idempotencyKey: string;
+  /** Aborted on cancel, timeout and shutdown. */
+  readonly signal: AbortSignal;
+  log(message: string, fields?: JsonObject): void;
+  /** Says how far it has come; shown with the log. */
+  progress(done: number, total?: number): void;
+  /** Counts what this call has used up; sums add up, and are shown with the node. */
+  addUsage(usage: Readonly<Record<string, number>>): void;
+  /** Cuts a text out of everything that is reported of this task. */
+  conceal(text: string): void;
+}
+
+export function taskContext(call: HandlerCall): TaskContext {
+  const { executionId, nodeId, attempt, generation, idempotencyKey, signal } = call;
+  return {
+    executionId,
+    nodeId,
+    attempt,
+    generation,
+    idempotencyKey,
+    signal,
+    log: (message, fields) => call.log(message, fields),
+    progress: (done, total) => call.log("progress", { done, ...(total !== undefined && { total }) }),
+    addUsage: (usage) => call.addUsage(usage),
+    conceal: (text) => call.conceal(text),
+  };
+}
