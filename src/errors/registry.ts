@@ -313,6 +313,10 @@ export const ERRORS = {
   },
   NOT_PAUSED: { kind: "conflict", message: ({ id }: Named): string => `The execution ${id} is not paused.` },
   NOT_RUNNING: { kind: "conflict", message: ({ id }: Named): string => `The execution ${id} is not running.` },
+  NOT_QUARANTINED: {
+    kind: "conflict",
+    message: ({ id }: Named): string => `The execution ${id} is not in quarantine.`,
+  },
   EXECUTION_OPEN: { kind: "conflict", message: ({ id }: Named): string => `The execution ${id} is not over yet.` },
   INPUT_FIXED: {
     kind: "conflict",

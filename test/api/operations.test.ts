@@ -122,6 +122,10 @@ describe("dead letters", () => {
     expect(await api.ended(ids[0]!)).toMatchObject({ status: "COMPLETED", generation: 2 });
     expect(await api.post("/v1/dlq/retry", { filter })).toMatchObject({ body: { count: 0 } });
     expect((await api.get(`/v1/executions/${ids[1]}`)).body.generation).toBe(1);
+    const key = { "idempotency-key": "replay" };
+    const other = { filter: { execution_id: ids[1] } };
+    for (let i = 0; i < 2; i++) expect((await api.post("/v1/dlq/retry", other, key)).body).toEqual({ count: 2 });
+    expect((await api.post("/v1/dlq/retry", { filter }, key)).body.code).toBe("IDEMPOTENCY_KEY_REUSED");
     for (const body of [{ filter: { state: "x" } }, { limits: 1 }]) {
       expect((await api.post("/v1/dlq/retry", body)).body).toMatchObject({ code: "UNKNOWN_FIELD" });
     }

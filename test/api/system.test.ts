@@ -1,3 +1,4 @@
+import { validate } from "@readme/openapi-parser";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { gate } from "../../src/engine/test-engine.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
@@ -21,6 +22,11 @@ describe("/openapi.json", () => {
     );
     const served = api.server.routes.map(({ method, path }) => `${method} ${path}`);
     expect(described.sort()).toEqual(served.sort());
+  });
+
+  test("is a valid OpenAPI document", async () => {
+    const { body } = await api.get("/openapi.json");
+    expect(await validate(body)).toMatchObject({ valid: true });
   });
 
   test("every reference leads somewhere, every id is used once, every parameter is in its path", async () => {

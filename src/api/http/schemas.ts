@@ -211,6 +211,7 @@ export const started = z.union([
   }),
 ]);
 export const commanded = z.looseObject({ execution_id: z.string(), status: z.string(), generation: z.number() });
+export const released = z.looseObject({ released: z.literal(true) });
 export const triggered = z.looseObject({ execution_id: z.string(), status: z.string() });
 export const dryRun = z.looseObject({ rerun: z.array(z.string()), kept: z.array(z.string()) });
 export const listedExecution = z.looseObject({

@@ -1,6 +1,6 @@
 import type { ExecutionState } from "../../core/execution/state.ts";
 import { dryRun } from "../../core/execution/view.ts";
-import type { Cancel, Pause, Resume, Retry, RetryScope, Signal } from "../../core/message.ts";
+import type { Cancel, Pause, Release, Resume, Retry, RetryScope, Signal } from "../../core/message.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import type { Caller } from "./caller.ts";
@@ -73,6 +73,11 @@ export class Commands {
       }
       return dryRun(state, { scope, ...(request.from !== undefined && { from: request.from }) });
     });
+  }
+
+  /** Lets an execution go on that could not be decided, with all that was sent to it meanwhile. */
+  release(caller: Caller, id: string): Promise<Json> {
+    return this.#decisions.command(caller, id, "release", {}, ({ request }): Release => ({ kind: "release", request }));
   }
 
   async signal(caller: Caller, id: string, name: string, data: Json): Promise<Json> {

@@ -1,8 +1,9 @@
 import type { DiscardLetter, Retry } from "../../core/message.ts";
 import { entityId, entityKind } from "../../core/entity.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
+import { canonicalHash } from "../../json/canonical.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
-import type { DeadLetter, Store } from "../../store/contract.ts";
+import type { DeadLetter, RecordKey, Store } from "../../store/contract.ts";
 import { MAX_BULK_REPLAYS } from "../limits.ts";
 import type { Caller } from "./caller.ts";
 import type { Decisions } from "./decisions.ts";
@@ -32,6 +33,12 @@ export interface ShownLetter {
   readonly original_message_id: string;
   readonly rejected_at: string;
   readonly status: "open" | "replayed";
+}
+
+/** How many were replayed, and which could not be. */
+export interface Replayed {
+  readonly count: number;
+  readonly errors?: readonly JsonObject[];
 }
 
 const PAGE = 500;
@@ -71,14 +78,28 @@ export class Letters {
   }
 
   /** Every letter that passes the filter, oldest last; those of one execution make one generation. */
-  async replayAll(
-    caller: Caller,
-    filter: LetterFilter,
-    limit: number,
-    dryRun: boolean,
-  ): Promise<{ readonly count: number; readonly errors?: readonly JsonObject[] }> {
-    const letters = await this.#collect({ ...filter, status: "open" }, Math.min(limit, MAX_BULK_REPLAYS));
-    if (dryRun) return { count: letters.length };
+  async replayAll(caller: Caller, filter: LetterFilter, limit: number, dryRun: boolean): Promise<Replayed> {
+    const letters = (): Promise<readonly DeadLetter[]> =>
+      this.#collect({ ...filter, status: "open" }, Math.min(limit, MAX_BULK_REPLAYS));
+    if (dryRun) return { count: (await letters()).length };
+    const { key, tenant } = caller;
+    if (key === undefined) return this.#replayEach(caller, await letters());
+    // No single owner decides this, so nobody remembers the answer but the store.
+    const place = { scope: "answers/dlq", hash: keyedId(tenant, "dlq/retry", key) };
+    const body = canonicalHash([filter as Json, limit]);
+    const before = await this.#answered(place);
+    const answer = before ?? { body, answer: await this.#replayEach(caller, await letters()) };
+    if (before === undefined) await this.#store.records.put([{ ...place, text: JSON.stringify(answer) }]);
+    if (answer.body !== body) throw new MillraceError("IDEMPOTENCY_KEY_REUSED", {});
+    return answer.answer;
+  }
+
+  async #answered(place: RecordKey): Promise<{ readonly body: string; readonly answer: Replayed } | undefined> {
+    const [text] = await this.#store.records.get([place]);
+    return typeof text === "string" ? (JSON.parse(text) as { body: string; answer: Replayed }) : undefined;
+  }
+
+  async #replayEach(caller: Caller, letters: readonly DeadLetter[]): Promise<Replayed> {
     const byExecution = new Map<string, DeadLetter[]>();
     for (const letter of letters) {
       const execution = entityId(letter.entity);

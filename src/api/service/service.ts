@@ -26,6 +26,8 @@ export interface ServiceOptions {
   readonly host: Host;
   /** Handlers that are registered in this process. */
   readonly handlers?: HandlerCatalogue;
+  /** Accept handlers that nobody serves yet. */
+  readonly allowMissingHandlers?: boolean;
   /** Where `{{ secrets.NAME }}` comes from, for tasks that go to workers elsewhere. */
   readonly secret?: (name: string) => string | undefined;
   /** Parts of this process that may not be ready, by name. */
@@ -66,7 +68,17 @@ export class Service {
     const decisions = new Decisions(requests, host);
     const secret = options.secret ?? (() => undefined);
     this.#requests = requests;
-    this.submissions = new Submissions({ store, host, checker, definitions, reader, payloads, decisions });
+    const allowMissing = options.allowMissingHandlers ?? false;
+    this.submissions = new Submissions({
+      store,
+      host,
+      checker,
+      definitions,
+      reader,
+      payloads,
+      decisions,
+      allowMissing,
+    });
     this.commands = new Commands(decisions, reader, payloads);
     this.executions = new Executions({ store, reader, definitions, payloads, paging });
     this.histories = new Histories(store, host, reader, directory);

@@ -67,6 +67,7 @@ export class Submissions {
   readonly #reader: ExecutionReader;
   readonly #payloads: Payloads;
   readonly #decisions: Decisions;
+  readonly #allowMissing: boolean;
   readonly #submitted = new Lru<Definition>(REMEMBERED);
 
   constructor(parts: {
@@ -77,6 +78,8 @@ export class Submissions {
     readonly reader: ExecutionReader;
     readonly payloads: Payloads;
     readonly decisions: Decisions;
+    /** Accept handlers that nobody serves yet, whoever asks. */
+    readonly allowMissing: boolean;
   }) {
     this.#store = parts.store;
     this.#host = parts.host;
@@ -85,10 +88,11 @@ export class Submissions {
     this.#reader = parts.reader;
     this.#payloads = parts.payloads;
     this.#decisions = parts.decisions;
+    this.#allowMissing = parts.allowMissing;
   }
 
   async validate(source: DefinitionSource, allowMissing: boolean): Promise<Validation> {
-    const checked = await this.#checker.check(source, allowMissing);
+    const checked = await this.#checker.check(source, allowMissing || this.#allowMissing);
     if (checked.unknown !== undefined) throw unknownFields(checked.unknown);
     if (checked.failure !== undefined && checked.failure !== "INVALID_DEFINITION") throw rejected(checked);
     const { errors, warnings, omitted } = checked;
@@ -97,7 +101,7 @@ export class Submissions {
 
   /** Stores a definition and accepts an execution of it, which runs at once or waits to be triggered. */
   async submit(caller: Caller, source: DefinitionSource, { start, allowMissing }: SubmitOptions): Promise<Submitted> {
-    const checked = await this.#checker.check(source, allowMissing);
+    const checked = await this.#checker.check(source, allowMissing || this.#allowMissing);
     if (checked.unknown !== undefined) throw unknownFields(checked.unknown);
     if (checked.good === undefined) throw rejected(checked);
     const definition = this.#definitions.of(checked.good);

@@ -160,6 +160,17 @@ export const executionRoutes: readonly Route[] = [
   }),
   route({
     method: "POST",
+    path: "/v1/executions/{id}/release",
+    permission: "operate",
+    tag,
+    summary: "Let an execution go on that was quarantined because it could not be decided",
+    body: bodyOf,
+    answers: { 202: { description: "Done", schema: shape.released } },
+    problems: ["NOT_QUARANTINED", "NO_OWNER"],
+    handle: async ({ service, caller, params }) => json(202, await service.commands.release(caller, params["id"]!)),
+  }),
+  route({
+    method: "POST",
     path: "/v1/executions/{id}/signal",
     permission: "operate",
     tag,
