@@ -64,6 +64,7 @@ describe("with keys", () => {
     "POST /v1/executions/{id}/retry": ["operator", "admin"],
     "POST /v1/executions/{id}/release": ["operator", "admin"],
     "POST /v1/executions/{id}/signal": ["operator", "admin"],
+    "POST /v1/workflows": ["author", "admin"],
     "GET /v1/workflows": ["viewer", "author", "operator", "admin"],
     "GET /v1/workflows/{name}": ["viewer", "author", "operator", "admin"],
     "DELETE /v1/workflows/{name}": ["author", "admin"],

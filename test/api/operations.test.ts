@@ -283,6 +283,17 @@ describe("workflows", () => {
     expect(next.items[0].name > page.items[0].name).toBe(true);
   });
 
+  test("a definition can be stored without an execution", async () => {
+    const definition = { ...graph, name: "stored" };
+    const { status, body } = await api.post("/v1/workflows", definition);
+    expect({ status, body }).toMatchObject({ status: 201, body: { name: "stored", version: 1 } });
+    expect(body.execution_id).toBeUndefined();
+    expect((await api.get("/v1/executions?workflow=stored")).body.items).toEqual([]);
+    expect((await api.get("/v1/workflows/stored")).body.version).toBe(1);
+    expect((await api.post("/v1/workflows", { name: "bad", nodes: [] })).body.code).toBe("INVALID_DEFINITION");
+    expect((await api.post("/v1/workflows", { definition, extra: 1 })).body.code).toBe("UNKNOWN_FIELD");
+  });
+
   test("a name can be deleted once none of its executions is open; then it begins anew", async () => {
     const definition = { ...graph, name: "deleted" };
     const { body } = await api.post("/v1/workflow", definition);

@@ -24,10 +24,8 @@ import { Workflows } from "./workflows.ts";
 export interface ServiceOptions {
   readonly store: Store;
   readonly host: Host;
-  /** Handlers that are registered in this process. */
+  /** Handlers that are registered in this process, and whether others are accepted that nobody serves yet. */
   readonly handlers?: HandlerCatalogue;
-  /** Accept handlers that nobody serves yet. */
-  readonly allowMissingHandlers?: boolean;
   /** Where `{{ secrets.NAME }}` comes from, for tasks that go to workers elsewhere. */
   readonly secret?: (name: string) => string | undefined;
   /** Parts of this process that may not be ready, by name. */
@@ -68,7 +66,7 @@ export class Service {
     const decisions = new Decisions(requests, host);
     const secret = options.secret ?? (() => undefined);
     this.#requests = requests;
-    const allowMissing = options.allowMissingHandlers ?? false;
+    const allowMissing = options.handlers?.allowMissing ?? false;
     this.submissions = new Submissions({
       store,
       host,

@@ -26,13 +26,16 @@ export interface SubmitOptions {
   readonly allowMissing: boolean;
 }
 
-export interface Submitted {
+export interface Published {
   readonly workflow_definition_id: string;
   readonly name: string;
   readonly version: number;
+  readonly warnings?: readonly Fault[];
+}
+
+export interface Submitted extends Published {
   readonly execution_id: string;
   readonly status: "PENDING" | "RUNNING";
-  readonly warnings?: readonly Fault[];
 }
 
 export interface Validation {
@@ -99,12 +102,15 @@ export class Submissions {
     return { valid: errors.length === 0, errors, warnings, ...(omitted > 0 && { omitted }) };
   }
 
+  /** Stores a definition under its name, and runs nothing. */
+  async publish(source: DefinitionSource, allowMissing: boolean): Promise<Published> {
+    const { definition, checked } = await this.#good(source, allowMissing);
+    return published(definition, await this.#definitions.publish(definition), checked);
+  }
+
   /** Stores a definition and accepts an execution of it, which runs at once or waits to be triggered. */
   async submit(caller: Caller, source: DefinitionSource, { start, allowMissing }: SubmitOptions): Promise<Submitted> {
-    const checked = await this.#checker.check(source, allowMissing || this.#allowMissing);
-    if (checked.unknown !== undefined) throw unknownFields(checked.unknown);
-    if (checked.good === undefined) throw rejected(checked);
-    const definition = this.#definitions.of(checked.good);
+    const { definition, checked } = await this.#good(source, allowMissing);
     // Without an input of its own the execution is judged by the one that its trigger brings.
     if (start || checked.input !== undefined) checkInput(definition, checked.input ?? {});
     const version = await this.#definitions.publish(definition);
@@ -119,12 +125,9 @@ export class Submissions {
     accepted(draft.id, await this.#accept(caller, draft));
     if (!start) this.#submitted.set(draft.id, definition, 1);
     return {
-      workflow_definition_id: definition.hash,
-      name: definition.name,
-      version,
+      ...published(definition, version, checked),
       execution_id: draft.id,
       status: start ? "RUNNING" : "PENDING",
-      ...(checked.warnings.length > 0 && { warnings: checked.warnings }),
     };
   }
 
@@ -205,6 +208,14 @@ export class Submissions {
     return definition;
   }
 
+  /** A definition without errors; any other is refused as a whole. */
+  async #good(source: DefinitionSource, allowMissing: boolean): Promise<{ definition: Definition; checked: Checked }> {
+    const checked = await this.#checker.check(source, allowMissing || this.#allowMissing);
+    if (checked.unknown !== undefined) throw unknownFields(checked.unknown);
+    if (checked.good === undefined) throw rejected(checked);
+    return { definition: this.#definitions.of(checked.good), checked };
+  }
+
   /** An input that does not fit leaves the execution as it is. What is not waiting to be triggered is judged by its owner. */
   async #checkTriggered(id: string, input: Json | undefined): Promise<void> {
     const submitted = this.#submitted.get(id);
@@ -256,6 +267,10 @@ export class Submissions {
     };
     return this.#decisions.request(caller, id, id, body);
   }
+}
+
+function published({ hash, name }: Definition, version: number, { warnings }: Checked): Published {
+  return { workflow_definition_id: hash, name, version, ...(warnings.length > 0 && { warnings }) };
 }
 
 function isLost(outcome: RequestOutcome): boolean {

@@ -1,4 +1,4 @@
-import { MAX_BODY_BYTES } from "../../limits.ts";
+import { MAX_BODY_BYTES, MAX_DEFINITION_BYTES } from "../../limits.ts";
 import { asJson, json, route, type Route } from "../route.ts";
 import * as shape from "../schemas.ts";
 
@@ -14,6 +14,19 @@ export const operationRoutes: readonly Route[] = [
     query: shape.pageQuery,
     answers: { 200: { description: "A page", schema: shape.listOf(shape.namedVersion) } },
     handle: async ({ service, query }) => json(200, await service.workflows.list(query)),
+  }),
+  route({
+    method: "POST",
+    path: "/v1/workflows",
+    permission: "submit",
+    tag: "Workflows",
+    summary: "Store a definition under its name, without an execution of it",
+    query: shape.validateQuery,
+    body: { schema: shape.definitionBody, limitBytes: MAX_DEFINITION_BYTES, isDefinition: true },
+    answers: { 201: { description: "Stored", schema: shape.namedVersion } },
+    problems: ["INVALID_DEFINITION", "STORE_FULL"],
+    handle: async ({ service, query, source }) =>
+      json(201, await service.submissions.publish(source, query.allow_missing_handlers ?? false)),
   }),
   route({
     method: "GET",
