@@ -24,6 +24,24 @@ const LADDER: Readonly<Record<string, readonly string[]>> = {
   api: ["errors", "json", "expression", "definition", "core", "host", "store", "inbox", "worker"],
   sdk: ["errors", "json", "definition", "worker"],
   simulator: ["json", "definition", "core", "host", "store", "drivers", "inbox", "engine", "worker"],
+  page: ["errors", "json", "definition", "drawing", "api"],
+  process: [
+    "json",
+    "definition",
+    "core",
+    "host",
+    "settings",
+    "store",
+    "drivers",
+    "engine",
+    "worker",
+    "handlers",
+    "api",
+  ],
+  cli: [
+    ...["errors", "json", "definition", "core", "host", "settings", "drawing", "store", "drivers", "inbox", "engine"],
+    ...["worker", "api", "sdk", "simulator", "page", "process"],
+  ],
 };
 
 /** Folders without I/O, clock, randomness or waiting: what they do follows from what they are given. */

@@ -263,6 +263,12 @@ export const SETTINGS = {
     doc: "Any endpoint that speaks the OpenAI format. By default that of OpenAI itself, if there is a key.",
   }),
 
+  openaiModel: text({
+    env: "OPENAI_MODEL",
+    default: undefined,
+    doc: "The model of `llm` nodes that name none.",
+  }),
+
   // ── telling ───────────────────────────────────────────────────────────────────────────────────────────────────
   logLevel: choice({
     env: ["MILLRACE_LOG_LEVEL", "LOG_LEVEL"],

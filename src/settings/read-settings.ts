@@ -16,6 +16,8 @@ export interface SettingSources {
 
 export interface ReadSettings {
   readonly settings: Settings;
+  /** What was read, for what is no setting: the secrets of a worker. */
+  readonly env: SettingSources["env"];
   /** Where each value comes from, for people: `--port`, `PORT`, the path of a file, or `default`. */
   readonly origins: Readonly<Record<SettingName, string>>;
   /** Every one of them, in sentences. With any of these, nothing may be started. */
@@ -55,6 +57,7 @@ export function readSettings(sources: SettingSources): ReadSettings {
   faults.push(...unknownKeys(sources), ...unsupported(sources.env), ...contradictions(read));
   return {
     settings: read,
+    env: sources.env,
     origins: origins as Record<SettingName, string>,
     faults,
     warnings: [...withoutEffect(sources.env), ...misspelt(sources.env)],

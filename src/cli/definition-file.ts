@@ -1,0 +1,66 @@
+import { readFileSync, statSync } from "node:fs";
+import { extname, resolve } from "node:path";
+import type { HandlerCatalogue } from "../definition/handlers.ts";
+import { type DefinitionReport, readDefinition } from "../definition/read.ts";
+import type { Workflow } from "../definition/workflow.ts";
+import { EXIT } from "./exit-code.ts";
+import { Failure } from "./failure.ts";
+import { shownProblems } from "./problems-text.ts";
+import type { Terminal } from "./call.ts";
+
+/** A definition as it was found: its text, and in which language it is written. */
+export interface DefinitionText {
+  /** As it was named. */
+  readonly file: string;
+  readonly source: Uint8Array | string;
+  readonly format: "json" | "yaml";
+}
+
+/** Reads a definition from a file, or from stdin if it is named `-`. */
+export async function definitionText(terminal: Terminal, file: string): Promise<DefinitionText> {
+  if (file === "-") {
+    const source = await terminal.readInput();
+    return { file: "stdin", source, format: formatOf("", source) };
+  }
+  const path = resolve(terminal.directory, file);
+  try {
+    const source = readFileSync(path);
+    return { file, source, format: formatOf(extname(file), source.subarray(0, 1024).toString("utf8")) };
+  } catch (error) {
+    throw unreadable(file, error);
+  }
+}
+
+export function isFile(terminal: Terminal, name: string): boolean {
+  return name === "-" || statSync(resolve(terminal.directory, name), { throwIfNoEntry: false })?.isFile() === true;
+}
+
+/** The workflow in a file that has to be good; otherwise all its problems end the command. */
+export async function goodDefinition(
+  terminal: Terminal,
+  file: string,
+  handlers: HandlerCatalogue,
+): Promise<{ readonly text: DefinitionText; readonly workflow: Workflow }> {
+  const text = await definitionText(terminal, file);
+  const report = readDefinition(text.source, { format: text.format, handlers });
+  if (report.workflow !== undefined) return { text, workflow: report.workflow };
+  throw invalidDefinition(text.file, report);
+}
+
+export function invalidDefinition(file: string, report: DefinitionReport): Failure {
+  const [first, ...lines] = shownProblems(file, report);
+  return new Failure(EXIT.invalid, first!, { lines, code: report.failure });
+}
+
+function formatOf(extension: string, head: string): "json" | "yaml" {
+  if (extension === ".json") return "json";
+  if (extension === ".yaml" || extension === ".yml") return "yaml";
+  return /^[\s\uFEFF]*[[{]/.test(head) ? "json" : "yaml";
+}
+
+function unreadable(file: string, error: unknown): Failure {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT") return new Failure(EXIT.notFound, `there is no file ${JSON.stringify(file)}.`);
+  if (code === "EISDIR") return new Failure(EXIT.usage, `${JSON.stringify(file)} is a folder, not a file.`);
+  return new Failure(EXIT.unreachable, `${JSON.stringify(file)} cannot be read: ${message}`);
+}

@@ -1,0 +1,119 @@
+import { isOver } from "../drawing/states.ts";
+import type { Json } from "../json/json.ts";
+import { transitionOf } from "../process/transitions.ts";
+import type { Call } from "./call.ts";
+import { EXIT, exitCodeOf, type ExitCode } from "./exit-code.ts";
+import { failureText } from "./failure-text.ts";
+import { printJson } from "./print.ts";
+import { progressOn } from "./progress.ts";
+import type { ShownEvent, ShownExecution, ShownExplanation } from "./shapes.ts";
+
+/** Where an execution can be followed: on a server, or in this process. */
+export interface ExecutionSource {
+  execution(id: string): Promise<ShownExecution>;
+  /** The whole output, however large. */
+  output(id: string): Promise<Json>;
+  events(id: string, after: number, signal: AbortSignal): AsyncIterable<ShownEvent>;
+  explain(id: string): Promise<readonly ShownExplanation[]>;
+}
+
+export interface FollowOptions {
+  readonly timeoutMs: number | undefined;
+  /** Stop when only a person can go on. */
+  readonly leaveReviews: boolean;
+  /** What becomes of the execution when nobody follows it any more, and what one can do then. */
+  readonly onLeave: { readonly goesOn: boolean };
+}
+
+/** Follows an execution to its end, shows how it goes, prints its output on stdout. */
+export async function followExecution(
+  call: Call,
+  source: ExecutionSource,
+  id: string,
+  options: FollowOptions,
+): Promise<ExitCode> {
+  const { terminal } = call;
+  const leaving = new AbortController();
+  const interrupts = terminal.interrupts();
+  const interrupt = (): void => leaving.abort("interrupted");
+  if (interrupts.aborted) interrupt();
+  interrupts.addEventListener("abort", interrupt, { once: true });
+  const timer =
+    options.timeoutMs === undefined ? undefined : setTimeout(() => leaving.abort("timeout"), options.timeoutMs);
+  try {
+    const before = await source.execution(id);
+    const progress = progressOn(terminal);
+    progress.begin({ id, workflow: before.workflow, nodes: Object.keys(before.nodes ?? {}) });
+    let left: string | undefined;
+    try {
+      left = await show(source, id, { ...options, progress, leaving });
+    } finally {
+      progress.end();
+    }
+    const execution = await source.execution(id);
+    if (!isOver(execution.status)) return leave(call, execution, left ?? "interrupted", options);
+    return await tell(call, source, execution, options);
+  } finally {
+    clearTimeout(timer);
+    interrupts.removeEventListener("abort", interrupt);
+  }
+}
+
+/** Shows events as they come. Why it stopped before the end, if it did. */
+async function show(
+  source: ExecutionSource,
+  id: string,
+  parts: FollowOptions & { readonly progress: ReturnType<typeof progressOn>; readonly leaving: AbortController },
+): Promise<string | undefined> {
+  const { progress, leaving } = parts;
+  for await (const event of source.events(id, 0, leaving.signal)) {
+    const transition = transitionOf(event);
+    if (transition === undefined) continue;
+    progress.change(transition);
+    if (!parts.leaveReviews || transition.status !== "WAITING" || transition.reason !== "review") continue;
+    if (await waitsOnlyForPeople(source, id)) return "review";
+  }
+  return leaving.signal.aborted ? String(leaving.signal.reason) : undefined;
+}
+
+/** Reasons that somebody else's decision does not lie behind. */
+const OTHERS = new Set(["review", "parents", "held"]);
+
+async function waitsOnlyForPeople(source: ExecutionSource, id: string): Promise<boolean> {
+  const open = await source.explain(id);
+  return open.some(({ reason }) => reason === "review") && open.every(({ reason }) => OTHERS.has(reason));
+}
+
+function leave(
+  call: Call,
+  { execution_id: id, status }: ShownExecution,
+  why: string,
+  options: FollowOptions,
+): ExitCode {
+  const { terminal } = call;
+  const fate = options.onLeave.goesOn ? `It goes on: millrace watch ${id}` : "It ends with this process.";
+  switch (why) {
+    case "timeout":
+      terminal.err(`millrace: ${id} is still ${status} after the timeout. ${fate}\n`);
+      return EXIT.timeout;
+    case "review":
+      terminal.err(`millrace: ${id} waits for a person: millrace reviews\n`);
+      return EXIT.waitingForPerson;
+    default:
+      terminal.err(`millrace: interrupted; ${id} is ${status}. ${fate}\n`);
+      return EXIT.interrupted;
+  }
+}
+
+async function tell(
+  call: Call,
+  source: ExecutionSource,
+  execution: ShownExecution,
+  { onLeave }: FollowOptions,
+): Promise<ExitCode> {
+  const { status, execution_id: id } = execution;
+  if (call.json) printJson(call, execution);
+  else if (status === "COMPLETED" || status === "PARTIAL") printJson(call, await source.output(id));
+  if (status !== "COMPLETED") call.terminal.err(failureText(execution, onLeave.goesOn));
+  return exitCodeOf(status);
+}

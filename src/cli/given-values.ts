@@ -1,0 +1,85 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import type { Json } from "../json/json.ts";
+import { type Call, option, type Terminal } from "./call.ts";
+import { EXIT } from "./exit-code.ts";
+import { Failure } from "./failure.ts";
+
+/** A value as an option gives it: JSON, `@file` or `-` for stdin. Undefined if the option is not there. */
+export async function jsonOption(call: Call, name: string): Promise<Json | undefined> {
+  const given = option(call, name);
+  if (given === undefined) return undefined;
+  const text = await textOf(call.terminal, given, name);
+  try {
+    return JSON.parse(text) as Json;
+  } catch (error) {
+    throw new Failure(EXIT.invalid, `--${name} is not JSON: ${(error as Error).message}.`, {
+      hint: `quote it for your shell: --${name} '{"n": 1}'   or name a file: --${name} @file.json`,
+    });
+  }
+}
+
+async function textOf(terminal: Terminal, given: string, name: string): Promise<string> {
+  if (given === "-") return terminal.readInput();
+  if (!given.startsWith("@")) return given;
+  try {
+    return readFileSync(resolve(terminal.directory, given.slice(1)), "utf8");
+  } catch {
+    throw new Failure(
+      EXIT.notFound,
+      `--${name} names the file ${JSON.stringify(given.slice(1))}, which cannot be read.`,
+    );
+  }
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  min: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+/** `500ms`, `30s`, `5m`, `2h`, `1d`; a bare number is seconds. */
+export function durationOption(call: Call, name: string): number | undefined {
+  const given = option(call, name);
+  if (given === undefined) return undefined;
+  const ms = durationMs(given);
+  if (ms !== undefined) return ms;
+  throw new Failure(EXIT.usage, `--${name} must be a time such as 30s, 5m or 2h, not ${JSON.stringify(given)}.`);
+}
+
+function durationMs(text: string): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)?$/.exec(text.trim());
+  return match === null ? undefined : Number(match[1]) * UNITS[match[2] ?? "s"]!;
+}
+
+/** A moment: so long ago, or a date. As ISO text, for the API. */
+export function momentOption(call: Call, name: string): string | undefined {
+  const given = option(call, name);
+  if (given === undefined) return undefined;
+  const ago = durationMs(given);
+  if (ago !== undefined) return new Date(Date.now() - ago).toISOString();
+  const at = Date.parse(given);
+  if (Number.isFinite(at)) return new Date(at).toISOString();
+  throw new Failure(EXIT.usage, `--${name} must be a time ago such as 1h, or a date, not ${JSON.stringify(given)}.`);
+}
+
+export function countOption(call: Call, name: string, standing: number, max: number): number {
+  const given = option(call, name);
+  if (given === undefined) return standing;
+  const count = /^\d{1,9}$/.test(given) ? Number(given) : 0;
+  if (count >= 1 && count <= max) return count;
+  throw new Failure(EXIT.usage, `--${name} must be a number from 1 to ${max}, not ${JSON.stringify(given)}.`);
+}
+
+const STATUSES = ["PENDING", "RUNNING", "PAUSED", "COMPLETED", "PARTIAL", "FAILED", "CANCELLED"];
+
+/** The state of an execution, in whatever case. */
+export function statusOption(call: Call): string | undefined {
+  const given = option(call, "status")?.toUpperCase();
+  if (given === undefined || STATUSES.includes(given)) return given;
+  const names = STATUSES.map((name) => name.toLowerCase()).join(", ");
+  throw new Failure(EXIT.usage, `--status must be one of ${names}, not ${JSON.stringify(option(call, "status"))}.`);
+}

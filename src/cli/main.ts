@@ -1,0 +1,77 @@
+import type { Call, Terminal } from "./call.ts";
+import { EXIT, type ExitCode } from "./exit-code.ts";
+import { Failure } from "./failure.ts";
+import { parseArguments, type Parsed } from "./parse-arguments.ts";
+import { processTerminal } from "./terminal.ts";
+
+/** What bin/millrace calls. */
+export async function start(): Promise<void> {
+  const code = await main(process.argv.slice(2), processTerminal());
+  // Whatever a handler module has left open must not keep a command from ending.
+  process.stdout.write("", () => process.stderr.write("", () => process.exit(code)));
+}
+
+/** One command, from its words to its exit code. Prints what went wrong; never throws. */
+export async function main(argv: readonly string[], terminal: Terminal): Promise<ExitCode> {
+  const isJson = argv.includes("--json");
+  try {
+    if (argv.length === 0 || isHelp(argv)) {
+      const { overview } = await import("./help.ts");
+      terminal.out(overview());
+      return argv.length === 0 ? EXIT.usage : EXIT.done;
+    }
+    if (argv[0] === "--version" || argv[0] === "-V") {
+      const { version } = await import("./version.ts");
+      terminal.out(`${version()}\n`);
+      return EXIT.done;
+    }
+    const parsed = parseArguments(argv);
+    if (parsed.options["help"] !== undefined) {
+      const { commandHelp } = await import("./help.ts");
+      terminal.out(commandHelp(parsed.spec));
+      return EXIT.done;
+    }
+    const { verb } = await parsed.spec.load();
+    return await verb(callOf(parsed, terminal));
+  } catch (error) {
+    return report(error, terminal, isJson);
+  }
+}
+
+function isHelp([first, second]: readonly string[]): boolean {
+  return first === "--help" || first === "-h" || (first === "help" && second === undefined);
+}
+
+function callOf({ spec, args, options, flags }: Parsed, terminal: Terminal): Call {
+  return {
+    command: spec.name,
+    args,
+    options,
+    json: options["json"] !== undefined,
+    terminal,
+    settings: async (defaults) => {
+      const { callSettings } = await import("./call-settings.ts");
+      const config = options["config"];
+      return callSettings(terminal, { flags, defaults, config: Array.isArray(config) ? config.at(-1) : undefined });
+    },
+  };
+}
+
+function report(error: unknown, terminal: Terminal, isJson: boolean): ExitCode {
+  if (!(error instanceof Failure)) {
+    // Ours, not the user's: what helps to mend it is the whole of it.
+    terminal.err(
+      `millrace: this is a bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
+    );
+    return EXIT.unreachable;
+  }
+  const { message, hint, code, exit, lines } = error;
+  if (isJson) {
+    const told = { exit, message, ...(code !== undefined && { code }), ...(hint !== undefined && { hint }) };
+    terminal.err(`${JSON.stringify({ error: { ...told, ...(lines.length > 0 && { lines }) } })}\n`);
+    return exit;
+  }
+  const more = [...lines, ...(hint === undefined ? [] : [`hint: ${hint}`])];
+  terminal.err([`millrace: ${message}`, ...more.map((line) => `  ${line}`), ""].join("\n"));
+  return exit;
+}

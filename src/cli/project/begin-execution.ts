@@ -1,0 +1,50 @@
+import { LOCAL } from "../../api/service/caller.ts";
+import { Refusal } from "../../api/service/refusal.ts";
+import type { Service } from "../../api/service/service.ts";
+import { MillraceError } from "../../errors/millrace-error.ts";
+import type { Json } from "../../json/json.ts";
+import type { WorkflowParts } from "../../sdk/workflow.ts";
+import type { DefinitionText } from "../definition-file.ts";
+import { EXIT } from "../exit-code.ts";
+import { Failure } from "../failure.ts";
+import { faultLines } from "../problems-text.ts";
+
+/** Something to run: a definition as it is written, or a workflow in TypeScript. */
+export type Runnable = { readonly text: DefinitionText } | { readonly file: string; readonly parts: WorkflowParts };
+
+/** Starts an execution in this process. Held first, then triggered: so a problem of the definition is told with its line. */
+export async function beginExecution(
+  service: Service,
+  runnable: Runnable,
+  input: Json | undefined,
+  allowMissing: boolean,
+): Promise<string> {
+  const file = "text" in runnable ? runnable.text.file : runnable.file;
+  try {
+    const source = "text" in runnable ? runnable.text : { definition: await definitionOf(service, runnable.parts) };
+    const { execution_id: id } = await service.submissions.submit(LOCAL, source, { start: false, allowMissing });
+    await service.submissions.trigger(LOCAL, id, input);
+    return id;
+  } catch (error) {
+    throw refusalOf(error, file);
+  }
+}
+
+/** Workflows that it calls are stored before it. */
+async function definitionOf(service: Service, parts: WorkflowParts): Promise<Json> {
+  for (const child of parts.children) {
+    await service.submissions.publish({ definition: await definitionOf(service, child) }, false);
+  }
+  return parts.definition((child) => child.hash);
+}
+
+/** What the service refuses, in the form of a command. */
+function refusalOf(error: unknown, file: string): unknown {
+  if (!(error instanceof MillraceError)) return error;
+  const errors = error instanceof Refusal ? (error.more.errors ?? []) : [];
+  const exit = error.kind === "unavailable" || error.kind === "internal" ? EXIT.unreachable : EXIT.invalid;
+  return new Failure(exit, `${file}: ${error.message} (${error.code})`, {
+    code: error.code,
+    lines: faultLines(errors),
+  });
+}

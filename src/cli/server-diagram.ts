@@ -1,0 +1,37 @@
+import { type Diagram, diagramOf } from "../drawing/diagram.ts";
+import type { StatusOf } from "../drawing/draw-text.ts";
+import type { Workflow } from "../definition/workflow.ts";
+import type { Call } from "./call.ts";
+import { EXIT } from "./exit-code.ts";
+import { Failure } from "./failure.ts";
+import { connect, segment, type Server } from "./server.ts";
+
+/** The graph of an execution with its states, or of a stored workflow. */
+export async function drawnFromServer(
+  call: Call,
+  name: string,
+): Promise<{ readonly diagram: Diagram; readonly statusOf?: StatusOf }> {
+  const server = await connect(call);
+  const id = await server.idOf(name);
+  try {
+    const { workflow, workflow_definition_id: hash, nodes } = await server.execution(id);
+    const definition = await stored(server, `/v1/workflows/${segment(workflow)}/versions/${hash}`);
+    return { diagram: diagramOf(definition), ...(nodes !== undefined && { statusOf: (node) => nodes[node]?.status }) };
+  } catch (error) {
+    if (!(error instanceof Failure) || error.exit !== EXIT.notFound) throw error;
+  }
+  try {
+    return { diagram: diagramOf(await stored(server, `/v1/workflows/${segment(name)}`)) };
+  } catch (error) {
+    if (!(error instanceof Failure) || error.exit !== EXIT.notFound) throw error;
+    throw new Failure(
+      EXIT.notFound,
+      `${JSON.stringify(name)} is no file, no execution and no workflow of ${server.url}.`,
+    );
+  }
+}
+
+async function stored(server: Server, path: string): Promise<Workflow> {
+  const { definition } = await server.get<{ readonly definition: Workflow }>(path);
+  return definition;
+}

@@ -1,0 +1,99 @@
+import type { Route } from "../api/http/route.ts";
+import type { Service } from "../api/service/service.ts";
+import { HandlerModuleInvalid, loadHandlerModules, type UserHandlers } from "../process/handler-modules.ts";
+import { type Log, openLog } from "../process/log.ts";
+import { MillraceProcess } from "../process/process.ts";
+import type { Role } from "../settings/declarations.ts";
+import type { ReadSettings } from "../settings/read-settings.ts";
+import { storeAddress } from "../settings/store-address.ts";
+import { StoreError } from "../store/store-error.ts";
+import type { Call } from "./call.ts";
+import { EXIT } from "./exit-code.ts";
+import { Failure } from "./failure.ts";
+import { version } from "./version.ts";
+
+export interface Started {
+  readonly process: MillraceProcess;
+  readonly log: Log;
+}
+
+/** Starts what a command is to be, and says in its user's words what stands in the way. */
+export async function startProcess(
+  call: Call,
+  read: ReadSettings,
+  options: {
+    readonly roles: readonly Role[];
+    /** Where log lines go: stdout, if the command has nothing else to say. */
+    readonly logTo: 1 | 2;
+    readonly loopback: boolean;
+    readonly pages?: (service: Service) => readonly Route[];
+    readonly user?: UserHandlers;
+  },
+): Promise<Started> {
+  const { settings, env } = read;
+  const address = storeAddress(settings);
+  if ("fault" in address) throw new Failure(EXIT.usage, address.fault);
+  const log = openLog(settings, options.logTo);
+  try {
+    const user = options.user ?? (await loadHandlerModules(settings.handlers, call.terminal.directory));
+    const { roles, loopback, pages } = options;
+    const parts = {
+      settings,
+      address,
+      env,
+      roles,
+      user,
+      log,
+      loopback,
+      version: version(),
+      ...(pages !== undefined && { pages }),
+    };
+    return { process: await MillraceProcess.start(parts), log };
+  } catch (error) {
+    throw startFailure(error, settings.port);
+  }
+}
+
+export function startFailure(error: unknown, port: number): unknown {
+  if (error instanceof StoreError) {
+    const hint =
+      error.code === "STORE_LOCKED" ? "talk to that process instead: millrace ls   (or use --ephemeral)" : undefined;
+    return new Failure(EXIT.unreachable, `${error.message} (${error.code})`, { code: error.code, hint });
+  }
+  if (error instanceof HandlerModuleInvalid) return new Failure(EXIT.usage, error.message);
+  if (!(error instanceof Error)) return error;
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === "EADDRINUSE") {
+    return new Failure(EXIT.unreachable, `port ${port} is in use.`, {
+      hint: "choose another: --port 0 takes any that is free",
+    });
+  }
+  if (code === "EACCES" || code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {
+    return new Failure(EXIT.unreachable, `cannot listen: ${message}`);
+  }
+  if (code === "ECONNREFUSED" || code === "ETIMEDOUT" || code === "EHOSTUNREACH") {
+    return new Failure(EXIT.unreachable, `the store cannot be reached: ${message || code}`, {
+      code: "STORE_UNAVAILABLE",
+    });
+  }
+  if (/^(refusing to listen|MILLRACE_API_KEYS|"[^"]*" is not a host)/.test(message))
+    return new Failure(EXIT.usage, message);
+  return error;
+}
+
+/** Serves until somebody wants it to end: the first signal stops it in order, the second ends it at once. */
+export async function serveUntilInterrupted(call: Call, { process: running, log }: Started): Promise<void> {
+  // A promise that a handler's module forgot must not end everybody else's work; an exception that nobody caught may have
+  // left anything behind, so the process ends, and what it was doing is taken up again from the store.
+  process.on("unhandledRejection", (error) => log.error({ error: String(error) }, "unhandled rejection"));
+  process.on("uncaughtException", (error) => {
+    log.fatal({ error: { name: error.name, message: error.message, stack: error.stack } }, "uncaught exception");
+    process.exit(EXIT.failed);
+  });
+  const interrupts = call.terminal.interrupts();
+  if (!interrupts.aborted) {
+    await new Promise<void>((resolve) => interrupts.addEventListener("abort", () => resolve(), { once: true }));
+  }
+  log.info({ signal: String(interrupts.reason) }, "asked to stop");
+  await running.stop();
+}

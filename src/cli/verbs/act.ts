@@ -1,0 +1,88 @@
+import { type Call, hasSwitch, option, type Verb } from "../call.ts";
+import { EXIT, type ExitCode } from "../exit-code.ts";
+import { Failure } from "../failure.ts";
+import { momentOption, statusOption } from "../given-values.ts";
+import { printJson } from "../print.ts";
+import { connect, segment, type Server, withQuery } from "../server.ts";
+
+/** At most so many are acted on by one command: whoever means more, says it again. */
+const MAX_AT_ONCE = 10_000;
+
+/** cancel, pause, resume and retry: on ids, or on all that a filter finds. */
+export const verb: Verb = async (call) => {
+  const server = await connect(call);
+  const ids = hasSwitch(call, "all") ? await found(call, server) : await named(call, server);
+  const isDryRun = hasSwitch(call, "dry-run");
+  const path = (id: string): string =>
+    withQuery(`/v1/executions/${segment(id)}/${call.command}`, { dry_run: isDryRun ? "true" : undefined });
+  const answers: unknown[] = [];
+  let exit: ExitCode = EXIT.done;
+  for (const id of ids) {
+    try {
+      const answer = await server.post<Answer>(path(id), { body: {} });
+      answers.push(answer);
+      if (!call.json) call.terminal.out(isDryRun ? wouldRun(id, answer) : `${id} ${answer.status!.toLowerCase()}\n`);
+    } catch (error) {
+      // One that cannot be does not keep the others from being done; the first such says how the command ends.
+      if (!(error instanceof Failure) || ids.length === 1) throw error;
+      call.terminal.err(`${id}: ${error.message}\n`);
+      if (exit === EXIT.done) exit = error.exit;
+    }
+  }
+  if (call.json) printJson(call, ids.length === 1 ? answers[0] : answers);
+  return exit;
+};
+
+interface Answer {
+  readonly status?: string;
+  readonly rerun?: readonly string[];
+  readonly kept?: readonly string[];
+}
+
+export function wouldRun(id: string, { rerun = [], kept = [] }: Answer): string {
+  return `${id} would run again: ${rerun.join(", ") || "nothing"}\n${" ".repeat(id.length)} would keep: ${kept.join(", ") || "nothing"}\n`;
+}
+
+async function named(call: Call, server: Server): Promise<readonly string[]> {
+  if (call.args.length === 0) {
+    throw new Failure(EXIT.usage, "which execution?", {
+      hint: `millrace ${call.command} <execution…>   or --all with a filter`,
+    });
+  }
+  return Promise.all(call.args.map((name) => server.idOf(name)));
+}
+
+/** Retry makes sense of what failed, the others of what is open. */
+const STANDING: Readonly<Record<string, readonly string[]>> = {
+  cancel: ["RUNNING", "PENDING", "PAUSED"],
+  pause: ["RUNNING"],
+  resume: ["PAUSED"],
+  retry: ["FAILED", "PARTIAL"],
+};
+
+async function found(call: Call, server: Server): Promise<readonly string[]> {
+  if (call.args.length > 0) throw new Failure(EXIT.usage, "either ids or --all, not both.");
+  const status = statusOption(call);
+  const filter = { workflow: option(call, "workflow"), since: momentOption(call, "since") };
+  const ids: string[] = [];
+  for (const one of status === undefined ? STANDING[call.command]! : [status]) {
+    const { items } = await server.list<{ readonly execution_id: string }>(
+      "/v1/executions",
+      { ...filter, status: one },
+      MAX_AT_ONCE,
+    );
+    ids.push(...items.map(({ execution_id: id }) => id));
+  }
+  if (ids.length > 0 && !hasSwitch(call, "yes")) await confirm(call, ids.length);
+  return ids;
+}
+
+async function confirm(call: Call, count: number): Promise<void> {
+  const what = `${call.command} ${count === 1 ? "1 execution" : `${count} executions`}`;
+  if (!call.terminal.isInteractive) throw new Failure(EXIT.usage, `this would ${what}.`, { hint: "say so with --yes" });
+  const { createInterface } = await import("node:readline/promises");
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  const answer = await lines.question(`${what}? [y/N] `);
+  lines.close();
+  if (!/^y(es)?$/i.test(answer.trim())) throw new Failure(EXIT.interrupted, "nothing was done.");
+}

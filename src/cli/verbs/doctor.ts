@@ -1,0 +1,208 @@
+import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
+import { connect as connectSocket } from "node:net";
+import { dirname, resolve } from "node:path";
+import type { ReadSettings } from "../../settings/read-settings.ts";
+import { type SettingName, SETTINGS } from "../../settings/declarations.ts";
+import type { Setting } from "../../settings/setting.ts";
+import { shownAddress, storeAddress, type StoreAddress } from "../../settings/store-address.ts";
+import type { Call, Verb } from "../call.ts";
+import { EXIT } from "../exit-code.ts";
+import { Failure } from "../failure.ts";
+import { printJson } from "../print.ts";
+import { Server } from "../server.ts";
+import type { Listed } from "../shapes.ts";
+import { version } from "../version.ts";
+
+/** What was looked at. `note` is neither good nor bad. */
+interface Finding {
+  readonly what: string;
+  readonly state: "ok" | "note" | "bad";
+  readonly told: string;
+  readonly fix?: string;
+}
+
+const CLOCK_MS = 5_000;
+const CONNECT_MS = 2_000;
+
+/** Looks at everything that commonly stands in the way, changes nothing, and says what to do. */
+export const verb: Verb = async (call) => {
+  const findings: Finding[] = [nodeFinding()];
+  const read = await settingsOf(call, findings);
+  if (read !== undefined) {
+    const address = storeAddress(read.settings);
+    if ("fault" in address) findings.push({ what: "store", state: "bad", told: address.fault });
+    else findings.push(await storeFinding(call, address));
+    findings.push(...(await serverFindings(read)), llmFinding(read));
+  }
+  if (call.json) printJson(call, findings);
+  else for (const finding of findings) call.terminal.out(shown(finding));
+  return findings.some(({ state }) => state === "bad") ? EXIT.failed : EXIT.done;
+};
+
+function shown({ what, state, told, fix }: Finding): string {
+  const symbol = { ok: "✓", note: "–", bad: "✗" }[state];
+  return `${symbol} ${what.padEnd(10)} ${told}\n${fix === undefined ? "" : `             fix: ${fix}\n`}`;
+}
+
+function nodeFinding(): Finding {
+  return {
+    what: "millrace",
+    state: "ok",
+    told: `${version()} on Node ${process.versions.node}, ${process.platform} ${process.arch}`,
+  };
+}
+
+async function settingsOf(call: Call, findings: Finding[]): Promise<ReadSettings | undefined> {
+  try {
+    const read = await call.settings();
+    const given = (Object.keys(SETTINGS) as SettingName[])
+      .filter((name) => read.origins[name] !== "default")
+      .map((name) => `${name} from ${read.origins[name]}${(SETTINGS[name] as Setting).secret ? " (hidden)" : ""}`);
+    findings.push({ what: "settings", state: "ok", told: given.length === 0 ? "all defaults" : given.join(", ") });
+    return read;
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    findings.push({
+      what: "settings",
+      state: "bad",
+      told: [error.message, ...error.lines].join(" "),
+      fix: "docs/settings.md",
+    });
+    return undefined;
+  }
+}
+
+async function storeFinding(call: Call, address: StoreAddress): Promise<Finding> {
+  const what = "store";
+  const told = shownAddress(address);
+  switch (address.kind) {
+    case "memory":
+      return { what, state: "note", told: "memory: everything is lost when the process ends" };
+    case "sqlite":
+      return fileFinding(resolve(call.terminal.directory, address.file), told);
+    case "postgres":
+    case "redis": {
+      const fault = await reach(address.url, address.kind === "postgres" ? 5432 : 6379);
+      if (fault === undefined) return { what, state: "ok", told: `${told} answers` };
+      return {
+        what,
+        state: "bad",
+        told: `${told}: ${fault}`,
+        fix: `start it, or use the embedded store: --store ${SETTINGS.store.default}`,
+      };
+    }
+  }
+}
+
+function fileFinding(file: string, told: string): Finding {
+  const what = "store";
+  let folder = dirname(file);
+  while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
+  try {
+    accessSync(existsSync(file) ? file : folder, constants.R_OK | constants.W_OK);
+  } catch {
+    return {
+      what,
+      state: "bad",
+      told: `${told} cannot be written`,
+      fix: `give yourself the right to write to ${folder}, or name another place: --store sqlite:PATH`,
+    };
+  }
+  if (!existsSync(file)) return { what, state: "ok", told: `${told} is made by the first \`millrace dev\`` };
+  const size = `${(statSync(file).size / 1_048_576).toFixed(1)} MiB`;
+  const holder = holderOf(file);
+  return { what, state: "ok", told: `${told}, ${size}${holder === undefined ? "" : `, in use by process ${holder}`}` };
+}
+
+/** The process that has the file, if it lives. */
+function holderOf(file: string): number | undefined {
+  try {
+    const { pid } = JSON.parse(readFileSync(`${file}.owner`, "utf8")) as { readonly pid: number };
+    process.kill(pid, 0);
+    return pid;
+  } catch {
+    return undefined;
+  }
+}
+
+function reach(url: string, standing: number): Promise<string | undefined> {
+  const parsed = URL.parse(url);
+  if (parsed === null) return Promise.resolve("it is not an address");
+  return new Promise((done) => {
+    const socket = connectSocket({ host: parsed.hostname, port: Number(parsed.port) || standing, timeout: CONNECT_MS });
+    const end = (fault: string | undefined): void => {
+      socket.destroy();
+      done(fault);
+    };
+    socket.once("connect", () => end(undefined));
+    socket.once("timeout", () => end("no answer"));
+    socket.once("error", (error: NodeJS.ErrnoException) => end(error.code ?? error.message));
+  });
+}
+
+async function serverFindings({ settings }: ReadSettings): Promise<readonly Finding[]> {
+  const what = "server";
+  let response: Response;
+  try {
+    response = await fetch(`${settings.url}/health/ready`, { signal: AbortSignal.timeout(CONNECT_MS) });
+  } catch {
+    return [{ what, state: "note", told: `none at ${settings.url}`, fix: "only if you want one: millrace dev" }];
+  }
+  if (!response.ok) {
+    const { detail = String(response.status) } = (await response.json().catch(() => ({}))) as {
+      readonly detail?: string;
+    };
+    return [{ what, state: "bad", told: `${settings.url} is not ready: ${detail}` }];
+  }
+  return [
+    { what, state: "ok", told: `${settings.url} is ready` },
+    clockFinding(response),
+    ...(await queueFindings(settings)),
+  ];
+}
+
+function clockFinding(response: Response): Finding {
+  const offMs = Math.abs(Date.now() - Date.parse(response.headers.get("date") ?? ""));
+  if (!(offMs > CLOCK_MS)) return { what: "clock", state: "ok", told: "this machine and the server agree" };
+  const told = `this machine and the server differ by ${Math.round(offMs / 1_000)} s`;
+  return { what: "clock", state: "bad", told, fix: "set both by NTP" };
+}
+
+async function queueFindings(settings: ReadSettings["settings"]): Promise<readonly Finding[]> {
+  try {
+    const server = new Server(settings.url, settings.apiKey);
+    const { items } =
+      await server.get<Listed<{ readonly name: string; readonly queued: number; readonly workers: number }>>(
+        "/v1/queues",
+      );
+    const unserved = items.filter(({ queued, workers }) => queued > 0 && workers === 0);
+    if (unserved.length === 0) return [{ what: "handlers", state: "ok", told: "every queue with tasks has a worker" }];
+    const told = unserved
+      .map(({ name, queued }) => `${queued} tasks wait for "${name}", which nobody serves`)
+      .join("; ");
+    return [
+      {
+        what: "handlers",
+        state: "bad",
+        told,
+        fix: "start the server with --handlers FILE, or a worker that brings them",
+      },
+    ];
+  } catch (error) {
+    return [{ what: "handlers", state: "note", told: (error as Error).message }];
+  }
+}
+
+function llmFinding({ settings }: ReadSettings): Finding {
+  const what = "llm";
+  if (settings.mock) return { what, state: "note", told: "every call is mocked (--mock)" };
+  if (settings.openaiApiKey !== undefined || settings.openaiBaseUrl !== undefined) {
+    return { what, state: "ok", told: settings.openaiBaseUrl ?? "OpenAI, with a key" };
+  }
+  return {
+    what,
+    state: "note",
+    told: "no provider: llm nodes answer by a mock",
+    fix: "set OPENAI_API_KEY, or OPENAI_BASE_URL",
+  };
+}

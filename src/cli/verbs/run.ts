@@ -1,0 +1,100 @@
+import type { Json } from "../../json/json.ts";
+import { type Call, hasSwitch, option, type Verb } from "../call.ts";
+import { definitionText, isFile } from "../definition-file.ts";
+import { EXIT, type ExitCode } from "../exit-code.ts";
+import { Failure } from "../failure.ts";
+import { followExecution, type FollowOptions } from "../follow-execution.ts";
+import { durationOption, jsonOption } from "../given-values.ts";
+import { localSource } from "../local-source.ts";
+import { printJson } from "../print.ts";
+import { beginExecution, type Runnable } from "../project/begin-execution.ts";
+import { LiveHandlers } from "../project/live-handlers.ts";
+import { isModule, workflowsOfModule } from "../project/workflow-module.ts";
+import { connect, segment, type Server, withQuery } from "../server.ts";
+import { serverSource } from "../server-source.ts";
+import { startFailure, startProcess } from "../start-process.ts";
+import { submission } from "../submission.ts";
+
+/** A file runs here, in memory, with nothing else; a name runs on the server. */
+export const verb: Verb = async (call) => {
+  const [name] = call.args as [string];
+  const input = await jsonOption(call, "input");
+  const isHere = isFile(call.terminal, name);
+  if (isHere && !hasSwitch(call, "server")) return runHere(call, name, input);
+  const looksLikeFile = /[/\\]|\.(json|ya?ml|ts|m?js)$/.test(name);
+  if (!isHere && looksLikeFile) throw new Failure(EXIT.notFound, `there is no file ${JSON.stringify(name)}.`);
+  return runThere(call, name, isHere, input);
+};
+
+function followOptions(call: Call, goesOn: boolean): FollowOptions {
+  return {
+    timeoutMs: durationOption(call, "timeout"),
+    leaveReviews: hasSwitch(call, "no-wait-approval"),
+    onLeave: { goesOn },
+  };
+}
+
+async function runHere(call: Call, file: string, input: Json | undefined): Promise<ExitCode> {
+  const options = followOptions(call, false);
+  const { terminal } = call;
+  const read = await call.settings({ logLevel: "warn" });
+  const settings = { ...read.settings, store: "memory:" };
+  const user = new LiveHandlers();
+  const runnable = await runnableOf(call, file, user);
+  try {
+    await user.addModules(settings.handlers, terminal.directory);
+  } catch (error) {
+    throw startFailure(error, settings.port);
+  }
+  const parts = { roles: ["engine", "worker"] as const, logTo: 2 as const, loopback: true, user };
+  const { process } = await startProcess(call, { ...read, settings }, parts);
+  const { service } = process;
+  const id = await beginExecution(service, runnable, input, settings.allowMissingHandlers);
+  // Nothing is stopped in order afterwards: a store in memory has nothing to lose, and the process ends with the command.
+  return followExecution(call, localSource(service), id, options);
+}
+
+/** A definition, or the workflow of a module together with its functions. */
+async function runnableOf(call: Call, file: string, user: LiveHandlers): Promise<Runnable> {
+  const { terminal } = call;
+  if (!isModule(file)) return { text: await definitionText(terminal, file) };
+  const workflows = await workflowsOfModule(terminal.directory, file);
+  for (const one of workflows) user.addWorkflow(one);
+  return { file, parts: workflows[0]! };
+}
+
+async function runThere(call: Call, name: string, isHere: boolean, input: Json | undefined): Promise<ExitCode> {
+  const server = await connect(call);
+  const id = await started(call, server, name, isHere, input);
+  const watches = hasSwitch(call, "watch") || (call.terminal.isLive && !hasSwitch(call, "no-watch"));
+  if (watches) return followExecution(call, serverSource(server), id, followOptions(call, true));
+  if (call.json) printJson(call, { execution_id: id });
+  else call.terminal.out(`${id}\n`);
+  return EXIT.done;
+}
+
+async function started(
+  call: Call,
+  server: Server,
+  name: string,
+  isHere: boolean,
+  input: Json | undefined,
+): Promise<string> {
+  const key = option(call, "key");
+  if (!isHere) {
+    const body = input === undefined ? {} : { input_params: input };
+    const { execution_id: id } = await server.post<{ readonly execution_id: string }>(
+      `/v1/workflows/${segment(name)}/executions`,
+      { body, key },
+    );
+    return id;
+  }
+  const { settings } = await call.settings();
+  const path = withQuery("/v1/workflow", {
+    start: "true",
+    allow_missing_handlers: settings.allowMissingHandlers ? "true" : undefined,
+  });
+  const sent = submission(await definitionText(call.terminal, name), input);
+  const { execution_id: id } = await server.post<{ readonly execution_id: string }>(path, { ...sent, key });
+  return id;
+}

@@ -1,0 +1,76 @@
+import type { DefinitionReport } from "../../definition/read.ts";
+import { readDefinition } from "../../definition/read.ts";
+import { option, type Verb } from "../call.ts";
+import { definitionText } from "../definition-file.ts";
+import { EXIT } from "../exit-code.ts";
+import { Failure } from "../failure.ts";
+import { catalogueOf } from "../handler-catalogue.ts";
+import { shownProblems, shownWarnings } from "../problems-text.ts";
+
+/** Checks files without a server. Every problem of every file is told. */
+export const verb: Verb = async (call) => {
+  const format = call.json ? "json" : (option(call, "format") ?? "text");
+  if (format !== "text" && format !== "json" && format !== "sarif") {
+    throw new Failure(EXIT.usage, `--format must be text, json or sarif, not ${JSON.stringify(format)}.`);
+  }
+  const handlers = await catalogueOf(call);
+  const checked: Checked[] = [];
+  for (const file of call.args) {
+    const text = await definitionText(call.terminal, file);
+    checked.push({ file: text.file, report: readDefinition(text.source, { format: text.format, handlers }) });
+  }
+  call.terminal.out(shown(format, checked));
+  return checked.some(({ report }) => report.failure !== undefined) ? EXIT.invalid : EXIT.done;
+};
+
+interface Checked {
+  readonly file: string;
+  readonly report: DefinitionReport;
+}
+
+function shown(format: "text" | "json" | "sarif", checked: readonly Checked[]): string {
+  switch (format) {
+    case "text":
+      return checked.map(asText).join("\n");
+    case "json":
+      return `${JSON.stringify(checked.length === 1 ? asJson(checked[0]!) : checked.map(asJson), null, 2)}\n`;
+    case "sarif":
+      return `${JSON.stringify(asSarif(checked), null, 2)}\n`;
+  }
+}
+
+function asText({ file, report }: Checked): string {
+  const { workflow, warnings } = report;
+  if (workflow === undefined) return `${shownProblems(file, report).join("\n")}\n`;
+  const nodes = workflow.nodes.length === 1 ? "1 node" : `${workflow.nodes.length} nodes`;
+  return [`${file}: ${workflow.name} is valid, ${nodes}`, ...shownWarnings(warnings), ""].join("\n");
+}
+
+function asJson({ file, report }: Checked): object {
+  const { workflow, hash, errors, warnings, omitted } = report;
+  const good = workflow === undefined ? {} : { name: workflow.name, workflow_definition_id: hash };
+  return { file, valid: workflow !== undefined, ...good, errors, warnings, ...(omitted > 0 && { omitted }) };
+}
+
+/** What code scanning tools read. */
+function asSarif(checked: readonly Checked[]): object {
+  const results = checked.flatMap(({ file, report }) =>
+    [
+      ...report.errors.map((one) => ["error", one] as const),
+      ...report.warnings.map((one) => ["warning", one] as const),
+    ].map(([level, { code, message, hint, line = 1, column = 1 }]) => ({
+      ruleId: code,
+      level,
+      message: { text: hint === undefined ? message : `${message} ${hint}` },
+      locations: [
+        { physicalLocation: { artifactLocation: { uri: file }, region: { startLine: line, startColumn: column } } },
+      ],
+    })),
+  );
+  const rules = [...new Set(results.map(({ ruleId }) => ruleId))].map((id) => ({ id }));
+  return {
+    $schema: "https://json.schemastore.org/sarif-2.1.0.json",
+    version: "2.1.0",
+    runs: [{ tool: { driver: { name: "millrace", rules } }, results }],
+  };
+}

@@ -1,0 +1,27 @@
+import type { Verb } from "../call.ts";
+import { EXIT } from "../exit-code.ts";
+import { oneLine, printJson } from "../print.ts";
+import { connect } from "../server.ts";
+
+/** One sentence for each open node: why it is not done. */
+export const verb: Verb = async (call) => {
+  const server = await connect(call);
+  const id = await server.idOf(call.args[0]!);
+  const items = await server.explain(id, call.args[1]);
+  if (call.json) printJson(call, items);
+  else if (items.length > 0) {
+    const width = Math.max(...items.map(({ node_id: node }) => node.length));
+    for (const { node_id: node, sentence } of items)
+      call.terminal.out(`${oneLine(node).padEnd(width)}  ${oneLine(sentence)}\n`);
+  } else {
+    const { status, nodes } = await server.execution(id);
+    const node = call.args[1] === undefined ? undefined : nodes?.[call.args[1]];
+    if (node === undefined) call.terminal.out(`${id} is over: ${status.toLowerCase()}.\n`);
+    else {
+      const error = node.error === null ? "" : `: ${node.error.code}: ${node.error.message}`;
+      const reason = node.reason === null ? "" : ` (${node.reason})`;
+      call.terminal.out(`${oneLine(`${call.args[1]} is over: ${node.status.toLowerCase()}${reason}${error}`)}\n`);
+    }
+  }
+  return EXIT.done;
+};

@@ -1,0 +1,23 @@
+import type { Verb } from "../call.ts";
+import { EXIT } from "../exit-code.ts";
+import { printJson, printTable } from "../print.ts";
+import { connect } from "../server.ts";
+import type { Listed } from "../shapes.ts";
+
+interface ShownWorker {
+  readonly worker_id: string;
+  readonly handlers: readonly string[];
+  readonly queues: readonly string[];
+}
+
+export const verb: Verb = async (call) => {
+  const server = await connect(call);
+  const page = await server.get<Listed<ShownWorker>>("/v1/workers");
+  if (call.json) printJson(call, page);
+  else if (page.items.length === 0) call.terminal.err("no worker is connected; start one: millrace worker\n");
+  else {
+    const rows = page.items.map((one) => [one.worker_id, one.handlers.join(", "), one.queues.join(", ")]);
+    printTable(call, ["WORKER", "HANDLERS", "QUEUES"], rows);
+  }
+  return EXIT.done;
+};

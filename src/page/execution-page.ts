@@ -1,0 +1,188 @@
+import type { ShownExplanation } from "../api/service/histories.ts";
+import type { ShownEvent } from "../api/service/event-view.ts";
+import type { Workflow } from "../definition/workflow.ts";
+import { diagramOf } from "../drawing/diagram.ts";
+import { drawSvg } from "../drawing/draw-svg.ts";
+import { isOver, shownDuration } from "../drawing/states.ts";
+import type { Json } from "../json/json.ts";
+import { shownTime } from "./executions-page.ts";
+import { type Html, markup, trusted } from "./html.ts";
+import { layout, state } from "./layout.ts";
+
+/** The part of an execution that the page shows. */
+export interface PageExecution {
+  readonly execution_id: string;
+  readonly workflow: string;
+  readonly version: number | null;
+  readonly status: string;
+  readonly generation: number;
+  readonly input: Json;
+  readonly output: Json;
+  readonly error: { readonly code: string; readonly message: string; readonly node_id?: string } | null;
+  readonly created_at: string;
+  readonly started_at: string | null;
+  readonly finished_at: string | null;
+  readonly nodes?: Readonly<Record<string, PageNode>>;
+  readonly nodes_omitted?: number;
+}
+
+interface PageNode {
+  readonly status: string;
+  readonly attempt: number;
+  readonly error: PageExecution["error"];
+  readonly reason: string | null;
+  readonly started_at: string | null;
+  readonly finished_at: string | null;
+  readonly child_execution_id: string | null;
+  readonly items?: { readonly total: number; readonly completed: number; readonly failed: number };
+}
+
+export interface ExecutionView {
+  readonly execution: PageExecution;
+  readonly workflow: Workflow | undefined;
+  readonly why: readonly ShownExplanation[];
+  readonly events: readonly ShownEvent[];
+  /** Come back by itself. */
+  readonly isLive: boolean;
+}
+
+/** Beyond this a picture is a carpet; the table has them all. */
+const MAX_DRAWN = 400;
+const MAX_JSON_CHARS = 20_000;
+const LIVE_SECONDS = 2;
+
+/** `/runs/<id>`: state, graph, the same as a table, why it waits, what went in and came out, what happened. */
+export function executionPage(view: ExecutionView): string {
+  const { execution } = view;
+  const { execution_id: id, workflow, status, input, output } = execution;
+  const comesBack = view.isLive && !isOver(status);
+  const body = markup`<h1>${workflow} ${state(status)}</h1>
+${!isOver(status) && links(view.isLive)}
+${summary(execution)}
+${why(view)}
+<h2 id="graph">Graph</h2>
+${graph(view)}
+<h2 id="nodes">Nodes</h2>
+${nodes(execution)}
+<h2>Input</h2>
+${json(input)}
+<h2>Output</h2>
+${json(output)}
+<h2>What you can do</h2>
+<ul>
+${actions(execution)}</ul>
+<h2>Events</h2>
+${events(view)}`;
+  return layout(`${workflow} ${id}`, body, comesBack ? LIVE_SECONDS : undefined);
+}
+
+function links(isLive: boolean): Html {
+  if (!isLive) return markup`<p><a href="?">Reload</a> · <a href="?live=1">Follow live</a></p>`;
+  return markup`<p class="soft">This page comes back every ${LIVE_SECONDS} seconds. <a href="?">Stop that</a></p>`;
+}
+
+function summary(execution: PageExecution): Html {
+  const { execution_id: id, version, generation, created_at: created, error } = execution;
+  const took = durationOf(execution);
+  return markup`<dl>
+<dt>Execution</dt><dd><code>${id}</code></dd>
+<dt>Version</dt><dd>${version ?? "–"}</dd>
+<dt>Created</dt><dd><time datetime="${created}">${shownTime(created)}</time></dd>
+${generation > 1 && markup`<dt>Generation</dt><dd>${generation}</dd>`}
+${took !== "" && markup`<dt>Took</dt><dd>${took}</dd>`}
+${error !== null && markup`<dt>Error</dt><dd>${errorText(error)}</dd>`}
+</dl>`;
+}
+
+function errorText({ code, message, node_id: node }: NonNullable<PageExecution["error"]>): Html {
+  return markup`${node !== undefined && markup`<code>${node}</code> `}<strong>${code}</strong> ${message}`;
+}
+
+function why({ why: reasons }: ExecutionView): Html | undefined {
+  if (reasons.length === 0) return undefined;
+  const rows = reasons.slice(0, 50).map(
+    ({ node_id: node, sentence }) => markup`<dt><code>${node}</code></dt><dd>${sentence}</dd>
+`,
+  );
+  return markup`<h2>Why it is not done</h2>
+<dl>
+${rows}</dl>`;
+}
+
+function graph({ execution, workflow }: ExecutionView): Html {
+  const { execution_id: id, nodes: states } = execution;
+  if (workflow === undefined) return markup`<p>The definition is not stored any more.</p>`;
+  const count = workflow.nodes.length;
+  if (count > MAX_DRAWN) {
+    return markup`<p>${count} nodes are too many for a picture here: <code>millrace graph ${id} --format svg</code></p>`;
+  }
+  const statusOf = (node: string): string | undefined => states?.[node]?.status;
+  const svg = drawSvg(diagramOf(workflow), { statusOf, href: (node) => `#node-${encodeURIComponent(node)}` });
+  return markup`<div class="scroll" tabindex="0" role="region" aria-label="Graph; the table below says the same">
+${trusted(svg)}</div>`;
+}
+
+function nodes({ nodes: all = {}, nodes_omitted: omitted, execution_id: id }: PageExecution): Html {
+  if (omitted !== undefined) {
+    return markup`<p>${omitted} nodes: <a href="/v1/executions/${id}/nodes">all of them as JSON</a></p>`;
+  }
+  return markup`<table>
+<thead><tr>
+<th scope="col">Node</th><th scope="col">Status</th><th scope="col">Attempt</th><th scope="col">Took</th><th scope="col">Notes</th>
+</tr></thead>
+<tbody>
+${Object.entries(all).map(([name, node]) => nodeRow(id, name, node))}</tbody>
+</table>`;
+}
+
+function nodeRow(id: string, name: string, node: PageNode): Html {
+  const { status, attempt, error, reason, items, child_execution_id: child } = node;
+  const place = encodeURIComponent(name);
+  return markup`<tr id="node-${place}">
+<th scope="row"><a href="/v1/executions/${id}/nodes/${place}"><code>${name}</code></a></th>
+<td>${state(status)}</td><td>${attempt}</td><td>${durationOf(node)}</td>
+<td>${items !== undefined && markup`${items.completed} of ${items.total} items `}
+${child !== null && markup`<a href="/runs/${encodeURIComponent(child)}">child execution</a> `}
+${reason ?? ""} ${error !== null && errorText(error)}</td>
+</tr>
+`;
+}
+
+function durationOf(timed: { readonly started_at: string | null; readonly finished_at: string | null }): string {
+  const { started_at: started, finished_at: finished } = timed;
+  return started === null || finished === null ? "" : shownDuration(Date.parse(finished) - Date.parse(started));
+}
+
+function json(value: Json): Html {
+  const text = JSON.stringify(value, null, 2);
+  const left = text.length - MAX_JSON_CHARS;
+  return markup`<pre tabindex="0">${left > 0 ? `${text.slice(0, MAX_JSON_CHARS)}\n… ${left} more characters` : text}</pre>`;
+}
+
+function actions({ execution_id: id, status }: PageExecution): readonly Html[] {
+  const commands = isOver(status)
+    ? [`millrace retry ${id}`, `millrace rerun ${id} --from NODE`, `millrace export ${id}`]
+    : [`millrace watch ${id}`, `millrace pause ${id}`, `millrace cancel ${id}`];
+  return commands.map((command) => markup`<li><code>${command}</code></li>\n`);
+}
+
+function events({ events: all, execution }: ExecutionView): Html {
+  const link = markup`<a href="/v1/executions/${execution.execution_id}/events">all as JSON</a>`;
+  return markup`<table>
+<caption>The last ${all.length}; ${link}</caption>
+<thead><tr>
+<th scope="col">#</th><th scope="col">Time (UTC)</th><th scope="col">Event</th><th scope="col">Node</th>
+</tr></thead>
+<tbody>
+${all.map(eventRow)}</tbody>
+</table>`;
+}
+
+function eventRow({ seq, at, type, node_id: node, attempt }: ShownEvent): Html {
+  const again = attempt !== undefined && attempt > 1 && markup` attempt ${attempt}`;
+  return markup`<tr>
+<td>${seq}</td><td><time datetime="${at}">${at.slice(11, -1)}</time></td><td>${type.replaceAll("_", " ")}</td>
+<td>${node !== undefined && markup`<code>${node}</code>`}${again}</td>
+</tr>
+`;
+}

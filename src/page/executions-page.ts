@@ -1,0 +1,89 @@
+import type { ListedExecution } from "../api/service/executions.ts";
+import { shownDuration } from "../drawing/states.ts";
+import { type Html, markup } from "./html.ts";
+import { layout, state } from "./layout.ts";
+
+export interface ExecutionsView {
+  readonly items: readonly ListedExecution[];
+  readonly next: string | null;
+  readonly status: string | undefined;
+  /** Reviews that wait for somebody, as many as are shown. */
+  readonly reviews: readonly {
+    readonly id: string;
+    readonly title: string | null;
+    readonly node_id: string;
+    readonly execution_id: string;
+  }[];
+  readonly deadLetters: number;
+}
+
+const FILTERS = ["RUNNING", "PENDING", "PAUSED", "COMPLETED", "PARTIAL", "FAILED", "CANCELLED"];
+
+/** `/`: what runs and what has run, newest first. */
+export function executionsPage(view: ExecutionsView): string {
+  const { items, next, status } = view;
+  const older = next !== null && markup`<p><a href="/?${query({ status, cursor: next })}">Older executions</a></p>`;
+  const body = markup`<h1>Executions</h1>
+${needsYou(view)}
+<nav class="filters" aria-label="By status">
+${filter("all", "/", status === undefined)}
+${FILTERS.map((name) => filter(name.toLowerCase(), `/?status=${name}`, name === status))}
+</nav>
+${items.length === 0 ? NOTHING : table(items)}
+${older}`;
+  return layout("Executions", body);
+}
+
+const NOTHING = markup`<p>Nothing here yet. Run something: <code>millrace run workflow.yaml --server</code></p>`;
+
+function filter(word: string, href: string, isHere: boolean): Html {
+  return markup`<a href="${href}"${isHere && markup` aria-current="page"`}>${word}</a>
+`;
+}
+
+function table(items: readonly ListedExecution[]): Html {
+  return markup`<table>
+<caption>Newest first</caption>
+<thead><tr>
+<th scope="col">Execution</th><th scope="col">Workflow</th><th scope="col">Status</th>
+<th scope="col">Created</th><th scope="col">Took</th>
+</tr></thead>
+<tbody>
+${items.map(row)}</tbody>
+</table>`;
+}
+
+function row(item: ListedExecution): Html {
+  const { execution_id: id, workflow, status, created_at: created, finished_at: finished } = item;
+  const took = finished === null ? "" : shownDuration(Date.parse(finished) - Date.parse(created));
+  return markup`<tr>
+<td><a href="/runs/${encodeURIComponent(id)}"><code>${id}</code></a></td><td>${workflow}</td><td>${state(status)}</td>
+<td><time datetime="${created}">${shownTime(created)}</time></td><td>${took}</td>
+</tr>
+`;
+}
+
+function needsYou({ reviews, deadLetters }: ExecutionsView): Html | undefined {
+  if (reviews.length === 0 && deadLetters === 0) return undefined;
+  const waiting = reviews.map(({ id, title, node_id: node, execution_id: execution }) => {
+    const link = markup`<a href="/runs/${encodeURIComponent(execution)}">${title ?? node}</a>`;
+    return markup`<li>${link} waits for a person: <code>millrace approve ${id}</code></li>
+`;
+  });
+  const letters =
+    deadLetters > 0 &&
+    markup`<li>${deadLetters} dead letters: <code>millrace dlq ls</code></li>
+`;
+  return markup`<h2>Needs you</h2>
+<ul>
+${waiting}${letters}</ul>`;
+}
+
+export function shownTime(iso: string): string {
+  return iso.replace("T", " ").replace(/\.\d+Z$/, " UTC");
+}
+
+function query(values: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(values).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return new URLSearchParams(given).toString();
+}

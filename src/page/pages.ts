@@ -1,0 +1,94 @@
+import * as z from "zod";
+import { route, type Reply, type Route } from "../api/http/route.ts";
+import { STATUSES, type Status } from "../api/service/executions.ts";
+import type { Service } from "../api/service/service.ts";
+import type { Workflow } from "../definition/workflow.ts";
+import { MillraceError } from "../errors/millrace-error.ts";
+import { isOver } from "../drawing/states.ts";
+import { executionPage, type PageExecution } from "./execution-page.ts";
+import { executionsPage } from "./executions-page.ts";
+
+const tag = "Pages";
+const PAGE = { 200: { description: "A page", type: "text/html" } };
+const LISTED = 50;
+const EVENTS = 100;
+
+const statuses = Object.keys(STATUSES) as [Status, ...Status[]];
+const listQuery = z.object({ status: z.enum(statuses).optional(), cursor: z.string().optional() });
+const runQuery = z.object({ live: z.string().optional() });
+
+/** Pages made by the server: they need no script, and show what the API tells. */
+export function pages(service: Service): readonly Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/",
+      permission: "read",
+      tag,
+      summary: "Executions, for people",
+      query: listQuery,
+      answers: PAGE,
+      handle: async ({ query }) => {
+        const { status, cursor } = query;
+        const [list, reviews, { deadLetters }] = await Promise.all([
+          service.executions.list({ status }, { limit: LISTED, ...(cursor !== undefined && { cursor }) }),
+          service.reviews.list({ limit: 10 }),
+          service.store.queries.counts(),
+        ]);
+        return page(
+          executionsPage({ items: list.items, next: list.next_cursor, status, reviews: reviews.items, deadLetters }),
+        );
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/runs/{id}",
+      permission: "read",
+      tag,
+      summary: "One execution with its graph, for people",
+      query: runQuery,
+      answers: PAGE,
+      handle: async ({ params, query }) => page(await runPage(service, params["id"]!, query.live !== undefined)),
+    }),
+    route({
+      method: "GET",
+      path: "/favicon.ico",
+      permission: "open",
+      tag,
+      summary: "None",
+      answers: { 204: { description: "There is no picture" } },
+      handle: async () => ({ status: 204 }),
+    }),
+  ];
+}
+
+function page(text: string): Reply {
+  return { status: 200, text, type: "text/html; charset=utf-8" };
+}
+
+async function runPage(service: Service, id: string, isLive: boolean): Promise<string> {
+  const execution = JSON.parse(await service.executions.get(id)) as PageExecution & {
+    readonly seq: number;
+    readonly workflow_definition_id: string;
+  };
+  const [workflow, { items: events }, why] = await Promise.all([
+    definitionOf(service, execution),
+    service.histories.list(id, Math.max(0, execution.seq - EVENTS), EVENTS),
+    isOver(execution.status) ? [] : service.histories.explain(id, undefined).then(({ items }) => items),
+  ]);
+  return executionPage({ execution, workflow, why, events, isLive });
+}
+
+/** The version it runs; undefined if its name was removed since. */
+async function definitionOf(
+  service: Service,
+  { workflow, workflow_definition_id: hash }: { readonly workflow: string; readonly workflow_definition_id: string },
+): Promise<Workflow | undefined> {
+  try {
+    const { definition } = await service.workflows.get(workflow, hash);
+    return definition as unknown as Workflow;
+  } catch (error) {
+    if (error instanceof MillraceError && error.code === "NOT_FOUND") return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,70 @@
+import * as z from "zod";
+import { json, route, type Route } from "../api/http/route.ts";
+import type { Service } from "../api/service/service.ts";
+import { MAX_PAGE } from "../api/limits.ts";
+import { type Attempt, readLogs } from "./task-logs.ts";
+
+const query = z.strictObject({
+  node: z.string().optional(),
+  attempt: z.coerce.number().int().min(1).max(1_000_000).optional(),
+});
+const line = z.looseObject({ node_id: z.string(), attempt: z.number(), at: z.string(), message: z.string() });
+
+/** What handlers have logged. */
+export function logRoutes(service: Service): readonly Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/v1/executions/{id}/logs",
+      permission: "read",
+      tag: "Executions",
+      summary: "What its handlers have logged, by attempt",
+      query,
+      answers: {
+        200: {
+          description: "All that was kept",
+          schema: z.looseObject({ items: z.array(line), next_cursor: z.string().nullable() }),
+        },
+      },
+      handle: async ({ params, query: filter }) => {
+        const attempts = await attemptsOf(service, params["id"]!, filter);
+        const kept = await readLogs(service.store, attempts);
+        const items = kept.flatMap(({ attempt: { instance, generation, attempt, delivery }, lines }) =>
+          lines.map((one) => ({ node_id: instance, generation, attempt, delivery, ...one })),
+        );
+        items.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
+        return json(200, { items, next_cursor: null });
+      },
+    }),
+  ];
+}
+
+/** Every delivery of every attempt, as the history has them. */
+async function attemptsOf(
+  service: Service,
+  id: string,
+  { node, attempt }: z.infer<typeof query>,
+): Promise<readonly Attempt[]> {
+  const found: Attempt[] = [];
+  let generation = 1;
+  for (let after: number | null = 0; after !== null;) {
+    const { items, next_cursor: next } = await service.histories.list(id, after, MAX_PAGE);
+    for (const { type, node_id: instance, attempt: number, data } of items) {
+      if (type === "generation_opened") generation = Number(data["generation"]);
+      if (type !== "task_dispatched" || instance === undefined || number === undefined) continue;
+      if (node !== undefined && instance !== node && !instance.startsWith(`${node}[`)) continue;
+      if (attempt !== undefined && number !== attempt) continue;
+      const round = Number(data["round"] ?? 0);
+      const name = round > 0 ? `${instance}@${round}` : instance;
+      found.push({
+        execution: id,
+        generation,
+        instance: name,
+        attempt: number,
+        delivery: Number(data["delivery"] ?? 1),
+      });
+    }
+    after = next === null ? null : Number(next);
+  }
+  return found;
+}

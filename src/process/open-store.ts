@@ -1,0 +1,37 @@
+import type { Host } from "../host/host.ts";
+import type { Settings } from "../settings/declarations.ts";
+import type { StoreAddress } from "../settings/store-address.ts";
+import type { Store } from "../store/contract.ts";
+
+/** How many partitions a store has, where that is not asked for: SQLite and memory have one owner. */
+const SHARED_PARTITIONS = 32;
+
+export type OpenOptions = Pick<Settings, "partitions" | "redisSocketTimeout"> & { readonly host: Host };
+
+/** Opens a store. Each driver and its client are loaded only when they are needed. */
+export async function openStore(address: StoreAddress, options: OpenOptions): Promise<Store> {
+  const { host, partitions = SHARED_PARTITIONS } = options;
+  switch (address.kind) {
+    case "memory": {
+      const { openMemory } = await import("../drivers/memory/memory-store.ts");
+      return openMemory({ host, exclusive: true });
+    }
+    case "sqlite": {
+      const { openSqlite } = await import("../drivers/sqlite/sqlite-store.ts");
+      return openSqlite({ host, file: address.file });
+    }
+    case "postgres": {
+      const { openPostgres } = await import("../drivers/postgres/postgres-store.ts");
+      return openPostgres({ host, url: address.url, partitions });
+    }
+    case "redis": {
+      const { openRedis } = await import("../drivers/redis/redis-store.ts");
+      return openRedis({ host, url: address.url, partitions, connectMs: options.redisSocketTimeout * 1_000 });
+    }
+  }
+}
+
+/** One process has all of it: its queues are in its own memory, and nobody else can be asked to do its work. */
+export function isOwnStore({ kind }: StoreAddress): boolean {
+  return kind === "memory" || kind === "sqlite";
+}

@@ -1,0 +1,283 @@
+import { extname } from "node:path";
+import type { Route } from "../api/http/route.ts";
+import type { ApiServer } from "../api/http/server.ts";
+import type { Metrics } from "../api/metrics/metrics.ts";
+import { Service } from "../api/service/service.ts";
+import { executionMachine } from "../core/execution/machine.ts";
+import { Engine } from "../engine/engine.ts";
+import type { Host } from "../host/host.ts";
+import { nodeHost } from "../host/node-host.ts";
+import type { JsonObject } from "../json/json.ts";
+import { builtinHandlers, type Builtins } from "../handlers/builtins.ts";
+import type { Role, Settings } from "../settings/declarations.ts";
+import { shownAddress, type StoreAddress } from "../settings/store-address.ts";
+import type { Store } from "../store/contract.ts";
+import type { Handler } from "../worker/handler.ts";
+import { type LeaseKeeping, Worker } from "../worker/worker.ts";
+import type { UserHandlers } from "./handler-modules.ts";
+import { brief, briefError, type Log } from "./log.ts";
+import { logged } from "./logged-store.ts";
+import { isOwnStore, openStore } from "./open-store.ts";
+import { WorkerRegistration } from "./registration.ts";
+import { TaskLogs } from "./task-logs.ts";
+
+export interface ProcessOptions {
+  readonly settings: Settings;
+  readonly address: StoreAddress;
+  /** For the secrets of handlers: `MILLRACE_SECRET_<NAME>`. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly roles: readonly Role[];
+  readonly user: UserHandlers;
+  readonly log: Log;
+  readonly version: string;
+  /** Whether workflows may call this machine. */
+  readonly loopback: boolean;
+  readonly pages?: (service: Service) => readonly Route[];
+  readonly host?: Host;
+}
+
+/** How long the last results may take to be committed when a process stops. */
+const SETTLE_MS = 2_000;
+
+/** One process: a store, and whatever of engine, worker and API it was asked to be. */
+export class MillraceProcess {
+  readonly store: Store;
+  readonly service: Service;
+  /** Where the API listens, if it does. */
+  readonly url: string | undefined;
+  readonly #parts: Parts;
+  #stopping: Promise<void> | undefined;
+
+  private constructor(parts: Parts, url: string | undefined) {
+    this.#parts = parts;
+    this.store = parts.store;
+    this.service = parts.service;
+    this.url = url;
+  }
+
+  /** Whatever cannot be started is an error; what was started until then is stopped again. */
+  static async start(options: ProcessOptions): Promise<MillraceProcess> {
+    const { settings, address, log, host = nodeHost } = options;
+    const opened = await openStore(address, { ...settings, host });
+    const isServer = options.roles.includes("api");
+    const metrics = isServer ? await openMetrics(opened) : undefined;
+    const store = logged(metrics?.store ?? opened, log);
+    const service = serviceOf(options, store, host);
+    const parts: Parts = { options, host, store, service, isOwn: isOwnStore(address), handlers: new Map(), queues: [] };
+    try {
+      startEngine(parts);
+      await startWorker(parts);
+      parts.service.start();
+      const url = metrics === undefined ? undefined : await startServer(parts, metrics.metrics);
+      log.info({ roles: options.roles, store: shownAddress(address), ...(url !== undefined && { url }) }, "started");
+      return new MillraceProcess(parts, url);
+    } catch (error) {
+      await stopParts(parts);
+      throw error;
+    }
+  }
+
+  /** The user's handlers have changed: the worker serves them as they are now. */
+  async refreshHandlers(): Promise<void> {
+    serveHandlers(this.#parts);
+    await this.#parts.registration?.tell(told(this.#parts));
+  }
+
+  /** Not ready first; takes nothing new; finishes or hands back; gives back what it owns; closes. */
+  stop(): Promise<void> {
+    this.#stopping ??= stopParts(this.#parts);
+    return this.#stopping;
+  }
+}
+
+interface Parts {
+  readonly options: ProcessOptions;
+  readonly host: Host;
+  readonly store: Store;
+  readonly service: Service;
+  /** Nobody else can do what is left undone here. */
+  readonly isOwn: boolean;
+  engine?: Engine;
+  worker?: Worker;
+  /** What the worker serves; it looks into both whenever it needs to. */
+  readonly handlers: Map<string, Handler>;
+  readonly queues: string[];
+  logs?: TaskLogs;
+  registration?: WorkerRegistration;
+  builtins?: Builtins;
+  server?: ApiServer;
+}
+
+function serviceOf({ user, env, settings }: ProcessOptions, store: Store, host: Host): Service {
+  const handlers = {
+    get: (name: string) => user.entries.get(name),
+    names: () => user.entries.keys(),
+    allowMissing: settings.allowMissingHandlers,
+  };
+  return new Service({ store, host, handlers, secret: secretsOf(env) });
+}
+
+/** `{{ secrets.NAME }}` is `MILLRACE_SECRET_NAME` of this process. */
+function secretsOf(env: ProcessOptions["env"]): (name: string) => string | undefined {
+  return (name) => env[`MILLRACE_SECRET_${name}`];
+}
+
+function startEngine(parts: Parts): void {
+  const { options, store, host } = parts;
+  const { log, settings } = options;
+  if (!options.roles.includes("engine")) return;
+  parts.engine = new Engine({
+    store,
+    host,
+    machines: [executionMachine],
+    settings: { retentionMs: settings.retentionDays * 86_400_000 },
+    observer: {
+      quarantined: (entity, error) => log.error({ entity, error: briefError(error) }, "quarantined"),
+      repaired: (entity, count) => log.warn({ entity, count }, "repaired a wait that nothing would have ended"),
+      steppedDown: (partition, why) => log[why === "stopped" ? "info" : "warn"]({ partition, why }, "stepped down"),
+      storeWentBack: (partition, acknowledged, found) =>
+        log.error({ partition, acknowledged, found }, "the store has lost commits that it had acknowledged"),
+    },
+  });
+  parts.engine.start();
+}
+
+async function startWorker(parts: Parts): Promise<void> {
+  const { options, store, host } = parts;
+  const { settings, env, log } = options;
+  if (!options.roles.includes("worker")) return;
+  parts.builtins = builtinHandlers({
+    host,
+    env: builtinEnv(settings),
+    loopback: options.loopback,
+    mock: settings.mock,
+  });
+  serveHandlers(parts);
+  const { handlers, queues } = parts;
+  const logs = new TaskLogs(store, host);
+  parts.logs = logs;
+  const worker = new Worker({
+    store,
+    host,
+    handlers,
+    queues,
+    secret: secretsOf(env),
+    leases: leasesOf(options),
+    settings: {
+      slots: settings.workerConcurrency,
+      leaseMs: settings.workerHeartbeatTimeout * 1_000,
+      heartbeatMs: settings.workerHeartbeatInterval * 1_000,
+      graceMs: settings.workerGrace * 1_000,
+    },
+    observer: {
+      logged: (task, entry) => {
+        const { execution, node, attempt } = task;
+        log.info({ execution_id: execution, node_id: node, attempt, fields: entry.fields }, brief(entry.message));
+        logs.observer.logged(task, entry);
+      },
+      settled: (task, outcome) => logs.observer.settled(task, outcome),
+      degraded: (deaf) =>
+        log.warn({ deaf }, deaf === 0 ? "all slots are free again" : "handlers do not stop when asked"),
+      heartbeatThreadLost: (reason) => log.error({ reason }, "the thread that kept the leases has ended"),
+    },
+  });
+  worker.start();
+  parts.worker = worker;
+  parts.registration = new WorkerRegistration(store, host, worker.name, told(parts));
+  await parts.registration.start();
+}
+
+function serveHandlers({ options, builtins, handlers, queues }: Parts): void {
+  const { user, settings } = options;
+  for (const [name, handler] of [...(builtins?.handlers ?? []), ...user.handlers]) handlers.set(name, handler);
+  const wanted = settings.queues.length > 0 ? settings.queues : [...handlers.keys(), ...(user.queues ?? [])];
+  queues.splice(0, queues.length, ...new Set(wanted));
+}
+
+/** What others may know of the worker. */
+function told({ options, handlers: served, queues }: Parts): JsonObject {
+  const { user, settings, version } = options;
+  const handlers = [...served.keys()].map((name): JsonObject => {
+    const { configSchema, outputSchema } = user.entries.get(name) ?? {};
+    return {
+      name,
+      ...(configSchema !== undefined && { config_schema: configSchema }),
+      ...(outputSchema !== undefined && { output_schema: outputSchema }),
+    };
+  });
+  return { handlers, queues: [...queues], slots: settings.workerConcurrency, version, pid: process.pid };
+}
+
+/** The built-in handlers read the environment by its own names. */
+function builtinEnv(settings: Settings): Readonly<Record<string, string | undefined>> {
+  return {
+    MILLRACE_EGRESS_ALLOW: settings.egressAllow.join(","),
+    OPENAI_API_KEY: settings.openaiApiKey,
+    OPENAI_BASE_URL: settings.openaiBaseUrl,
+    OPENAI_MODEL: settings.openaiModel,
+  };
+}
+
+/** In a store that others share, a handler that keeps the event loop busy must not lose its task to them. */
+function leasesOf({ address, settings }: ProcessOptions): LeaseKeeping {
+  if (isOwnStore(address)) return { kind: "process" };
+  const { redisSocketTimeout, partitions } = settings;
+  const options = { address: { ...address }, redisSocketTimeout, ...(partitions !== undefined && { partitions }) };
+  // Built, this file and that one are .js; from the sources both are .ts.
+  const module = new URL(`./heartbeats${extname(import.meta.url)}`, import.meta.url).href;
+  return { kind: "thread", source: { module, options } };
+}
+
+/** The API and what it measures are loaded only by a process that serves it. */
+async function openMetrics(opened: Store): Promise<{ readonly metrics: Metrics; readonly store: Store }> {
+  const { Metrics } = await import("../api/metrics/metrics.ts");
+  const { measured } = await import("../api/metrics/measured-store.ts");
+  const metrics = new Metrics(opened);
+  return { metrics, store: measured(opened, metrics) };
+}
+
+async function startServer(parts: Parts, metrics: Metrics): Promise<string> {
+  const { ApiServer } = await import("../api/http/server.ts");
+  const { logRoutes } = await import("./log-routes.ts");
+  const { options, service } = parts;
+  const { settings, log } = options;
+  const perMinute = settings.ingressPerMinute;
+  parts.server = new ApiServer({
+    service,
+    metrics,
+    host: settings.host,
+    port: settings.port,
+    keys: settings.apiKeys.join(","),
+    ingress: perMinute === 0 ? null : { limit: perMinute, windowSeconds: 60 },
+    version: options.version,
+    pages: [...logRoutes(service), ...(options.pages?.(service) ?? [])],
+    log: ({ incident, route, error }) => log.error({ incident, route, error: briefError(error) }, "incident"),
+  });
+  return parts.server.listen();
+}
+
+async function stopParts(parts: Parts): Promise<void> {
+  const { server, service, worker, logs, registration, engine, builtins, store, options } = parts;
+  options.log.info("stopping");
+  server?.drain();
+  await registration?.stop();
+  await worker?.stop();
+  await logs?.close();
+  await builtins?.close();
+  await server?.close();
+  service.stop();
+  if (parts.isOwn && engine !== undefined) await settled(parts);
+  await engine?.stop();
+  await store.close();
+  options.log.info("stopped");
+}
+
+/** In a store of our own, what the worker has just reported would be done again if it were not committed now. */
+async function settled({ store, host }: Parts): Promise<void> {
+  const untilMs = host.monotonicMs() + SETTLE_MS;
+  while (host.monotonicMs() < untilMs) {
+    const { inbox } = await store.queries.counts();
+    if (inbox === 0) return;
+    await host.sleep(10);
+  }
+}
