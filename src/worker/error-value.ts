@@ -20,20 +20,25 @@ const NOT_RETRYABLE: ReadonlySet<string> = new Set([
 const NOTHING_TO_CONCEAL = new Concealment();
 
 /** Whatever a handler threw, as data, without what is concealed. Never throws itself. */
-export function errorValue(thrown: unknown, concealment: Concealment = NOTHING_TO_CONCEAL): ErrorValue {
+export function errorValue(
+  thrown: unknown,
+  concealment: Concealment = NOTHING_TO_CONCEAL,
+  maxChars = MAX_ERROR_CHARS,
+): ErrorValue {
+  const cut = (text: unknown): string => cutText(text, concealment, maxChars);
   try {
     if (isHandlerError(thrown)) {
       const { retryable, details } = thrown;
-      const code = cut(thrown.code, concealment).slice(0, MAX_CODE_CHARS);
-      return { code, message: cut(thrown.message, concealment), retryable, ...storable(details, concealment) };
+      const code = cut(thrown.code).slice(0, MAX_CODE_CHARS);
+      return { code, message: cut(thrown.message), retryable, ...storable(details, concealment) };
     }
     if (thrown instanceof Error) {
-      const message = cut(thrown.message === "" ? thrown.name : thrown.message, concealment);
+      const message = cut(thrown.message === "" ? thrown.name : thrown.message);
       // What `fetch` throws when the network fails is a TypeError by name only.
       const isNetwork = thrown.name === "TypeError" && thrown.message === "fetch failed";
       return { code: "HANDLER_ERROR", message, retryable: isNetwork || !NOT_RETRYABLE.has(thrown.name) };
     }
-    const message = cut(`The handler threw ${describe(thrown)}`, concealment);
+    const message = cut(`The handler threw ${describe(thrown)}`);
     return { code: "HANDLER_ERROR", message, retryable: true };
   } catch {
     return { code: "HANDLER_ERROR", message: "The handler threw something that cannot be read", retryable: true };
@@ -62,9 +67,9 @@ function storable(details: Json | undefined, concealment: Concealment): { detail
 }
 
 /** Concealed first: half a secret at the edge would not be found. */
-function cut(message: unknown, concealment: Concealment): string {
+function cutText(message: unknown, concealment: Concealment, maxChars: number): string {
   const text = concealment.text(String(message)).toWellFormed().replaceAll("\0", "\u2400");
-  return text.length <= MAX_ERROR_CHARS ? text : `${text.slice(0, MAX_ERROR_CHARS).toWellFormed()}…`;
+  return text.length <= maxChars ? text : `${text.slice(0, maxChars).toWellFormed()}…`;
 }
 
 function describe(thrown: unknown): string {

@@ -24,14 +24,16 @@ export function storableOutput(
     const fault = checkJson(output ?? null);
     if (fault !== undefined) return invalid(concealment.text(`the value at "${fault.pointer}" ${fault.reason}`));
     const read = JSON.stringify(output ?? null);
+    // Concealing only makes it shorter.
+    const readBytes = Buffer.byteLength(read);
+    if (readBytes > MAX_OUTPUT_BYTES) return tooLarge(readBytes);
     // What is posted is what was checked: a getter may say something else when it is asked again.
     const copy = JSON.parse(read) as Json;
     const change = checkJson(copy);
     if (change !== undefined) return invalid(concealment.text(`the value at "${change.pointer}" ${change.reason}`));
     const json = concealment.json(copy);
     const text = json === copy ? read : JSON.stringify(json);
-    const bytes = Buffer.byteLength(text);
-    return bytes <= MAX_OUTPUT_BYTES ? { json, text, bytes } : tooLarge(bytes);
+    return { json, text, bytes: Buffer.byteLength(text) };
   } catch {
     return invalid("reading it throws");
   }
