@@ -10,7 +10,7 @@ import { sendJson, serve, testCall } from "./test-server.ts";
 type More = Partial<BuiltinOptions> & { readonly signal?: AbortSignal };
 
 async function run(handler: string, config: JsonObject, { signal, ...more }: More = {}): Promise<Json> {
-  const { handlers } = builtinHandlers({ host: nodeHost, ...more });
+  const { handlers } = builtinHandlers({ host: nodeHost, env: {}, ...more });
   return handlers.get(handler)!(testCall(config, signal === undefined ? {} : { signal }));
 }
 
@@ -134,10 +134,13 @@ describe("a mock", () => {
     await expect(answer).rejects.toMatchObject({ name: "AbortError" });
   });
 
-  test("for all is for every http and llm, and for nothing else", async () => {
-    const server = await serve((_, response) => sendJson(response, "real"));
+  test.each<[string, Partial<BuiltinOptions>]>([
+    ["--mock", { mock: true }],
+    ["MILLRACE_MOCK=true", { env: { MILLRACE_MOCK: "true" } }],
+  ])("%s is for every http and llm, and for nothing else", async (_, more) => {
+    const server = await serve((_request, response) => sendJson(response, "real"));
     const quick = { ...nodeHost, sleep: () => Promise.resolve() };
-    const options = { host: quick, loopback: true, mock: true };
+    const options = { host: quick, loopback: true, ...more };
     expect(await run("http", { url: server.url }, options)).toMatchObject({ body: { mock: true } });
     expect(await run("http", { url: server.url, mock: false }, options)).toMatchObject({ body: { mock: true } });
     expect(await run("http", { url: server.url, mock: "mine" }, options)).toBe("mine");
@@ -145,19 +148,27 @@ describe("a mock", () => {
     expect(await run("transform", { value: 1 }, options)).toBe(1);
     expect(server.connections()).toBe(0);
   });
+
+  test.each(["", "false", "0"])("MILLRACE_MOCK=%s is no mock", async (text) => {
+    const server = await serve((_, response) => sendJson(response, "real"));
+    const options = { loopback: true, env: { MILLRACE_MOCK: text } };
+    expect(await run("http", { url: server.url }, options)).toMatchObject({ body: "real" });
+  });
 });
 
-describe("what the operator allows", () => {
-  test("is open to workflows", async () => {
+describe("the variables of the process", () => {
+  test("MILLRACE_EGRESS_ALLOW opens what it lists", async () => {
     const server = await serve((_, response) => sendJson(response, "reached"));
     await expect(run("http", { url: server.url })).rejects.toMatchObject({ code: "EGRESS_BLOCKED" });
-    const egressAllow = ["10.0.0.0/8", `127.0.0.1:${server.port}`];
-    expect(await run("http", { url: server.url }, { egressAllow })).toMatchObject({ body: "reached" });
+    for (const list of [`10.0.0.0/8, 127.0.0.1:${server.port}`, "127.0.0.0/8 api.internal", " 127.0.0.1,"]) {
+      const env = { MILLRACE_EGRESS_ALLOW: list };
+      expect(await run("http", { url: server.url }, { env })).toMatchObject({ body: "reached" });
+    }
   });
 
-  test("and cannot be understood stops the start, not the first call", () => {
-    const egressAllow = ["10.0.0.0/8", "http://x"];
-    expect(() => builtinHandlers({ host: nodeHost, egressAllow })).toThrow(EgressEntryInvalid);
+  test("a list that cannot be understood stops the start, not the first call", () => {
+    const env = { MILLRACE_EGRESS_ALLOW: "10.0.0.0/8, http://x" };
+    expect(() => builtinHandlers({ host: nodeHost, env })).toThrow(EgressEntryInvalid);
   });
 });
 

@@ -10,19 +10,14 @@ import { llmHandler } from "./llm.ts";
 import { mockHttp, mockLlm } from "./mocks.ts";
 import { preparedHandler } from "./prepared-handler.ts";
 
-/** Named as the settings are that they come from. */
 export interface BuiltinOptions {
   readonly host: Host;
-  /** Hosts, `host:port` pairs and CIDR blocks that workflows may call although they are not public. */
-  readonly egressAllow?: readonly string[];
+  /** The variables of the process: MILLRACE_EGRESS_ALLOW, MILLRACE_MOCK, OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL. */
+  readonly env: Readonly<Record<string, string | undefined>>;
   /** Whether workflows may call this machine: `dev`, `run` and embedded engines allow it, `serve` does not. */
   readonly loopback?: boolean;
-  /** No call of `http` or `llm` leaves the process. */
+  /** `--mock`: no call of `http` or `llm` leaves the process. As MILLRACE_MOCK=true. */
   readonly mock?: boolean;
-  readonly openaiBaseUrl?: string | undefined;
-  readonly openaiApiKey?: string | undefined;
-  /** For `llm` nodes that name none. */
-  readonly openaiModel?: string | undefined;
   readonly lookup?: Lookup;
 }
 
@@ -33,11 +28,12 @@ export interface Builtins {
 }
 
 /** The built-in handlers that run on workers: `http`, `llm`, `transform`. The rest of the built-in nodes is the engine's. */
-export function builtinHandlers(options: BuiltinOptions): Builtins {
-  const { host, egressAllow = [], loopback = false, mock: mocksAll = false, lookup } = options;
-  const { openaiBaseUrl: baseUrl, openaiApiKey: apiKey, openaiModel: model } = options;
-  const egress = new Egress({ allow: [...egressAllow, ...hostOf(baseUrl)], loopback });
-  const client = new HttpClient(egress, lookup === undefined ? {} : { lookup });
+export function builtinHandlers({ host, env, loopback = false, mock = false, lookup }: BuiltinOptions): Builtins {
+  const baseUrl = env["OPENAI_BASE_URL"] || undefined;
+  const allow = [...listOf(env["MILLRACE_EGRESS_ALLOW"]), ...hostOf(baseUrl)];
+  const client = new HttpClient(new Egress({ allow, loopback }), lookup === undefined ? {} : { lookup });
+  const settings = { baseUrl, apiKey: env["OPENAI_API_KEY"] || undefined, model: env["OPENAI_MODEL"] || undefined };
+  const mocksAll = mock || env["MILLRACE_MOCK"] === "true";
   const known = new KnownHandlers(NO_HANDLERS);
   const prepare = (name: string, run: Handler, mocked?: Handler): [string, Handler] => {
     const more = mocked === undefined ? {} : { mock: mocked, mocksAll };
@@ -46,7 +42,7 @@ export function builtinHandlers(options: BuiltinOptions): Builtins {
   return {
     handlers: new Map([
       prepare("http", httpHandler(client, host), mockHttp(host)),
-      prepare("llm", llmHandler(client, host, { baseUrl, apiKey, model }), mockLlm(host)),
+      prepare("llm", llmHandler(client, host, settings), mockLlm(host)),
       prepare("transform", transform),
     ]),
     close: () => client.close(),
@@ -55,6 +51,10 @@ export function builtinHandlers(options: BuiltinOptions): Builtins {
 
 /** Templates and expressions were resolved by the engine: `expression` and `fields` have become `value` at submit. */
 const transform: Handler = ({ config }) => (config as { readonly value: Json }).value;
+
+function listOf(text: string | undefined): readonly string[] {
+  return (text ?? "").split(/[\s,]+/).filter((entry) => entry !== "");
+}
 
 /** With its port: the machine that serves the model may serve other things that are nobody's business. */
 function hostOf(baseUrl: string | undefined): readonly string[] {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { nodeHost } from "../host/node-host.ts";
 import type { Json, JsonObject } from "../json/json.ts";
-import { type BuiltinOptions, builtinHandlers } from "./builtins.ts";
+import { builtinHandlers } from "./builtins.ts";
 import { type Respond, sendJson, serve, testCall, type TestCall, type TestServer } from "./test-server.ts";
 
 const USAGE = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
@@ -24,11 +24,11 @@ interface Asked {
   readonly bodies: readonly JsonObject[];
 }
 
-async function ask(respond: Respond, config: JsonObject, more: Partial<BuiltinOptions> = {}): Promise<Asked> {
+async function ask(respond: Respond, config: JsonObject, env: Record<string, string> = {}): Promise<Asked> {
   const server = await serve(respond);
-  // No loopback: the host of the base url is allowed by itself.
-  const settings = { openaiBaseUrl: `${server.url}/v1`, openaiApiKey: "sk-test-0123", ...more };
-  const { handlers } = builtinHandlers({ host: nodeHost, ...settings });
+  // No loopback: the host of OPENAI_BASE_URL is allowed by itself.
+  const variables = { OPENAI_BASE_URL: `${server.url}/v1`, OPENAI_API_KEY: "sk-test-0123", ...env };
+  const { handlers } = builtinHandlers({ host: nodeHost, env: variables });
   const call = testCall(config);
   const output = await handlers.get("llm")!(call);
   return { output, call, server, bodies: server.requests.map(({ body }) => JSON.parse(body) as JsonObject) };
@@ -56,9 +56,9 @@ describe("a completion", () => {
   });
 
   test("by the model that the operator has chosen, where a node names none", async () => {
-    const settings = { openaiModel: "house-model" };
-    expect((await ask(saying("x"), { prompt: "p" }, settings)).bodies).toMatchObject([{ model: "house-model" }]);
-    expect((await ask(saying("x"), { prompt: "p", model: "m" }, settings)).bodies).toMatchObject([{ model: "m" }]);
+    const env = { OPENAI_MODEL: "house-model" };
+    expect((await ask(saying("x"), { prompt: "p" }, env)).bodies).toMatchObject([{ model: "house-model" }]);
+    expect((await ask(saying("x"), { prompt: "p", model: "m" }, env)).bodies).toMatchObject([{ model: "m" }]);
   });
 
   test.each<[string, JsonObject, string]>([
@@ -77,7 +77,7 @@ describe("a completion", () => {
   });
 
   test("by a server without keys of its own", async () => {
-    const { server } = await ask(saying("x"), { prompt: "p" }, { openaiApiKey: undefined });
+    const { server } = await ask(saying("x"), { prompt: "p" }, { OPENAI_API_KEY: "" });
     expect(server.requests[0]!.headers.authorization).toBeUndefined();
   });
 
@@ -148,9 +148,9 @@ describe("with output_schema", () => {
 
   test("two of them fail the attempt; another may go better; both were paid for", async () => {
     const server = await serve(saying('{"total":1}'));
-    const settings = { openaiBaseUrl: server.url, openaiApiKey: "k".repeat(20) };
+    const env = { OPENAI_BASE_URL: server.url, OPENAI_API_KEY: "k".repeat(20) };
     const call = testCall(config);
-    const answer = Promise.resolve(builtinHandlers({ host: nodeHost, ...settings }).handlers.get("llm")!(call));
+    const answer = Promise.resolve(builtinHandlers({ host: nodeHost, env }).handlers.get("llm")!(call));
     await expect(answer).rejects.toMatchObject({
       code: "LLM_OUTPUT_INVALID",
       retryable: true,
@@ -219,28 +219,24 @@ describe("a server that refuses", () => {
 
   test("for want of a key says which", async () => {
     const message = expect.stringContaining("OPENAI_API_KEY is not set") as string;
-    const keyless = { openaiApiKey: undefined };
-    await expect(ask(refusing(401, busy), { prompt: "p" }, keyless)).rejects.toMatchObject({
-      code: "HTTP_401",
-      message,
-    });
+    const env = { OPENAI_API_KEY: "" };
+    await expect(ask(refusing(401, busy), { prompt: "p" }, env)).rejects.toMatchObject({ code: "HTTP_401", message });
   });
 });
 
-test.each([undefined, "https://api.openai.com/v1/"])(
-  "without a key OpenAI is not even called (base url %o)",
-  async (base) => {
-    const { handlers } = builtinHandlers({ host: nodeHost, openaiBaseUrl: base });
-    const answer = Promise.resolve(handlers.get("llm")!(testCall({ prompt: "p" })));
-    const message = expect.stringContaining("OPENAI_API_KEY") as string;
-    await expect(answer).rejects.toMatchObject({ code: "SECRET_MISSING", retryable: false, message });
-  },
-);
+test.each(["", "https://api.openai.com/v1/"])("without a key OpenAI is not even called (base url %o)", async (base) => {
+  const env = { OPENAI_BASE_URL: base };
+  const answer = Promise.resolve(
+    builtinHandlers({ host: nodeHost, env }).handlers.get("llm")!(testCall({ prompt: "p" })),
+  );
+  const message = expect.stringContaining("OPENAI_API_KEY") as string;
+  await expect(answer).rejects.toMatchObject({ code: "SECRET_MISSING", retryable: false, message });
+});
 
 test("a server of models does not open the rest of its machine to workflows", async () => {
   const model = await serve(saying("x"));
   const other = await serve((_, response) => sendJson(response, "private"));
-  const { handlers } = builtinHandlers({ host: nodeHost, openaiBaseUrl: model.url });
+  const { handlers } = builtinHandlers({ host: nodeHost, env: { OPENAI_BASE_URL: model.url } });
   const http = handlers.get("http")!;
   expect(await http(testCall({ url: model.url }))).toMatchObject({ status: 200 });
   await expect(Promise.resolve(http(testCall({ url: other.url })))).rejects.toMatchObject({ code: "EGRESS_BLOCKED" });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ExecutionSummary } from "../../src/core/execution/view.ts";
 import { readDefinition } from "../../src/definition/read.ts";
 import { TestWorld } from "../../src/engine/test-engine.ts";
-import { type BuiltinOptions, builtinHandlers } from "../../src/handlers/builtins.ts";
+import { builtinHandlers } from "../../src/handlers/builtins.ts";
 import { type Respond, sendJson, serve } from "../../src/handlers/test-server.ts";
 import type { Json } from "../../src/json/json.ts";
 
@@ -17,11 +17,15 @@ beforeEach(() => {
 });
 afterEach(() => world.close());
 
-async function run(nodes: Json, settings: Partial<BuiltinOptions> = {}, input: Json = {}): Promise<ExecutionSummary> {
+async function run(
+  nodes: Json,
+  env: Readonly<Record<string, string>> = {},
+  input: Json = {},
+): Promise<ExecutionSummary> {
   const definition = JSON.stringify({ name: "test", on_error: "fail_branch", nodes });
   const { workflow, errors } = readDefinition(definition, { format: "json" });
   expect(errors).toEqual([]);
-  const { handlers } = builtinHandlers({ host: world.host, loopback: true, ...settings });
+  const { handlers } = builtinHandlers({ host: world.host, env, loopback: true });
   world.worker(Object.fromEntries(handlers), {}, (name) => (name === "TOKEN" ? TOKEN : undefined));
   return world.ended(await world.start(workflow!, input));
 }
@@ -61,7 +65,7 @@ test("fetch, extract, transform: data flows from a server through a model into t
         config: { fields: { twice: "sum", once: "extract.total" } },
       },
     ],
-    { openaiBaseUrl: model.url },
+    { OPENAI_BASE_URL: model.url },
     { url: page.url },
   );
   expect(view).toMatchObject({ status: "COMPLETED", output: { all: { twice: 25, once: 12.5 } } });
