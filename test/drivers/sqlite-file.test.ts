@@ -56,7 +56,7 @@ function batch(parts: Partial<FileBatch>): FileBatch {
     timeMs: seq,
     suspect: null,
     consumedMail: [],
-    records: [],
+    records: records(ENTITY, 1, 0),
     snapshots: [],
     headers: [],
     wakes: [],

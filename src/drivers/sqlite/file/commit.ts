@@ -18,11 +18,9 @@ const SQL = {
   // No row changed means fenced, or our own resend.
   isResend: `
     select 1 from partitions where id = 0 and epoch = ? and nonce = ? and seq = ? + 1 and last_batch = ?`,
-  // Guard: the version has to be the next one.
-  appendRecord: `
-    insert into journal (entity, version, count, format, text)
-    select ?1, ?2, ?3, ?4, ?5
-    where ?2 = coalesce((select version + count from journal where entity = ?1 order by version desc limit 1), 1)`,
+  // Guard: two of one version collide.
+  appendRecord: `insert into journal (entity, version, count, format, text) values (?, ?, ?, ?, ?)`,
+  nextVersion: `select version + count as version from journal where entity = ? order by version desc limit 1`,
   putSnapshot: `
     insert into snapshots (entity, version, format, text) values (?, ?, ?, ?)
     on conflict (entity) do update set version = excluded.version, format = excluded.format, text = excluded.text
@@ -66,40 +64,74 @@ export interface FileBatch {
   readonly purge: readonly EntityKey[];
 }
 
-export function commitBatch(db: Database, purge: Purge, incarnation: string, batch: FileBatch): CommitOutcome {
-  const { epoch, nonce, seq } = batch.fence;
-  if (batch.fence.incarnation !== incarnation) return { kind: "fenced" };
-  if (db.run(SQL.advance, batch.id, batch.timeMs, batch.suspect, epoch, nonce, seq) === 0) {
-    const isOurResend = db.get(SQL.isResend, epoch, nonce, seq, batch.id) !== undefined;
-    return { kind: isOurResend ? "alreadyApplied" : "fenced" };
-  }
-  db.runAll(SQL.deleteMail, [batch.consumedMail]);
-  appendRecords(db, purge, batch.records);
-  db.runAll(SQL.putSnapshot, batch.snapshots);
-  db.runAll(SQL.putHeader, batch.headers);
-  for (const [entity, atMs] of rowsOf(batch.wakes)) {
-    if (atMs === null) db.run(SQL.clearWake, entity!);
-    else db.run(SQL.setWake, entity!, atMs!);
-  }
-  db.runAll(SQL.putMail, batch.mail);
-  db.runAll(SQL.deleteDeadLetter, [batch.discard]);
-  db.runAll(SQL.putDeadLetter, batch.deadLetters);
-  for (const [list, id, entity, atMs, text] of rowsOf(batch.listings)) {
-    if (text === null) db.run(SQL.deleteListing, list!, id!);
-    else db.run(SQL.putListing, list!, id!, entity!, atMs!, text!);
-  }
-  // Last: whatever else the batch says of an entity it purges, nothing of it is left.
-  purge.purge(batch.purge);
-  return { kind: "committed" };
-}
+/** Entities whose next version is known without a look. */
+const MAX_KNOWN = 50_000;
 
-function appendRecords(db: Database, purge: Purge, records: Columns): void {
-  const [entities = [], versions = [], counts = []] = records;
-  for (const [i, entity] of entities.entries()) {
-    purge.finish(String(entity));
-    assert(Number(counts[i]) > 0, `a record of ${String(entity)} without events`);
-    const changes = db.run(SQL.appendRecord, ...records.map((column) => column[i]!));
-    assert(changes === 1, `${String(versions[i])} is not the number of the next event of ${String(entity)}`);
+/** Writes batches, each of them whole. */
+export class Commit {
+  readonly #db: Database;
+  readonly #purge: Purge;
+  readonly #incarnation: string;
+  readonly #nextVersions = new Map<EntityKey, number>();
+
+  constructor(db: Database, purge: Purge, incarnation: string) {
+    this.#db = db;
+    this.#purge = purge;
+    this.#incarnation = incarnation;
+  }
+
+  write(batch: FileBatch): CommitOutcome {
+    const db = this.#db;
+    const { epoch, nonce, seq } = batch.fence;
+    if (batch.fence.incarnation !== this.#incarnation) return { kind: "fenced" };
+    if (db.run(SQL.advance, batch.id, batch.timeMs, batch.suspect, epoch, nonce, seq) === 0) {
+      const isOurResend = db.get(SQL.isResend, epoch, nonce, seq, batch.id) !== undefined;
+      return { kind: isOurResend ? "alreadyApplied" : "fenced" };
+    }
+    db.runAll(SQL.deleteMail, [batch.consumedMail]);
+    this.#append(batch.records);
+    db.runAll(SQL.putSnapshot, batch.snapshots);
+    db.runAll(SQL.putHeader, batch.headers);
+    for (const [entity, atMs] of rowsOf(batch.wakes)) {
+      if (atMs === null) db.run(SQL.clearWake, entity!);
+      else db.run(SQL.setWake, entity!, atMs!);
+    }
+    db.runAll(SQL.putMail, batch.mail);
+    db.runAll(SQL.deleteDeadLetter, [batch.discard]);
+    db.runAll(SQL.putDeadLetter, batch.deadLetters);
+    for (const [list, id, entity, atMs, text] of rowsOf(batch.listings)) {
+      if (text === null) db.run(SQL.deleteListing, list!, id!);
+      else db.run(SQL.putListing, list!, id!, entity!, atMs!, text!);
+    }
+    // Last: whatever else the batch says of an entity it purges, nothing of it is left.
+    this.#purge.purge(batch.purge);
+    for (const entity of batch.purge) this.#nextVersions.delete(entity);
+    return { kind: "committed" };
+  }
+
+  /** To be called after a rollback: what was written last is not there. */
+  forget(): void {
+    this.#nextVersions.clear();
+  }
+
+  #append(records: Columns): void {
+    const [entities, versions, counts] = records as readonly [string[], number[], number[]];
+    for (let i = 0; i < entities.length; i++) {
+      const [entity, version, count] = [entities[i]!, versions[i]!, counts[i]!];
+      this.#purge.finish(entity);
+      const isNext = version === this.#nextVersion(entity, version) && count > 0;
+      if (!isNext) assert.fail(`${count} events from ${version} are not the next ones of ${entity}`);
+      this.#nextVersions.set(entity, version + count);
+    }
+    this.#db.runAll(SQL.appendRecord, records);
+    if (this.#nextVersions.size > MAX_KNOWN) this.#nextVersions.clear();
+  }
+
+  /** The first version of all needs no look: if it were there already, the two would collide. */
+  #nextVersion(entity: EntityKey, version: number): number {
+    const known = this.#nextVersions.get(entity);
+    if (known !== undefined) return known;
+    return version === 1 ? 1 : (this.#db.get<{ version: number }>(SQL.nextVersion, entity)?.version ?? 1);
   }
 }
 

@@ -40,13 +40,17 @@ export class Database {
     return Number(this.#prepare(sql, values).run(...values).changes);
   }
 
-  /** Runs it once for each row, and answers how many rows that changed in all. */
-  runAll(sql: string, columns: Columns): number {
-    let changes = 0;
-    for (let row = 0; row < (columns[0]?.length ?? 0); row++) {
-      changes += this.run(sql, ...columns.map((column) => column[row]!));
+  /** Runs it once for each row. */
+  runAll(sql: string, columns: Columns): void {
+    const first = columns[0] ?? [];
+    if (first.length === 0) return;
+    const values = columns.map((column) => column[0]!);
+    const statement = this.#prepare(sql, values);
+    for (let row = 0; row < first.length; row++) {
+      for (let i = 0; i < values.length; i++) values[i] = columns[i]![row]!;
+      if (isObject(values[0])) assert.fail(`an object for the first value of: ${sql}`);
+      statement.run(...values);
     }
-    return changes;
   }
 
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- who wrote the statement knows its rows
@@ -96,11 +100,14 @@ export class Database {
       this.#prepared.set(sql, prepared);
     }
     if (values.length !== prepared.parameters) assert.fail(`${values.length} values for: ${sql}`);
-    for (const value of values) {
-      if (value === undefined || (value !== null && typeof value === "object")) assert.fail(`no objects in: ${sql}`);
-    }
+    // In any other place it is refused by itself.
+    if (isObject(values[0])) assert.fail(`an object for the first value of: ${sql}`);
     return prepared.statement;
   }
+}
+
+function isObject(value: SqlValue | undefined): boolean {
+  return typeof value === "object" && value !== null;
 }
 
 /** `?` counts for one, `?2` says that there are two. None of our statements has a question mark in a literal. */

@@ -1,7 +1,7 @@
 import { statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { AcquireOutcome, CommitOutcome, Fence, Registration, RenewOutcome } from "../../../store/contract.ts";
-import { commitBatch, type FileBatch } from "./commit.ts";
+import { Commit, type FileBatch } from "./commit.ts";
 import type { Columns, Database } from "./database.ts";
 import type { FileLock } from "./lock.ts";
 import { openFile } from "./open-file.ts";
@@ -37,6 +37,7 @@ export class FileWriter {
   readonly db: Database;
   readonly opened: Opened;
   readonly #lock: FileLock;
+  readonly #commit: Commit;
   readonly #partitions: FilePartitions;
   readonly #records: FileRecords;
   readonly #purge: Purge;
@@ -48,6 +49,7 @@ export class FileWriter {
     this.#lock = lock;
     this.#inode = statSync(file).ino;
     this.#purge = new Purge(db);
+    this.#commit = new Commit(db, this.#purge, incarnation);
     this.#partitions = new FilePartitions(db, incarnation);
     this.#records = new FileRecords(db, this.#purge);
     const mail = db.all<Opened["mail"][number]>(SQL.leftOverMail);
@@ -56,7 +58,7 @@ export class FileWriter {
   }
 
   commit(batches: readonly FileBatch[]): readonly CommitOutcome[] {
-    return batches.map((batch) => commitBatch(this.db, this.#purge, this.opened.incarnation, batch));
+    return batches.map((batch) => this.#commit.write(batch));
   }
 
   acquire(owner: string, nonce: string, leaseMs: number, moment: Moment): AcquireOutcome {
@@ -97,6 +99,7 @@ export class FileWriter {
     return () => {
       this.#partitions.leaseUntilMs = leaseUntilMs;
       this.#purge.look();
+      this.#commit.forget();
     };
   }
 
