@@ -15,7 +15,9 @@ export class EgressEntryInvalid extends Error {
   override readonly name = "EgressEntryInvalid";
 
   constructor(entry: string) {
-    super(`${JSON.stringify(entry)} is not a host, a host:port or a CIDR block such as 10.0.0.0/8`);
+    super(
+      `MILLRACE_EGRESS_ALLOW: ${JSON.stringify(entry)} is not a host, a host:port or a CIDR block such as 10.0.0.0/8`,
+    );
   }
 }
 

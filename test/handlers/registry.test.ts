@@ -207,14 +207,24 @@ describe("a module", () => {
 
   test("may bring plain functions by name", async () => {
     const registry = await new HandlerRegistry().load(new URL("./modules/plain.ts", import.meta.url).href);
-    expect([...registry.names()]).toEqual(["plain.twice", "plain.key"]);
+    expect([...registry.names()]).toEqual(["plain.twice", "plain.key", "plain.checked"]);
     expect(await registry.handlers().get("plain.twice")!(testCall({ n: 4 }))).toBe(8);
     expect(await registry.handlers().get("plain.key")!(testCall({}))).toBe("e1/a/1");
+    const half = async (n: Json): Promise<Json> => registry.handlers().get("plain.checked")!(testCall({ n }));
+    expect(await half(4)).toEqual({ half: 2 });
+    await expect(half("4")).rejects.toMatchObject({ code: "CONFIG_INVALID" });
+    await expect(half(5)).rejects.toMatchObject({ code: "OUTPUT_INVALID" });
+    expect(registry.get("plain.checked")).toMatchObject({ defaultTimeoutSeconds: 5 });
   });
 
   test("that brings nothing is a mistake", async () => {
     const loading = new HandlerRegistry().load(new URL("./modules/none.ts", import.meta.url));
     await expect(loading).rejects.toThrow("exports no handler");
+  });
+
+  test("that brings something else is one too", async () => {
+    const loading = new HandlerRegistry().load(new URL("./modules/wrong.ts", import.meta.url));
+    await expect(loading).rejects.toThrow('The handler "wrong.kind" is not a function');
   });
 
   test("that is not there is one too", async () => {

@@ -1,0 +1,1 @@
+export default { "wrong.kind": 7 };
