@@ -231,14 +231,12 @@ export class Trial {
 
   /** The newest task of a node, as a worker reads it. */
   task(id: string): TaskText {
-    return this.taskTexts(id).at(-1)!;
+    return JSON.parse(this.tasks.findLast(isTaskOf(id))!.text) as TaskText;
   }
 
   /** All tasks of a node; of an item by its name `id[3]`. */
   taskTexts(id: string): TaskText[] {
-    return this.tasks
-      .map(({ text }) => JSON.parse(text) as TaskText)
-      .filter((task) => (task.item === undefined ? task.node : `${task.node}[${task.item}]`) === id);
+    return this.tasks.filter(isTaskOf(id)).map(({ text }) => JSON.parse(text) as TaskText);
   }
 
   /** What is out now, by name and in order. */
@@ -292,6 +290,11 @@ export class Trial {
     if (stuck !== undefined) throw new Error(`${stuck.node} is stuck`);
     if (sweep(state, this.context).events.length > 0) throw new Error("the sweep has found something");
   }
+}
+
+/** Of a node, whatever its round: the fourth part of a token is the node instance. */
+function isTaskOf(id: string): (task: TaskDraft) => boolean {
+  return ({ token }) => token.split(":")[3]!.replace(/@\d+$/, "") === id;
 }
 
 /** What people ask of an execution; the request id may be left out. */

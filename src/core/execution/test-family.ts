@@ -18,10 +18,13 @@ export class Family {
   private readonly definitions = new Map<string, Workflow>();
   private readonly read = new Map<Trial, { mail: number; blobs: number }>();
 
-  constructor(definition: Workflow, named: Readonly<Record<string, Workflow>> = {}) {
+  private readonly large: boolean;
+
+  constructor(definition: Workflow, named: Readonly<Record<string, Workflow>> = {}, { large = false } = {}) {
+    this.large = large;
     this.named = new Map(Object.entries(named));
     for (const [name, workflow] of this.named) this.definitions.set(`hash-of-${name}`, workflow);
-    this.add("x", new Trial(definition));
+    this.add("x", new Trial(definition, { large }));
   }
 
   get root(): Trial {
@@ -63,7 +66,11 @@ export class Family {
     const id = message.to.slice("execution/".length);
     const first = message.body.kind === "cancel" ? message.body.start : message.body;
     if (!this.members.has(id) && first?.kind === "start") {
-      const trial = new Trial(this.definitions.get(first.definition)!, { id, definition: first.definition });
+      const trial = new Trial(this.definitions.get(first.definition)!, {
+        id,
+        definition: first.definition,
+        large: this.large,
+      });
       this.add(id, trial);
     }
     const trial = this.members.get(id)!;
