@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { extname, resolve } from "node:path";
 import type { HandlerCatalogue } from "../definition/handlers.ts";
-import { type DefinitionReport, readDefinition } from "../definition/read.ts";
+import { type DefinitionReport, readJsonDefinition } from "../definition/report.ts";
 import type { Workflow } from "../definition/workflow.ts";
 import { EXIT } from "./exit-code.ts";
 import { Failure } from "./failure.ts";
@@ -42,12 +42,22 @@ export async function goodDefinition(
   handlers: HandlerCatalogue,
 ): Promise<{ readonly text: DefinitionText; readonly workflow: Workflow }> {
   const text = await definitionText(terminal, file);
-  const report = readDefinition(text.source, { format: text.format, handlers });
+  const report = await checkText(text, handlers);
   if (report.workflow !== undefined) return { text, workflow: report.workflow };
   throw invalidDefinition(text.file, report);
 }
 
-export function invalidDefinition(file: string, report: DefinitionReport): Failure {
+/** Checks a definition. The parser of YAML is loaded only for YAML. */
+export async function checkText(
+  { source, format }: DefinitionText,
+  handlers: HandlerCatalogue,
+): Promise<DefinitionReport> {
+  if (format === "json") return readJsonDefinition(source, { handlers });
+  const { readDefinition } = await import("../definition/read.ts");
+  return readDefinition(source, { format, handlers });
+}
+
+function invalidDefinition(file: string, report: DefinitionReport): Failure {
   const [first, ...lines] = shownProblems(file, report);
   return new Failure(EXIT.invalid, first!, { lines, code: report.failure });
 }

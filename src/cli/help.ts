@@ -1,25 +1,6 @@
 import { type SettingName, SETTINGS } from "../settings/declarations.ts";
 import type { Setting } from "../settings/setting.ts";
-import { COMMANDS, COMMON_OPTIONS, type CommandSpec, GROUP_TITLES, type Group, type OptionSpec } from "./commands.ts";
-
-/** What `millrace --help` prints. */
-export function overview(): string {
-  const width = Math.max(...COMMANDS.map((spec) => heading(spec).length)) + 2;
-  const groups = (Object.keys(GROUP_TITLES) as Group[]).map((group) => {
-    const lines = COMMANDS.filter((spec) => spec.group === group).map(
-      (spec) => `  ${heading(spec).padEnd(width)}${spec.summary}`,
-    );
-    return `${GROUP_TITLES[group]}\n${lines.join("\n")}`;
-  });
-  return `millrace: workflows as graphs that survive the death of any process
-
-Usage: millrace <command> [options]
-
-${groups.join("\n\n")}
-
-millrace <command> --help tells more. Every command takes --json. Settings: docs/settings.md.
-`;
-}
+import { COMMON_OPTIONS, type CommandSpec, type OptionSpec } from "./commands.ts";
 
 /** What `millrace <command> --help` prints. */
 export function commandHelp(spec: CommandSpec): string {
@@ -36,10 +17,6 @@ export function commandHelp(spec: CommandSpec): string {
 
 Usage: millrace ${[spec.name, ...spec.args].join(" ")} [options]
 ${also}${section("Options", own)}${section("Settings (flag, or variable)", settings)}${section("Always", common)}`;
-}
-
-function heading({ name, args }: CommandSpec): string {
-  return [name, ...args].join(" ");
 }
 
 function optionLine({ name, short, value, doc }: OptionSpec): readonly [string, string] {

@@ -1,7 +1,7 @@
 import type { Call, Terminal } from "./call.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { Failure } from "./failure.ts";
-import { parseArguments, type Parsed } from "./parse-arguments.ts";
+import type { Parsed } from "./parse-arguments.ts";
 import { processTerminal } from "./terminal.ts";
 
 /** What bin/millrace calls. */
@@ -16,7 +16,7 @@ export async function main(argv: readonly string[], terminal: Terminal): Promise
   const isJson = argv.includes("--json");
   try {
     if (argv.length === 0 || isHelp(argv)) {
-      const { overview } = await import("./help.ts");
+      const { overview } = await import("./overview.ts");
       terminal.out(overview());
       return argv.length === 0 ? EXIT.usage : EXIT.done;
     }
@@ -25,6 +25,7 @@ export async function main(argv: readonly string[], terminal: Terminal): Promise
       terminal.out(`${version()}\n`);
       return EXIT.done;
     }
+    const { parseArguments } = await import("./parse-arguments.ts");
     const parsed = parseArguments(argv);
     if (parsed.options["help"] !== undefined) {
       const { commandHelp } = await import("./help.ts");

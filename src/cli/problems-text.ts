@@ -1,4 +1,4 @@
-import type { DefinitionReport } from "../definition/read.ts";
+import type { DefinitionReport } from "../definition/report.ts";
 import type { Problem } from "../definition/problems.ts";
 
 /** More than this on a screen is read by nobody; the count says how many there are. */

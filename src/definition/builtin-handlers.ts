@@ -1,4 +1,3 @@
-import * as z from "zod";
 import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
 import { MAX_SECONDS } from "./fields.ts";
 
@@ -10,7 +9,8 @@ export interface BuiltinHandler {
   readonly defaultTimeoutSeconds?: number;
   /** `config.mock` stands for the handler's result, and is taken off before the config is checked. */
   readonly mockable: boolean;
-  readonly config: z.ZodType;
+  /** JSON Schema of the config. Written as such: to load a library for it would cost every short command its time. */
+  readonly config: JsonObject;
   /** Rules between fields, which a schema cannot say in words that help. */
   readonly also?: (config: JsonObject) => string | undefined;
   /** JSON Schema of the output, if it is known from the config. */
@@ -19,12 +19,46 @@ export interface BuiltinHandler {
   readonly outputFields?: (config: JsonObject) => JsonObject | undefined;
 }
 
-const seconds = z.number().min(0).max(MAX_SECONDS);
-const ids = z.union([z.string(), z.array(z.string()).min(1)]);
-const jsonSchema = z.union([z.record(z.string(), z.unknown()), z.boolean()]);
-const headerValue = z.union([z.string(), z.number(), z.boolean()]);
+const ANY: JsonObject = {};
+const STRING: JsonObject = { type: "string" };
+const TEXT: JsonObject = { type: "string", minLength: 1 };
+const NAME: JsonObject = { type: "string", minLength: 1, maxLength: 128 };
+const OBJECT: JsonObject = { type: "object" };
+const SCALAR: JsonObject = { type: ["string", "number", "boolean"] };
+const SECONDS: JsonObject = { type: "number", minimum: 0, maximum: MAX_SECONDS };
+const LIMIT_SECONDS: JsonObject = { type: "number", exclusiveMinimum: 0, maximum: MAX_SECONDS };
+const IDS: JsonObject = { anyOf: [STRING, listOf(STRING, 1)] };
+const JSON_SCHEMA: JsonObject = { anyOf: [OBJECT, { type: "boolean" }] };
 
-const HTTP_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
+/** An object with these properties and no others; a name that ends in `?` may be missing. */
+function object(properties: JsonObject): JsonObject {
+  const names = Object.keys(properties);
+  const required = names.filter((name) => !name.endsWith("?"));
+  return {
+    type: "object",
+    properties: Object.fromEntries(names.map((name) => [name.replace(/\?$/, ""), properties[name]!])),
+    ...(required.length > 0 && { required }),
+    additionalProperties: false,
+  };
+}
+
+function mapOf(values: JsonObject): JsonObject {
+  return { type: "object", additionalProperties: values };
+}
+
+function listOf(items: JsonObject, minItems = 0): JsonObject {
+  return { ...(minItems > 0 && { minItems }), type: "array", items };
+}
+
+/** The first is the default. */
+function oneOf(...names: readonly [string, ...string[]]): JsonObject {
+  return { default: names[0], type: "string", enum: names };
+}
+
+function integer(minimum: number, maximum?: number, standing?: number): JsonObject {
+  const more = { ...(maximum !== undefined && { maximum }) };
+  return { ...(standing !== undefined && { default: standing }), type: "integer", minimum, ...more };
+}
 
 /** Any field but these is unknown. `closed` turns names into the schema of such an output. */
 function closed(...names: readonly string[]): JsonObject {
@@ -48,25 +82,25 @@ function exactlyOne(config: JsonObject, ...names: readonly string[]): string | u
 }
 
 const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
-  input: { engine: true, mockable: false, config: z.record(z.string(), z.unknown()) },
+  input: { engine: true, mockable: false, config: OBJECT },
   output: {
     engine: true,
     mockable: false,
-    config: z.record(z.string(), z.unknown()),
+    config: OBJECT,
     outputFields: (config) => (Object.keys(config).length > 0 ? config : undefined),
   },
   http: {
     engine: false,
     defaultTimeoutSeconds: 120,
     mockable: true,
-    config: z.strictObject({
-      url: z.string().min(1),
-      method: z.enum(HTTP_METHODS).default("GET"),
-      headers: z.record(z.string(), headerValue).optional(),
-      query: z.record(z.string(), z.union([headerValue, z.array(headerValue), z.null()])).optional(),
-      json: z.unknown().optional(),
-      body: z.string().optional(),
-      expect: z.array(z.int().min(100).max(599)).min(1).optional(),
+    config: object({
+      url: TEXT,
+      "method?": oneOf("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"),
+      "headers?": mapOf(SCALAR),
+      "query?": mapOf({ anyOf: [SCALAR, listOf(SCALAR), { type: "null" }] }),
+      "json?": ANY,
+      "body?": STRING,
+      "expect?": listOf(integer(100, 599), 1),
     }),
     also: ({ json, body }) =>
       json !== undefined && body !== undefined ? 'must have only one of "json" or "body"' : undefined,
@@ -76,16 +110,16 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
     engine: false,
     defaultTimeoutSeconds: 180,
     mockable: true,
-    config: z.strictObject({
-      prompt: z.string().optional(),
-      messages: z
-        .array(z.looseObject({ role: z.string(), content: z.unknown() }))
-        .min(1)
-        .optional(),
-      model: z.string().min(1).optional(),
-      temperature: z.number().min(0).max(2).optional(),
-      max_tokens: z.int().min(1).optional(),
-      output_schema: jsonSchema.optional(),
+    config: object({
+      "prompt?": STRING,
+      "messages?": listOf(
+        { type: "object", properties: { role: STRING, content: ANY }, required: ["role", "content"] },
+        1,
+      ),
+      "model?": TEXT,
+      "temperature?": { type: "number", minimum: 0, maximum: 2 },
+      "max_tokens?": integer(1),
+      "output_schema?": JSON_SCHEMA,
     }),
     also: (config) => exactlyOne(config, "prompt", "messages"),
     output: ({ output_schema }) => output_schema ?? LLM_OUTPUT,
@@ -93,11 +127,7 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
   transform: {
     engine: false,
     mockable: true,
-    config: z.strictObject({
-      value: z.unknown().optional(),
-      expression: z.string().min(1).optional(),
-      fields: z.record(z.string(), z.string()).optional(),
-    }),
+    config: object({ "value?": ANY, "expression?": TEXT, "fields?": mapOf(STRING) }),
     also: (config) => exactlyOne(config, "value", "expression", "fields"),
     // In the canonical form, where expression and fields have become a value.
     outputFields: ({ value }) => (isJsonObject(value) ? value : undefined),
@@ -105,25 +135,28 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
   router: {
     engine: true,
     mockable: false,
-    config: z.strictObject({
-      mode: z.enum(["exclusive", "inclusive"]).default("exclusive"),
-      routes: z.array(z.strictObject({ when: z.string().min(1), to: ids })).min(1),
-      else: ids.optional(),
-      on_error: z.enum(["fail", "skip"]).default("fail"),
+    config: object({
+      "mode?": oneOf("exclusive", "inclusive"),
+      routes: listOf(object({ when: TEXT, to: IDS }), 1),
+      "else?": IDS,
+      "on_error?": oneOf("fail", "skip"),
     }),
     output: () => ROUTER_OUTPUT,
   },
   map: {
     engine: true,
     mockable: false,
-    config: z.strictObject({
-      items: z.array(z.unknown()),
-      handler: z.string().min(1).max(128).optional(),
-      config: z.record(z.string(), z.unknown()).optional(),
-      nodes: z.union([z.array(z.unknown()), z.record(z.string(), z.unknown())]).optional(),
-      max_concurrency: z.int().min(1).max(1_000).default(10),
-      tolerated_failures: z.union([z.int().min(0), z.string().regex(/^(100|[0-9]{1,2})(\.[0-9]+)?%$/)]).default(0),
-      retry: z.record(z.string(), z.unknown()).optional(),
+    config: object({
+      items: listOf(ANY),
+      "handler?": NAME,
+      "config?": OBJECT,
+      "nodes?": { anyOf: [listOf(ANY), OBJECT] },
+      "max_concurrency?": integer(1, 1_000, 10),
+      "tolerated_failures?": {
+        default: 0,
+        anyOf: [integer(0), { type: "string", pattern: "^(100|[0-9]{1,2})(\\.[0-9]+)?%$" }],
+      },
+      "retry?": OBJECT,
     }),
     also: (config) =>
       config["nodes"] !== undefined && config["config"] !== undefined
@@ -134,52 +167,40 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
   workflow: {
     engine: true,
     mockable: true,
-    config: z.strictObject({
-      name: z.string().min(1).max(128),
-      version: z.union([z.int().min(1), z.string().min(1)]).optional(),
-      input: z.unknown().optional(),
-    }),
+    config: object({ name: NAME, "version?": { anyOf: [integer(1), TEXT] }, "input?": ANY }),
   },
   wait: {
     engine: true,
     mockable: false,
-    config: z.strictObject({
-      seconds: seconds.optional(),
-      until: z.string().min(1).optional(),
-      signal: z.string().min(1).max(128).optional(),
-      timeout_seconds: z.number().gt(0).max(MAX_SECONDS).optional(),
-    }),
+    config: object({ "seconds?": SECONDS, "until?": TEXT, "signal?": NAME, "timeout_seconds?": LIMIT_SECONDS }),
     also: (config) =>
       config["timeout_seconds"] !== undefined && config["signal"] === undefined
         ? 'must have "timeout_seconds" only with "signal"'
         : exactlyOne(config, "seconds", "until", "signal"),
   },
-  delay: { engine: true, mockable: false, config: z.strictObject({ seconds }) },
+  delay: { engine: true, mockable: false, config: object({ seconds: SECONDS }) },
   review: {
     engine: true,
     mockable: true,
-    config: z.strictObject({
-      form: jsonSchema.optional(),
-      title: z.string().optional(),
-      assignees: z.array(z.string()).optional(),
-      due_seconds: z.number().gt(0).max(MAX_SECONDS).default(604_800),
-      on_due: z
-        .union([
-          z.literal("fail"),
-          z.strictObject({ decision: z.enum(["approve", "reject"]), data: z.unknown().optional() }),
-        ])
-        .default("fail"),
+    config: object({
+      "form?": JSON_SCHEMA,
+      "title?": STRING,
+      "assignees?": listOf(STRING),
+      "due_seconds?": { default: 604_800, ...LIMIT_SECONDS },
+      "on_due?": {
+        default: "fail",
+        anyOf: [
+          { type: "string", const: "fail" },
+          object({ decision: { type: "string", enum: ["approve", "reject"] }, "data?": ANY }),
+        ],
+      },
     }),
     output: () => REVIEW_OUTPUT,
   },
   end: {
     engine: true,
     mockable: false,
-    config: z.strictObject({
-      status: z.enum(["COMPLETED", "FAILED"]).default("COMPLETED"),
-      output: z.unknown().optional(),
-      message: z.string().optional(),
-    }),
+    config: object({ "status?": oneOf("COMPLETED", "FAILED"), "output?": ANY, "message?": STRING }),
   },
 };
 

@@ -1,4 +1,3 @@
-import * as z from "zod";
 import { nearestName } from "../errors/nearest-name.ts";
 import { quote } from "../errors/registry.ts";
 import type { Json, JsonObject } from "../json/json.ts";
@@ -83,8 +82,7 @@ function builtinHandler(name: string): KnownHandler | undefined {
   if (builtin === undefined) return undefined;
   let known = builtins.get(name);
   if (known === undefined) {
-    // Zod declares the config; the check runs on its JSON Schema, where a template can stand for anything.
-    const schema = compiled(z.toJSONSchema(builtin.config, { io: "input" }) as Json);
+    const schema = compiled(builtin.config);
     known = {
       engine: builtin.engine,
       timeoutSeconds: builtin.defaultTimeoutSeconds,

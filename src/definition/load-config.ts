@@ -28,7 +28,7 @@ export function adoptSeedConfig(
   }
   const needed = handler === "http" ? ["url"] : ["prompt", "messages"];
   if (needed.some((key) => config[key] !== undefined)) return { config };
-  const known = (BUILTIN_HANDLERS.get(handler)!.config as unknown as { shape: object }).shape;
+  const known = BUILTIN_HANDLERS.get(handler)!.config["properties"] as JsonObject;
   const kept: Record<string, Json> = { mock: true };
   for (const [key, value] of Object.entries(config)) {
     if (Object.hasOwn(known, key)) kept[key] = value;

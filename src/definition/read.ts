@@ -1,119 +1,19 @@
-import type { ErrorCode } from "../errors/registry.ts";
-import type { Document } from "../json/document.ts";
-import type { Json } from "../json/json.ts";
-import { positionsOf } from "../json/locate.ts";
-import { readJson } from "../json/read-json.ts";
 import { MAX_YAML_BYTES, readYaml } from "../json/read-yaml.ts";
-import { checkValue } from "./check-value.ts";
-import { MAX_DEFINITION_BYTES } from "./fields.ts";
-import { type HandlerCatalogue, KnownHandlers, NO_HANDLERS } from "./handlers.ts";
-import { definitionHash, loadDefinition } from "./load.ts";
-import { type Problem, ProblemList } from "./problems.ts";
-import { validate } from "./validate.ts";
-import type { Workflow } from "./workflow.ts";
+import { type DefinitionReport, type Language, readIn, readJsonDefinition, type ReadOptions } from "./report.ts";
 
-export interface ReadOptions {
-  /** The handlers there are besides the built-in nodes. None by default. */
-  readonly handlers?: HandlerCatalogue;
-  /** Give line and column. On by default for text. */
-  readonly positions?: boolean;
-}
+export { checkDefinition, type DefinitionReport, type ReadOptions } from "./report.ts";
 
-export interface DefinitionReport {
-  /** The canonical form. There only if there are no errors. */
-  readonly workflow?: Workflow;
-  /** SHA-256 of the canonical form: the same content, the same hash. */
-  readonly hash?: string;
-  /**
-   * The code of the refusal as a whole: INVALID_DEFINITION, or what made the text unreadable. Missing if there are no
-   * errors.
-   */
-  readonly failure?: ErrorCode;
-  readonly errors: readonly Problem[];
-  readonly warnings: readonly Problem[];
-  /** Problems beyond the number that is reported. */
-  readonly omitted: number;
-}
+const YAML: Language = {
+  name: "YAML",
+  limitBytes: MAX_YAML_BYTES,
+  tooLong: "Write it as JSON, which may be larger.",
+  parse: readYaml,
+};
 
-/** Reads, loads and checks a definition. Finds every problem at once, and never throws because of the text. */
+/** Reads, loads and checks a definition in either language. */
 export function readDefinition(
   source: string | Uint8Array,
   options: ReadOptions & { readonly format: "json" | "yaml" },
 ): DefinitionReport {
-  const isYaml = options.format === "yaml";
-  const limitBytes = isYaml ? MAX_YAML_BYTES : MAX_DEFINITION_BYTES;
-  const problems = new ProblemList();
-  const tooLarge = typeof source === "string" ? isLongerThan(source, limitBytes) : source.byteLength > limitBytes;
-  if (tooLarge) {
-    const what = isYaml ? "The YAML definition" : "The definition";
-    const hint = isYaml ? "Write it as JSON, which may be larger." : undefined;
-    problems.add("PAYLOAD_TOO_LARGE", "", { what, limitBytes }, { hint });
-    return failed("PAYLOAD_TOO_LARGE", problems);
-  }
-  const text = typeof source === "string" ? source : decode(source);
-  if (text === undefined) {
-    problems.add("INVALID_JSON", "", { format: isYaml ? "YAML" : "JSON", reason: "it is not UTF-8 text" });
-    return failed("INVALID_JSON", problems);
-  }
-  return checkDocument(isYaml ? readYaml(text) : readJson(text), text, options);
-}
-
-/** Loads and checks a definition that somebody has parsed, or built, already. */
-export function checkDefinition(value: Json, options: ReadOptions = {}): DefinitionReport {
-  const problems = new ProblemList();
-  const failure = checkValue(value, problems);
-  if (failure !== undefined) return failed(failure, problems);
-  return report(value, options, problems);
-}
-
-function checkDocument(document: Document, text: string, options: ReadOptions): DefinitionReport {
-  const problems = new ProblemList();
-  for (const { code, pointer, details, offset, hint } of document.faults) {
-    problems.add(code, pointer, details, { hint, offset });
-  }
-  if (document.value === undefined) {
-    const first = document.faults[0]!;
-    const positions = positionsOf(
-      text,
-      document.faults.map(({ offset }) => offset),
-    );
-    // Nothing can be located in a text that cannot be read; the faults bring their own offsets.
-    const { errors, warnings } = problems.finish();
-    const placed = errors.map((error, i) => ({ ...error, ...positions.get(document.faults[i]!.offset) }));
-    return { failure: first.code, errors: placed, warnings, omitted: problems.omitted };
-  }
-  return report(document.value, options, problems, options.positions === false ? undefined : { document, text });
-}
-
-function report(
-  value: Json,
-  { handlers: catalogue = NO_HANDLERS }: ReadOptions,
-  problems: ProblemList,
-  source?: { readonly document: Document; readonly text: string },
-): DefinitionReport {
-  const handlers = new KnownHandlers(catalogue);
-  const loaded = loadDefinition(value, handlers, problems);
-  if (loaded !== undefined) validate(loaded, handlers, problems);
-  const { errors, warnings } = problems.finish(source);
-  const { omitted } = problems;
-  if (errors.length > 0 || loaded === undefined) return { failure: "INVALID_DEFINITION", errors, warnings, omitted };
-  return { workflow: loaded.workflow, hash: definitionHash(loaded.workflow), errors, warnings, omitted };
-}
-
-function failed(failure: ErrorCode, problems: ProblemList): DefinitionReport {
-  return { failure, ...problems.finish(), omitted: problems.omitted };
-}
-
-/** In UTF-8, without encoding 32 MiB only to measure them. */
-function isLongerThan(text: string, limitBytes: number): boolean {
-  if (text.length > limitBytes) return true;
-  return text.length * 3 > limitBytes && Buffer.byteLength(text) > limitBytes;
-}
-
-function decode(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
+  return options.format === "yaml" ? readIn(YAML, source, options) : readJsonDefinition(source, options);
 }

@@ -1,4 +1,3 @@
-import * as z from "zod";
 import type { Json, JsonObject } from "../json/json.ts";
 import { BUILTIN_HANDLERS } from "./builtin-handlers.ts";
 import {
@@ -95,8 +94,7 @@ function ruleSchema(rule: Rule): JsonObject {
 function configByHandler(): readonly Json[] {
   const conditions: Json[] = [];
   for (const [name, { config, mockable }] of BUILTIN_HANDLERS) {
-    const { $schema: _, ...schema } = z.toJSONSchema(config, { io: "input" }) as unknown as JsonObject;
-    const { properties } = schema;
+    const { properties } = config;
     if (properties === undefined) continue;
     // Handlers called by the source documents' names take configs of their own, so only ours are held to the schema.
     const offered: JsonObject = {

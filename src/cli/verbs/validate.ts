@@ -1,7 +1,6 @@
-import type { DefinitionReport } from "../../definition/read.ts";
-import { readDefinition } from "../../definition/read.ts";
+import type { DefinitionReport } from "../../definition/report.ts";
 import { option, type Verb } from "../call.ts";
-import { definitionText } from "../definition-file.ts";
+import { checkText, definitionText } from "../definition-file.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { catalogueOf } from "../handler-catalogue.ts";
@@ -17,7 +16,7 @@ export const verb: Verb = async (call) => {
   const checked: Checked[] = [];
   for (const file of call.args) {
     const text = await definitionText(call.terminal, file);
-    checked.push({ file: text.file, report: readDefinition(text.source, { format: text.format, handlers }) });
+    checked.push({ file: text.file, report: await checkText(text, handlers) });
   }
   call.terminal.out(shown(format, checked));
   return checked.some(({ report }) => report.failure !== undefined) ? EXIT.invalid : EXIT.done;
