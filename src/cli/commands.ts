@@ -483,6 +483,16 @@ export const COMMANDS: readonly CommandSpec[] = [
     load: () => import("./verbs/export.ts"),
   },
   {
+    name: "keys add",
+    also: [],
+    group: "rest",
+    args: [],
+    summary: "Make an API key and keep its hash in the store; shown this once",
+    options: [{ name: "role", value: "ROLE", doc: "viewer, author, operator, reviewer, worker or admin (needed)" }],
+    settings: ["store"],
+    load: () => import("./verbs/add-key.ts"),
+  },
+  {
     name: "doctor",
     also: [],
     group: "rest",

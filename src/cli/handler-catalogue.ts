@@ -1,8 +1,20 @@
 import type { HandlerCatalogue } from "../definition/handlers.ts";
+import { nodeDefaults } from "../process/node-defaults.ts";
 import type { Call } from "./call.ts";
+import { EXIT } from "./exit-code.ts";
+import { Failure } from "./failure.ts";
 
-/** The handlers that a command knows besides the built-in ones. */
+/** The handlers that a command knows besides the built-in ones, and what nodes get that state none. */
 export async function catalogueOf(call: Call): Promise<HandlerCatalogue> {
   const { settings } = await call.settings();
-  return { get: () => undefined, names: () => [], allowMissing: settings.allowMissingHandlers };
+  const { allowMissingHandlers: allowMissing, handlers: paths } = settings;
+  const defaults = nodeDefaults(settings);
+  if (paths.length === 0) return { get: () => undefined, names: () => [], allowMissing, defaults };
+  const { loadHandlerModules } = await import("../process/handler-modules.ts");
+  try {
+    const { entries } = await loadHandlerModules(paths, call.terminal.directory);
+    return { get: (name) => entries.get(name), names: () => entries.keys(), allowMissing, defaults };
+  } catch (error) {
+    throw new Failure(EXIT.usage, (error as Error).message);
+  }
 }

@@ -20,7 +20,9 @@ export function findCommand(
     if (words.length < taken) continue;
     const name = words.slice(0, taken).join(" ");
     const spec = COMMANDS.find((one) => one.name === name || one.also.includes(name));
-    if (spec !== undefined) return { spec, taken };
+    // `dlq foo` is no `dlq ls` with an argument: the word was meant to say what to do.
+    const isShort = spec !== undefined && spec.name !== name && spec.args.length === 0 && words.length > taken;
+    if (spec !== undefined && !isShort) return { spec, taken };
   }
   return undefined;
 }

@@ -5,6 +5,7 @@ import { pointerStep, pointerSteps } from "../json/pointer.ts";
 import { Schema, type SchemaFault } from "../json/schema.ts";
 import { type UnknownField, unknownInSchema, unknownKey } from "./output-fields.ts";
 import { BUILTIN_HANDLERS } from "./builtin-handlers.ts";
+import type { RetryPolicy } from "./workflow.ts";
 
 /** What is known of a handler that is not built in. */
 export interface HandlerEntry {
@@ -24,6 +25,17 @@ export interface HandlerCatalogue {
   names(): Iterable<string>;
   /** Accept handlers that nobody serves yet. */
   readonly allowMissing: boolean;
+  /** What nodes get that state none, where that is not what the format says. Written out with every definition. */
+  readonly defaults?: NodeDefaults;
+}
+
+/** Plain data: a definition may be checked in a thread. */
+export interface NodeDefaults {
+  readonly retry?: RetryPolicy;
+  /** Of nodes on a worker. */
+  readonly timeoutSeconds?: number;
+  /** The same by handler, for built-in ones. */
+  readonly timeoutSecondsOf?: Readonly<Record<string, number>>;
 }
 
 /** Only the built-in nodes. */

@@ -4,7 +4,7 @@ import { pointerStep } from "../json/pointer.ts";
 import { Schema, typeName, withArticle } from "../json/schema.ts";
 import { CONFIG_SCHEMAS, HANDLER_ALIASES } from "./builtin-handlers.ts";
 import { DEFAULT_TIMEOUT_SECONDS, REPEAT_FIELDS } from "./fields.ts";
-import { type KnownHandlers, isTemplate } from "./handlers.ts";
+import { isTemplate, type KnownHandler, type KnownHandlers } from "./handlers.ts";
 import { adoptSeedConfig, canonicalConfig, withoutBraces } from "./load-config.ts";
 import { loadDependencies } from "./load-dependencies.ts";
 import { loadIds } from "./load-ids.ts";
@@ -75,7 +75,7 @@ function loadNode(
     dependencies,
     timeout_seconds:
       (given["timeout_seconds"] as number | undefined) ??
-      (known?.engine ? null : (known?.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS)),
+      (known?.engine ? null : defaultTimeout(handler, known, context)),
     queue_timeout_seconds: (given["queue_timeout_seconds"] as number | undefined) ?? 86_400,
     retry: nodeRetry(list, index, given, defaults.retry, problems),
     condition_on_error: (given["condition_on_error"] as "fail" | "skip" | undefined) ?? "fail",
@@ -151,6 +151,12 @@ function loadHandler(list: NodeList, index: number, id: string, given: JsonObjec
     problems.add("UNKNOWN_HANDLER", list.pointer(index), { id, handler: undefined }, { hint });
   }
   return "";
+}
+
+function defaultTimeout(handler: string, known: KnownHandler | undefined, { handlers }: LoadContext): number {
+  const { timeoutSecondsOf = {}, timeoutSeconds } = handlers.catalogue.defaults ?? {};
+  const own = Object.hasOwn(timeoutSecondsOf, handler) ? timeoutSecondsOf[handler] : known?.timeoutSeconds;
+  return own ?? timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS;
 }
 
 function reportUnknownHandler(id: string, handler: string, at: string, { handlers, problems }: LoadContext): void {

@@ -402,3 +402,25 @@ describe("the canonical form", () => {
     expect(checkDefinition({ ...list, name: "v" }, { handlers }).hash).not.toBe(hashes[0]);
   });
 });
+
+test("what a node states none of is what the operator has set, and is written out", () => {
+  const retry = { max_attempts: 5, base_delay_seconds: 2, max_delay_seconds: 9, exponential_base: 3, jitter: 0 };
+  const defaults = { retry, timeoutSeconds: 7, timeoutSecondsOf: { http: 11 } };
+  const handlers = { get: () => undefined, names: () => [], allowMissing: true, defaults };
+  const { workflow } = checkDefinition(
+    {
+      name: "w",
+      nodes: [
+        { id: "a", handler: "http", config: { url: "https://x" } },
+        { id: "b", handler: "mine", retry: { max_attempts: 2 } },
+        { id: "c", handler: "mine", timeout_seconds: 1 },
+        { id: "d", handler: "delay", config: { seconds: 1 } },
+      ],
+    },
+    { handlers },
+  );
+  const [a, b, c, d] = workflow!.nodes;
+  expect([a, b, c, d].map((node) => node!.timeout_seconds)).toEqual([11, 7, 1, null]);
+  expect(a!.retry).toEqual(retry);
+  expect(b!.retry).toEqual({ ...retry, max_attempts: 2 });
+});

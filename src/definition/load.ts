@@ -48,7 +48,12 @@ export function loadDefinition(
   };
   for (const name of Object.keys(given)) loadOptionalField(workflow, name, given[name]!, written, problems);
 
-  const retry = loadRetry(given["retry"], written.pointer("retry"), DEFAULT_RETRY, problems);
+  const retry = loadRetry(
+    given["retry"],
+    written.pointer("retry"),
+    handlers.catalogue.defaults?.retry ?? DEFAULT_RETRY,
+    problems,
+  );
   const { on_error, dlq, priority } = workflow;
   const context: LoadContext = { problems, handlers, defaults: { on_error, dlq, priority, retry }, lists: [] };
   const nodes = given["nodes"];

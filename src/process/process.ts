@@ -11,6 +11,7 @@ import type { JsonObject } from "../json/json.ts";
 import { builtinHandlers, type Builtins } from "../handlers/builtins.ts";
 import type { Role, Settings } from "../settings/declarations.ts";
 import { shownAddress, type StoreAddress } from "../settings/store-address.ts";
+import { nodeDefaults } from "./node-defaults.ts";
 import type { Store } from "../store/contract.ts";
 import type { Handler } from "../worker/handler.ts";
 import { type LeaseKeeping, Worker } from "../worker/worker.ts";
@@ -113,6 +114,7 @@ function serviceOf({ user, env, settings }: ProcessOptions, store: Store, host: 
     get: (name: string) => user.entries.get(name),
     names: () => user.entries.keys(),
     allowMissing: settings.allowMissingHandlers,
+    defaults: nodeDefaults(settings),
   };
   return new Service({ store, host, handlers, secret: secretsOf(env) });
 }

@@ -1,5 +1,5 @@
 import { checkDefinition, type DefinitionReport, readDefinition } from "../../definition/read.ts";
-import type { HandlerEntry } from "../../definition/handlers.ts";
+import type { HandlerEntry, NodeDefaults } from "../../definition/handlers.ts";
 import type { Problem } from "../../definition/problems.ts";
 import { ENGINE_HANDLERS } from "../../definition/workflow.ts";
 import type { ErrorCode } from "../../errors/registry.ts";
@@ -14,6 +14,7 @@ export interface CheckOrder {
   readonly format: "json" | "yaml";
   readonly handlers: readonly (readonly [string, HandlerEntry])[];
   readonly allowMissing: boolean;
+  readonly defaults: NodeDefaults;
 }
 
 export interface Checked {
@@ -41,6 +42,7 @@ export function checkSource(order: CheckOrder): Checked {
     get: (name: string) => entries.get(name),
     names: () => entries.keys(),
     allowMissing: order.allowMissing,
+    defaults: order.defaults,
   };
   const envelope = envelopeOf(source, format);
   if (envelope === undefined) return summary(readDefinition(source, { format, handlers }));

@@ -39,7 +39,8 @@ export class DefinitionChecker {
     const key = `${format} ${allowMissing} ${handlers.revision} ${hash("sha256", source, "hex")}`;
     const cached = this.#cache.get(key);
     if (cached !== undefined) return cached;
-    const order: CheckOrder = { source, format, allowMissing, handlers: [...handlers.entries] };
+    const { defaults } = this.#directory;
+    const order: CheckOrder = { source, format, allowMissing, defaults, handlers: [...handlers.entries] };
     const checked = source.length > THREAD_BYTES ? await inThread(order) : checkSource(order);
     this.#cache.set(key, checked, source.length);
     return checked;

@@ -1,4 +1,4 @@
-import { type HandlerCatalogue, type HandlerEntry, NO_HANDLERS } from "../../definition/handlers.ts";
+import { type HandlerCatalogue, type HandlerEntry, NO_HANDLERS, type NodeDefaults } from "../../definition/handlers.ts";
 import type { Host } from "../../host/host.ts";
 import { isJsonObject, type Json } from "../../json/json.ts";
 import type { Registration, Store } from "../../store/contract.ts";
@@ -46,6 +46,11 @@ export class HandlerDirectory {
     this.#host = host;
     this.#local = local;
     this.#known = { entries: new Map(), alive: new Set(), queues: new Set(), revision: 0, text: "", atMs: -Infinity };
+  }
+
+  /** What nodes get that state none. */
+  get defaults(): NodeDefaults {
+    return this.#local.defaults ?? {};
   }
 
   async entries(): Promise<KnownEntries> {

@@ -30,12 +30,15 @@ export async function beginExecution(
   }
 }
 
-/** Workflows that it calls are stored before it. */
+/** Workflows that it calls are stored before it, and it names the versions that came of that. */
 async function definitionOf(service: Service, parts: WorkflowParts): Promise<Json> {
+  const versions = new Map<WorkflowParts, string>();
   for (const child of parts.children) {
-    await service.submissions.publish({ definition: await definitionOf(service, child) }, false);
+    const definition = await definitionOf(service, child);
+    const { workflow_definition_id: hash } = await service.submissions.publish({ definition }, false);
+    versions.set(child, hash);
   }
-  return parts.definition((child) => child.hash);
+  return parts.definition((child) => versions.get(child) ?? child.hash);
 }
 
 /** What the service refuses, in the form of a command. */

@@ -10,7 +10,7 @@ import { openMemory } from "../../drivers/memory/memory-store.ts";
 import { Engine } from "../../engine/engine.ts";
 import type { Host } from "../../host/host.ts";
 import { Requests } from "../../inbox/requests.ts";
-import type { Json } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
 import type { Store } from "../../store/contract.ts";
 import { type Handler, HandlerError } from "../../worker/handler.ts";
 import { Worker } from "../../worker/worker.ts";
@@ -40,7 +40,9 @@ export async function replay(recording: Recording, other?: Workflow): Promise<Re
   const store = openMemory({ host });
   const requests = new Requests(store, host);
   const runnable = withoutChildren(workflow);
-  const { handlers, queues } = servedBy(runnable, recordedHandler(script, host));
+  const { handlers, queues } = servedBy(runnable, (name) =>
+    recordedHandler(script, host, name === "transform" ? transform : undefined),
+  );
   const engine = new Engine({ store, host, machines: [executionMachine] });
   const worker = new Worker({
     store,
@@ -150,8 +152,16 @@ function bodyOf({ body }: RecordedCommand, { execution }: Recording): object {
   }
 }
 
+type Compute = (config: Json, recorded: Json) => Json;
+
+/** It hands on what the engine has resolved: that is decided anew, so that a change of it shows. */
+const transform: Compute = (config, recorded) => {
+  const { value, mock } = config as JsonObject;
+  return value === undefined || mock !== undefined ? recorded : value;
+};
+
 /** Gives what was recorded for the attempt, at the moment it was recorded. */
-function recordedHandler(script: Script, host: Host): Handler {
+function recordedHandler(script: Script, host: Host, compute?: Compute): Handler {
   return async (call): Promise<Json> => {
     const { instance = call.nodeId, generation = call.generation } = parseToken(call.token) ?? {};
     const [name = "", round = "1"] = instance.split("@");
@@ -163,7 +173,7 @@ function recordedHandler(script: Script, host: Host): Handler {
     await host.sleep(Math.max(0, result.atMs - host.monotonicMs()), call.signal);
     call.signal.throwIfAborted();
     const { outcome } = result;
-    if ("output" in outcome) return outcome.output;
+    if ("output" in outcome) return compute === undefined ? outcome.output : compute(call.config, outcome.output);
     const { error, retryAfterMs } = outcome;
     const { code, message, retryable } = error;
     throw new HandlerError(code, message, { retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) });
@@ -173,17 +183,17 @@ function recordedHandler(script: Script, host: Host): Handler {
 /** The same for every handler that any node names, in maps too, on whatever queue. */
 function servedBy(
   workflow: Workflow,
-  handler: Handler,
+  handlerOf: (name: string) => Handler,
 ): { readonly handlers: ReadonlyMap<string, Handler>; readonly queues: ReadonlySet<string> } {
   const handlers = new Map<string, Handler>();
   const queues = new Set<string>();
   const visit = (nodes: Workflow["nodes"]): void => {
     for (const { queue, handler: name, config } of nodes) {
       queues.add(queue).add(name);
-      handlers.set(name, handler);
+      handlers.set(name, handlerOf(name));
       const { handler: inner, nodes: within } = config;
       if (typeof inner === "string") {
-        handlers.set(inner, handler);
+        handlers.set(inner, handlerOf(inner));
         queues.add(inner);
       }
       if (Array.isArray(within)) visit(within);
