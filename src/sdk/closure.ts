@@ -3,10 +3,22 @@ import { errorValue, retryAfter } from "../worker/error-value.ts";
 import { type Handler, HandlerError } from "../worker/handler.ts";
 import { type NamedDependency, readArguments } from "./arguments.ts";
 import type { StandardSchema } from "./standard-schema.ts";
-import { type TaskContext, taskContext } from "./task-context.ts";
+import { taskContext } from "./task-context.ts";
 
 /** A function of the author's: what it is given has the names of what its node comes after, `input` and `ctx`. */
 export type Closure = (given: Readonly<Record<string, unknown>>) => unknown;
+
+/** A function of an author's whose arguments nobody here knows. */
+export type Body = (...given: readonly never[]) => unknown;
+
+/** How a body is called with what a task gives. */
+export type Calling = (body: Body) => (given: Readonly<Record<string, unknown>>, config: Json) => unknown;
+
+/** A function of a workflow as workers call it; a test may put another body in its place. */
+export interface WorkflowFunction {
+  readonly handler: Handler;
+  readonly withBody: (body: Body) => Handler;
+}
 
 /** What it takes to call a function of a node in a worker. */
 export interface ClosureScope {
@@ -15,17 +27,26 @@ export interface ClosureScope {
 }
 
 /** The handler that calls a function with the arguments in its config. */
-export function closureHandler(
-  { dependencies, input: schema }: ClosureScope,
-  run: (given: Readonly<Record<string, unknown>>, config: Json, ctx: TaskContext) => unknown,
-): Handler {
+function closureHandler({ dependencies, input: schema }: ClosureScope, run: ReturnType<Calling>): Handler {
   return async (call) => {
     const { input, values } = await readArguments(call.config, dependencies, schema);
-    const ctx = taskContext(call);
     // Whatever comes of it is checked before it is stored.
-    return (await run({ ...values, input, ctx }, call.config, ctx)) as Json;
+    return (await run({ ...values, input, ctx: taskContext(call) }, call.config)) as Json;
   };
 }
+
+export function workflowFunction(
+  scope: ClosureScope,
+  body: Body,
+  calling: Calling,
+  wrap: (handler: Handler) => Handler = (handler) => handler,
+): WorkflowFunction {
+  const withBody = (stand: Body): Handler => wrap(closureHandler(scope, calling(stand)));
+  return { handler: withBody(body), withBody };
+}
+
+/** The usual way. */
+export const withGiven: Calling = (body) => (given) => (body as Closure)(given);
 
 /** A handler whose author decides which of its errors are worth another attempt. */
 export function retryingIf(handler: Handler, retryIf: (error: unknown) => boolean): Handler {

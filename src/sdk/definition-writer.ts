@@ -5,7 +5,15 @@ import { quote } from "../errors/registry.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import type { Handler } from "../worker/handler.ts";
 import { type NamedDependency, resultTemplate, writeArguments } from "./arguments.ts";
-import { type Closure, closureHandler, type ClosureScope, expecting } from "./closure.ts";
+import {
+  type Body,
+  type Calling,
+  type Closure,
+  expecting,
+  withGiven,
+  type WorkflowFunction,
+  workflowFunction,
+} from "./closure.ts";
 import { DEPENDENCY, type Dependency, type Handle, isHandle, nodePlace } from "./dependency.ts";
 import { type Duration, durationSeconds } from "./duration.ts";
 import { embed, type Expr, isExpr, WRITTEN } from "./expression.ts";
@@ -57,7 +65,7 @@ const VALID_ID = new RegExp(ID_PATTERN);
 
 /** Collects the nodes of one workflow and the functions they call. */
 export class DefinitionWriter {
-  readonly handlers = new Map<string, Handler>();
+  readonly functions = new Map<string, WorkflowFunction>();
   readonly queues = new Set<string>();
   readonly children = new Map<string, WorkflowParts>();
   readonly #workflow: string;
@@ -85,7 +93,7 @@ export class DefinitionWriter {
       ...(placing.name !== undefined && { name: placing.name }),
       handler: draft.handler,
       config: draft.config({ arguments: given }),
-      ...(before === undefined ? placed(dependencies, join, placing) : { dependencies: [before] }),
+      ...placed(dependencies, join, placing, before),
       ...(condition !== undefined && { condition }),
       ...(placing.onError !== undefined && { on_error: placing.onError }),
       ...draft.fields,
@@ -122,11 +130,12 @@ export class DefinitionWriter {
         node: {
           id: part,
           name: `${id}: ${name}`,
-          handler: this.addHandler(part, { dependencies, input: this.#input }, run),
+          handler: this.#register(part, workflowFunction({ dependencies, input: this.#input }, run, withGiven)),
           config,
-          ...(before === undefined ? placed(dependencies, join, placing) : { dependencies: [before] }),
+          ...placed(dependencies, join, placing, before),
           ...(condition !== undefined && { condition }),
-          ...(onError !== undefined && { on_error: onError }),
+          // To go on without its answer would be to run the node on nothing.
+          ...(onError !== undefined && { on_error: onError === "continue" ? "fail_branch" : onError }),
           ...(queue !== undefined && { queue }),
           ...(priority !== undefined && { priority }),
           [PART_OF]: id,
@@ -146,29 +155,25 @@ export class DefinitionWriter {
     return id;
   }
 
-  /** Registers a function, and gives the name of the handler that it is. */
-  addHandler(id: string, scope: ClosureScope, run: Parameters<typeof closureHandler>[1]): string {
-    return this.#register(id, closureHandler(scope, run));
-  }
-
-  /** The same with what the node comes after; the function may be wrapped. */
+  /** Registers the function of a node, and gives the name of the handler that it is. */
   addFunction(
     id: string,
     placing: AnyPlacing,
-    run: Parameters<typeof closureHandler>[1],
-    wrap: (handler: Handler) => Handler = (handler) => handler,
+    body: Body,
+    calling: Calling,
+    wrap?: (handler: Handler) => Handler,
   ): string {
     const dependencies = this.#dependencies(id, placing.after ?? {});
-    return this.#register(id, wrap(closureHandler({ dependencies, input: this.#input }, run)));
+    return this.#register(id, workflowFunction({ dependencies, input: this.#input }, body, calling, wrap));
   }
 
-  #register(id: string, handler: Handler): string {
+  #register(id: string, fn: WorkflowFunction): string {
     const name = `${this.#workflow}/${id}`;
     if (name.length > 128) {
       const reason = `${quote(name)} is the name of its handler and has ${name.length} characters; at most 128 are allowed`;
       throw new MillraceError("INVALID_NODE_ID", { reason });
     }
-    this.handlers.set(name, handler);
+    this.functions.set(name, fn);
     return name;
   }
 
@@ -289,9 +294,18 @@ function mayBeSkipped(dependencies: readonly NamedDependency[], join: Join): boo
   return join === "none_failed" || join === "one_success" ? lacks === dependencies.length : lacks > 0;
 }
 
-/** The edges into a node, and how it joins them. */
-function placed(dependencies: readonly NamedDependency[], join: Join, { joinTimeout }: AnyPlacing): JsonObject {
-  const edges = new Map<string, Json>();
+/**
+ * The edges into a node, and how it joins them. After a part of the node that part alone decides, because it has joined
+ * all the rest; only where all must be ok do they stand here as well, so that whoever checks the definition sees it.
+ */
+function placed(
+  dependencies: readonly NamedDependency[],
+  join: Join,
+  { joinTimeout }: AnyPlacing,
+  before?: string,
+): JsonObject {
+  if (before !== undefined && join !== "all_success") return { dependencies: [before] };
+  const edges = new Map<string, Json>(before === undefined ? [] : [[before, before]]);
   for (const { dependency } of dependencies) {
     const { id, on, also } = dependency;
     edges.set(`${id} ${on}`, on === "completed" ? id : { id, on });
@@ -299,10 +313,11 @@ function placed(dependencies: readonly NamedDependency[], join: Join, { joinTime
     const counts = join === "one_success" || join.startsWith("quorum:");
     if (also !== undefined && !counts) edges.set(`${also} done`, { id: also, on: "done" });
   }
+  const timeout = before === undefined ? joinTimeout : undefined;
   return {
     ...(edges.size > 0 && { dependencies: [...edges.values()] }),
     ...(join !== "none_failed" && { join }),
-    ...(joinTimeout !== undefined && { join_timeout_seconds: durationSeconds(joinTimeout, "joinTimeout") }),
+    ...(timeout !== undefined && { join_timeout_seconds: durationSeconds(timeout, "joinTimeout") }),
   };
 }
 

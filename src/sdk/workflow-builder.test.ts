@@ -74,7 +74,7 @@ describe("a workflow in TypeScript is the definition it stands for", () => {
       },
       flag: { dependencies: ["flag#when"], condition: 'nodes["flag#when"].output' },
     });
-    expect([...built[PARTS].handlers.keys()]).toEqual(["w/load", "w/flag", "w/flag#when"]);
+    expect([...built[PARTS].functions.keys()]).toEqual(["w/load", "w/flag", "w/flag#when"]);
     expect([...built[PARTS].queues]).toEqual(["q"]);
   });
 
@@ -87,7 +87,7 @@ describe("a workflow in TypeScript is the definition it stands for", () => {
       dependencies: ["load"],
       condition: 'nodes["load"].output > 2',
     });
-    expect([...built[PARTS].handlers.keys()]).toEqual(["w/load", "w/flag"]);
+    expect([...built[PARTS].functions.keys()]).toEqual(["w/load", "w/flag"]);
   });
 
   test("functions of one node come one after the other, the condition first", () => {
@@ -122,7 +122,7 @@ describe("a workflow in TypeScript is the definition it stands for", () => {
       },
       small: { dependencies: ["router"], join: "all_success" },
       "large#when": { dependencies: ["router"], join: "all_success" },
-      large: { dependencies: ["large#when"] },
+      large: { dependencies: ["large#when", "router"], join: "all_success" },
     });
   });
 

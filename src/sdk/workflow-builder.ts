@@ -4,7 +4,7 @@ import { quote } from "../errors/registry.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import type { Handler } from "../worker/handler.ts";
 import type { Builder } from "./builder.ts";
-import { type Closure, expecting, retryingIf } from "./closure.ts";
+import { type Body, type Calling, type Closure, expecting, retryingIf, withGiven } from "./closure.ts";
 import { type AnyPlacing, DefinitionWriter, type NodeDraft, type Part } from "./definition-writer.ts";
 import { DEPENDENCY, type Handle, nodePlace } from "./dependency.ts";
 import { type Duration, durationSeconds } from "./duration.ts";
@@ -36,8 +36,6 @@ interface AnyOptions extends AnyPlacing {
   readonly retry?: Retry | FunctionRetryPolicy;
 }
 
-type Run = (...given: readonly never[]) => unknown;
-
 /** What the signatures of `Builder` promise. Here types are forgotten, and code that was not type-checked is caught. */
 class WorkflowBuilder {
   readonly name: string;
@@ -53,13 +51,12 @@ class WorkflowBuilder {
     this.#writer = new DefinitionWriter(name, options.input);
   }
 
-  node(id: string, options: AnyOptions | Run, run?: Run): Node<unknown> {
+  node(id: string, options: AnyOptions | Body, run?: Body): Node<unknown> {
     return typeof options === "function" ? this.#function(id, {}, options) : this.#function(id, options, run);
   }
 
-  #function(id: string, options: AnyOptions, run: Run | undefined): Node<unknown> {
-    const body = functionOf(id, run);
-    const handler = this.#writer.addFunction(id, options, (given) => body(given), retrying(options));
+  #function(id: string, options: AnyOptions, run: Body | undefined): Node<unknown> {
+    const handler = this.#writer.addFunction(id, options, bodyOf(id, run), withGiven, retrying(options));
     return this.#add({
       id,
       placing: options,
@@ -72,20 +69,19 @@ class WorkflowBuilder {
   repeat(
     id: string,
     options: AnyOptions & { readonly every?: Duration; readonly max?: number },
-    run: Run,
+    run: Body,
     until: (output: unknown, given: unknown) => unknown,
   ): Node<unknown> {
-    const body = functionOf(id, run);
     const check = expecting("true or false", "until", (value) => typeof value === "boolean");
-    const round = async (given: Readonly<Record<string, unknown>>): Promise<unknown> => {
-      const value = await body(given);
+    const round: Calling = (body) => async (given) => {
+      const value = await (body as Closure)(given);
       return { value: value ?? null, done: check(await until(value, given)) };
     };
     const place = `${nodePlace(id)}.output`;
     return this.#add({
       id,
       placing: options,
-      handler: this.#writer.addFunction(id, options, round, retrying(options)),
+      handler: this.#writer.addFunction(id, options, bodyOf(id, run), round, retrying(options)),
       config: (scope) => scope.arguments,
       fields: { ...taskFields(options), repeat: repeatFields(`${place}.done`, options) },
       seen: { place: `${place}.value` },
@@ -99,7 +95,7 @@ class WorkflowBuilder {
       readonly concurrency?: number;
       readonly toleratedFailures?: number | string;
     },
-    run: Run | Workflow<never, unknown>,
+    run: Body | Workflow<never, unknown>,
   ): Node<unknown> {
     const { over, concurrency, toleratedFailures } = options;
     const items = this.#asked(id, "over", over, expecting("a list", "over", Array.isArray));
@@ -116,12 +112,11 @@ class WorkflowBuilder {
       const item = { name: calls.workflow.name, input: "{{ item }}" };
       return this.#add({ ...draft, calls, config: () => ({ ...config, handler: "workflow", config: item }) });
     }
-    const body = functionOf(id, run as Run) as (item: unknown, given: object) => unknown;
-    const ofItem = (given: Readonly<Record<string, unknown>>, config: Json): unknown => {
+    const ofItem: Calling = (body) => (given, config) => {
       const { item, index } = config as { readonly item: Json; readonly index: number };
-      return body(item, { ...given, index });
+      return (body as (item: unknown, given: object) => unknown)(item, { ...given, index });
     };
-    const handler = this.#writer.addFunction(id, options, ofItem, retrying(options));
+    const handler = this.#writer.addFunction(id, options, bodyOf(id, run as Body), ofItem, retrying(options));
     const item = { item: "{{ item }}", index: "{{ index }}" };
     return this.#add({
       ...draft,
@@ -316,22 +311,22 @@ class WorkflowBuilder {
 
   #parts(): WorkflowParts {
     const { name } = this;
-    const { handlers, queues, children } = this.#writer;
+    const { functions, queues, children } = this.#writer;
     const definition: WorkflowParts["definition"] = (versionOf) => ({
       name,
       ...workflowFields(this.#options),
       nodes: this.#writer.nodes(versionOf),
     });
     const catalogue = {
-      get: (handler: string) => (handlers.has(handler) ? { engine: false } : undefined),
-      names: () => handlers.keys(),
+      get: (handler: string) => (functions.has(handler) ? { engine: false } : undefined),
+      names: () => functions.keys(),
       // A handler by name is served by whoever serves it.
       allowMissing: true,
     };
     const written = definition((child) => child.hash);
     const { hash, errors } = checkDefinition(written, { handlers: catalogue });
     if (hash === undefined) throw new InvalidWorkflow(name, errors, written);
-    return { name, definition, hash, input: this.#options.input, handlers, queues, children: [...children.values()] };
+    return { name, definition, hash, input: this.#options.input, functions, queues, children: [...children.values()] };
   }
 
   #add(draft: NodeDraft): Node<unknown> {
@@ -434,8 +429,8 @@ function fittingRoutes(routes: readonly (readonly [string, Closure])[], mode: "e
   };
 }
 
-function functionOf(id: string, run: Run | undefined): (given: object) => unknown {
-  if (typeof run === "function") return run as (given: object) => unknown;
+function bodyOf(id: string, run: Body | undefined): Body {
+  if (typeof run === "function") return run;
   throw new MillraceError("CONFIG_INVALID", { id, reason: "it has no function to run" });
 }
 

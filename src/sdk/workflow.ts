@@ -1,5 +1,5 @@
 import type { JsonObject } from "../json/json.ts";
-import type { Handler } from "../worker/handler.ts";
+import type { WorkflowFunction } from "./closure.ts";
 import type { StandardSchema } from "./standard-schema.ts";
 
 declare const INPUT: unique symbol;
@@ -25,7 +25,7 @@ export interface WorkflowParts {
   readonly hash: string;
   readonly input: StandardSchema | undefined;
   /** The functions, by the names of the handlers that they are. */
-  readonly handlers: ReadonlyMap<string, Handler>;
+  readonly functions: ReadonlyMap<string, WorkflowFunction>;
   /** Queues that only workers take from that name them. */
   readonly queues: ReadonlySet<string>;
   /** Workflows it calls. */

@@ -1,0 +1,120 @@
+import type { Host } from "../host/host.ts";
+import { MillraceError } from "../errors/millrace-error.ts";
+import { checkJson } from "../json/check-json.ts";
+import type { Json } from "../json/json.ts";
+import type { Backend } from "./backend.ts";
+import { RunHandle, type WaitOptions } from "./run-handle.ts";
+import { parse } from "./standard-schema.ts";
+import { PARTS, type Workflow, type WorkflowParts } from "./workflow.ts";
+
+export interface StartOptions {
+  /** The same key again gives the same run, whoever asks. By default every start is a run of its own. */
+  readonly idempotencyKey?: string;
+}
+
+/** A workflow without an input need not be given one. */
+export type InputArguments<In, Options> =
+  Readonly<Record<string, never>> extends In ? [input?: In, options?: Options] : [input: In, options?: Options];
+
+/** Starts runs and finds them again. */
+export class Client implements AsyncDisposable {
+  readonly #backend: Backend;
+  readonly #host: Host;
+  /** Called with every workflow before it is started. */
+  readonly #meet: (parts: WorkflowParts) => void;
+  /** Workflows that others call and that are known to be stored, by hash. */
+  readonly #published = new Map<string, Promise<string>>();
+
+  constructor(backend: Backend, host: Host, meet: (parts: WorkflowParts) => void = () => {}) {
+    this.#backend = backend;
+    this.#host = host;
+    this.#meet = meet;
+  }
+
+  /** Starts a run, and does not wait for it. */
+  async start<In, Out>(
+    workflow: Workflow<In, Out>,
+    ...[input, options = {}]: InputArguments<NoInfer<In>, StartOptions>
+  ): Promise<RunHandle<Out>> {
+    const parts = workflow[PARTS];
+    this.#meet(parts);
+    const sent = await sendable(parts, input);
+    const versions = await this.#publishAll(parts.children);
+    const definition = parts.definition((child) => versions.get(child)!);
+    const key = options.idempotencyKey ?? this.#key();
+    const { execution_id: id } = await this.#backend.submit(definition, sent, key);
+    return this.get<Out>(id);
+  }
+
+  /** Starts a run and waits for its result. */
+  async run<In, Out>(
+    workflow: Workflow<In, Out>,
+    ...[input, options = {}]: InputArguments<NoInfer<In>, StartOptions & WaitOptions>
+  ): Promise<Out> {
+    const run = await this.start(workflow, ...([input, options] as InputArguments<NoInfer<In>, StartOptions>));
+    return run.result(options);
+  }
+
+  /** Starts a run of a workflow that is stored where the client is connected to, by its name. */
+  async startByName<Out = Json>(
+    name: string,
+    input: Json = {},
+    { version, idempotencyKey }: StartOptions & { readonly version?: number | string } = {},
+  ): Promise<RunHandle<Out>> {
+    const request = { input, ...(version !== undefined && { version }) };
+    const { execution_id: id } = await this.#backend.start(name, request, idempotencyKey ?? this.#key());
+    return this.get<Out>(id);
+  }
+
+  /** A run that was started before. */
+  get<Out = Json>(id: string): RunHandle<Out> {
+    return new RunHandle<Out>(id, this.#backend, this.#host);
+  }
+
+  close(): Promise<void> {
+    return this.#backend.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #key(): string {
+    return this.#host.id() + this.#host.id();
+  }
+
+  /** Stores what a workflow calls, the innermost first, and tells under which hash each is stored. */
+  async #publishAll(children: readonly WorkflowParts[]): Promise<ReadonlyMap<WorkflowParts, string>> {
+    const versions = new Map<WorkflowParts, string>();
+    for (const child of children) versions.set(child, await this.#publish(child));
+    return versions;
+  }
+
+  #publish(parts: WorkflowParts): Promise<string> {
+    const known = this.#published.get(parts.hash);
+    if (known !== undefined) return known;
+    const publishing = (async (): Promise<string> => {
+      const versions = await this.#publishAll(parts.children);
+      return this.#backend.publish(
+        parts.definition((child) => versions.get(child)!),
+        parts.hash,
+      );
+    })();
+    this.#published.set(parts.hash, publishing);
+    publishing.catch(() => this.#published.delete(parts.hash));
+    return publishing;
+  }
+}
+
+/** The input as it is sent: what the schema makes of it is made again where it is used. */
+async function sendable({ input: schema }: WorkflowParts, input: unknown = {}): Promise<Json> {
+  const fault = checkJson(input);
+  if (fault !== undefined) {
+    const where = fault.pointer === "" ? "the input" : `the value at "${fault.pointer}"`;
+    throw new MillraceError("INPUT_INVALID", { reason: `${where} ${fault.reason}` });
+  }
+  if (schema === undefined) return input as Json;
+  const parsed = await parse(schema, input);
+  if ("reason" in parsed) throw new MillraceError("INPUT_INVALID", { reason: parsed.reason });
+  return input as Json;
+}
