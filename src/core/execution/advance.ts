@@ -11,6 +11,7 @@ import { cancelChild } from "./nodes/child.ts";
 import type { EngineResult } from "./nodes/engine-node.ts";
 import { runEngineNode } from "./nodes/engine-nodes.ts";
 import { MAX_RESOLVED_BYTES, prepare, type Prepared, taskText, tooLarge } from "./prepare.ts";
+import { isMapDone } from "./maps.ts";
 import { judgeRound } from "./repeat.ts";
 import { ENGINE_LINE, type ExecutionState } from "./state.ts";
 import { isClosing } from "./units.ts";
@@ -42,7 +43,7 @@ function orphans(state: ExecutionState, context: Context): ExecutionDecision | u
 function answer(state: ExecutionState, context: Context): ExecutionDecision | undefined {
   if (!state.owesAnswer || state.parent === null) return undefined;
   const { status, reason, error, output } = state.end!;
-  const gathered = gatherOutput(state, output, context);
+  const gathered = gatherOutput(state, output, null, context);
   if (gathered.kind === "needs") return { ...NOTHING, needs: gathered.needs };
   const ended: ExecutionEnded = {
     kind: "executionEnded",
@@ -136,7 +137,9 @@ function hasParallelRoom(state: ExecutionState, gathered: Gathered): boolean {
 
 /** One ready unit: condition first, then the engine's own nodes at once, others as a task. */
 function runUnit(state: ExecutionState, unit: number, context: Context, gathered: Gathered): void {
-  const { condition, until } = state.planOf(unit);
+  const { condition, until, routed } = state.planOf(unit);
+  // Its map has failed, and ends next.
+  if (state.isItem(unit) && isMapDone(state.mapOf(unit))) return;
   const atMs = context.nowMs;
   const run = state.runs[unit];
   if (until !== null && state.statusOf(unit) === "waiting") {
@@ -153,7 +156,12 @@ function runUnit(state: ExecutionState, unit: number, context: Context, gathered
     }
     if (outcome.kind === "failed") return failUnit(state, unit, outcome.error, context, gathered);
   }
-  if (state.isEngine(unit)) return takeResult(state, unit, runEngineNode(state, unit, context), context, gathered);
+  if (state.isEngine(unit)) {
+    takeResult(state, unit, runEngineNode(state, unit, context), context, gathered);
+    // What it has not chosen may stand in line behind it.
+    if (routed.length > 0 && gathered.events.length > 0) gathered.isOver = true;
+    return;
+  }
   const preparation = prepare(state, unit, context);
   if (preparation.kind === "needs") return need(gathered, preparation.needs);
   if (preparation.kind === "failed") return failUnit(state, unit, preparation.error, context, gathered);
@@ -236,7 +244,10 @@ function endBy(
     ...(!failed && given !== undefined && { output: given.value }),
   };
   if (state.parent !== null && !failed) {
-    const gatheredOutput = gatherOutput(state, given?.value ?? null, { ...context, fetched: (key) => fetchedOr(key) });
+    const gatheredOutput = gatherOutput(state, given?.value ?? null, node, {
+      ...context,
+      fetched: (key) => fetchedOr(key),
+    });
     if (gatheredOutput.kind === "needs") return need(gathered, gatheredOutput.needs);
     gathered.mail.push(...endMail(state, ended, gatheredOutput.output));
     gathered.blobs.push(...gatheredOutput.blobs);
@@ -306,7 +317,7 @@ function end(state: ExecutionState, context: Context): ExecutionDecision | undef
   if (state.openCount > 0) return undefined;
   const ended = naturalEnd(state, context);
   if (state.parent === null || ended.status !== "completed") return decided(state, context, [ended]);
-  const gathered = gatherOutput(state, null, context);
+  const gathered = gatherOutput(state, null, null, context);
   if (gathered.kind === "needs") return { ...NOTHING, needs: gathered.needs };
   const mail = endMail(state, ended, gathered.output);
   return decided(state, context, [ended], { mail, blobs: gathered.blobs });

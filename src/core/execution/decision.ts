@@ -4,7 +4,7 @@ import { endMail } from "./end.ts";
 import type { ExecutionEvent } from "./events.ts";
 import { deadLetterOf } from "./letters.ts";
 import { cancelChild } from "./nodes/child.ts";
-import { closedReviews, openReview } from "./review-listing.ts";
+import { closedReview, closedReviews, openReview } from "./review-listing.ts";
 import { instanceOf } from "./instance.ts";
 import type { ExecutionState } from "./state.ts";
 
@@ -25,6 +25,8 @@ export function decided(
   const mail = [...(extras.mail ?? [])];
   const revoke = [...(extras.revoke ?? [])];
   const listings = [...(extras.listings ?? [])];
+  /** Reviews that these events open: the state does not know of them yet. */
+  const opened = new Set<string>();
   for (const event of events) {
     if (event.kind === "nodeFailed" || (event.kind === "taskFailed" && event.retryAtMs === null)) {
       const letter = deadLetterOf(state, state.unitOf(event.node)!, event.error, context);
@@ -37,7 +39,16 @@ export function decided(
     }
     // The items of a map that has failed are of no use any more.
     if (event.kind === "nodeFailed") revoke.push(...itemTokens(state, event.node));
-    if (event.kind === "nodeWaiting" && event.wait.for === "review") listings.push(openReview(state, event));
+    if (event.kind === "nodeWaiting" && event.wait.for === "review") {
+      opened.add(event.node);
+      listings.push(openReview(state, event));
+    }
+    if (event.kind === "executionEnded" || (event.kind === "nodeFailed" && opened.size > 0)) {
+      for (const name of opened) {
+        const ends = event.kind === "executionEnded" || isWithin(name, event.node);
+        if (ends && opened.delete(name)) listings.push(closedReview(state, name));
+      }
+    }
     if (state.reviews.size > 0 && (event.kind === "nodeCompleted" || event.kind === "nodeFailed")) {
       listings.push(...closedReviews(state, event.node));
     }
@@ -66,6 +77,11 @@ export function newestToken(state: ExecutionState, name: string): string {
     attempt: run.attempt,
     delivery: run.delivery,
   });
+}
+
+/** A unit itself, or an item of it. */
+function isWithin(name: string, node: string): boolean {
+  return name === node || name.startsWith(`${node}[`);
 }
 
 function itemTokens(state: ExecutionState, node: string): string[] {

@@ -90,15 +90,23 @@ export type OutputGathering =
   | { readonly kind: "gathered"; readonly output: Value; readonly blobs: readonly BlobDraft[] }
   | { readonly kind: "needs"; readonly needs: readonly Need[] };
 
-/** The output as a value of the parent's: what is large is written into the parent's scope. */
-export function gatherOutput(state: ExecutionState, given: Value | null, context: Context): OutputGathering {
+/**
+ * The output as a value of the parent's: what is large is written into the parent's scope. `ending` is an `end` node that
+ * is about to complete, without an output of its own.
+ */
+export function gatherOutput(
+  state: ExecutionState,
+  given: Value | null,
+  ending: string | null,
+  context: Context,
+): OutputGathering {
   const parent = state.parent!.entity;
   const kept: readonly (readonly [string, KeptValue | null])[] =
     given !== null
       ? [["", given]]
       : state.plan.outputs
-          .filter((node) => state.statusOf(node) === "completed")
-          .map((node) => [state.plan.graph.ids[node]!, state.runs[node]!.output] as const);
+          .filter((node) => state.statusOf(node) === "completed" || state.plan.graph.ids[node] === ending)
+          .map((node) => [state.plan.graph.ids[node]!, state.runs[node]?.output ?? null] as const);
   const needs: Need[] = [];
   const entries = kept.map(([id, value]): [string, Json] => {
     if (value === null) return [id, null];

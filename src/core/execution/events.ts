@@ -309,6 +309,8 @@ export interface Repaired extends At {
   readonly kind: "repaired";
   readonly node: string;
   readonly what: string;
+  /** Its deadline was known, and had only to be filed again. */
+  readonly refiled?: true;
 }
 
 /** A result that counts for nothing: of an old attempt, a lost delivery, an unknown dispatch. */

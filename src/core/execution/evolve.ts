@@ -176,7 +176,7 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       state.letters.delete(event.letter);
       return;
     case "repaired":
-      return repair(state, unitOf(state, event.node));
+      return repair(state, unitOf(state, event.node), event.refiled === true);
     case "quarantined":
       state.quarantined = event.error;
       return;

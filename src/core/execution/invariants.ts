@@ -46,7 +46,9 @@ export function checkWhole(state: ExecutionState): void {
   for (const map of state.maps.values()) checkMap(state, map.node);
   const [stuck] = stuckUnits(state);
   if (stuck !== undefined) {
-    broken(state.id, `${state.nameOf(stuck)} is ${state.statusOf(stuck)} and nothing will ever move it`);
+    const { unit, lost } = stuck;
+    const what = lost === "waker" ? "nothing will ever move it" : "its deadline stands in no heap";
+    broken(state.id, `${state.nameOf(unit)} is ${state.statusOf(unit)} and ${what}`);
   }
 }
 

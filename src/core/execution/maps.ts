@@ -67,7 +67,7 @@ function carryOver(state: ExecutionState, old: MapRun, map: MapRun, kept: boolea
 }
 
 /** Puts items in line, as many as may be under way. */
-function placeItems(state: ExecutionState, map: MapRun): void {
+export function placeItems(state: ExecutionState, map: MapRun): void {
   while (map.open < map.concurrency && map.next < map.count) {
     const unit = map.base + map.next++;
     if (state.isNodeEnded(unit)) continue;

@@ -52,7 +52,9 @@ export function closedReviews(state: ExecutionState, name: string): ListingDraft
   const map = state.maps.get(unit);
   const units =
     map === undefined ? [unit] : [...state.reviews].filter((open) => state.isItem(open) && state.mapOf(open) === map);
-  return units
-    .filter((open) => state.reviews.has(open))
-    .map((open) => ({ list: REVIEWS, id: reviewId(state.id, state.generation, state.nameOf(open)), text: null }));
+  return units.filter((open) => state.reviews.has(open)).map((open) => closedReview(state, state.nameOf(open)));
+}
+
+export function closedReview(state: ExecutionState, name: string): ListingDraft {
+  return { list: REVIEWS, id: reviewId(state.id, state.generation, name), text: null };
 }

@@ -2,6 +2,7 @@ import type { NodeView, Scope } from "../../expression/scope.ts";
 import type { Json } from "../../json/json.ts";
 import { type Context, type Need, needKey } from "../machine.ts";
 import type { KeptValue, Value } from "../value.ts";
+import { PART_ITEMS } from "./maps.ts";
 import type { ExecutionState } from "./state.ts";
 
 const NONE: NodeView = { kind: "none" };
@@ -26,9 +27,12 @@ export function scopeOf(state: ExecutionState, reader: number, context: Fetched)
     },
   };
   if (map !== undefined) {
-    const index = reader - map.base;
+    const place = reader - map.base;
     const items = jsonOf(map.items, context) as readonly Json[] | undefined;
-    return { ...scope, item: items?.[index] ?? null, index };
+    // In a part of a large map they are counted on from the parts before.
+    const isPart = state.plan.workflow["x-millrace-part"] === true && state.around !== null;
+    const index = isPart ? state.around!.index * PART_ITEMS + place : place;
+    return { ...scope, item: items?.[place] ?? null, index };
   }
   if (state.around === null) return scope;
   return { ...scope, item: jsonOf(state.around.item, context) ?? null, index: state.around.index };

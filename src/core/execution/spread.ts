@@ -2,7 +2,7 @@ import { EDGE_ON } from "../../definition/graph.ts";
 import { EDGE_TABLE, failedEnd, type ParentEnd, skippedEnd } from "./edges.ts";
 import type { EdgeCounts, JoinVerdict } from "./joins.ts";
 import { EDGE, type ExecutionState } from "./state.ts";
-import { enqueue, setDue } from "./units.ts";
+import { dequeue, enqueue, setDue } from "./units.ts";
 
 /** What becomes of a node whose join has spoken. */
 export type Joined = (state: ExecutionState, node: number, verdict: Exclude<JoinVerdict, "wait">) => void;
@@ -37,8 +37,10 @@ function routeAway(state: ExecutionState, node: number): void {
   const chosen = state.runs[node]?.chosen;
   if (routed.length === 0 || !chosen) return;
   for (const child of routed) {
-    if (chosen.includes(child) || state.joined[child] === 1 || state.statusOf(child) !== "pending") continue;
+    const hasBegun = state.statusOf(child) !== "pending" || (state.runs[child]?.attempt ?? 0) > 0;
+    if (chosen.includes(child) || hasBegun || state.skipReasons.has(child)) continue;
     state.joined[child] = 1;
+    dequeue(state, child);
     if ((state.runs[child]?.dueAtMs ?? null) !== null) setDue(state, child, null);
     state.skips.push(child);
     state.skipReasons.set(child, "route");
@@ -78,6 +80,17 @@ export function join(state: ExecutionState, node: number, joined: Joined): void 
   if (verdict === "wait") return;
   state.joined[node] = 1;
   joined(state, node, verdict);
+}
+
+/** What the parents of a pending node say is asked for again, as if it had never been heard. */
+export function rejoin(state: ExecutionState, node: number): void {
+  const { graph } = state.plan;
+  if (state.skipReasons.delete(node)) state.skips.remove(node);
+  state.joined[node] = 0;
+  for (let edge = graph.parentStart[node]!; edge < graph.parentStart[node + 1]!; edge++) {
+    routeAway(state, graph.edgeParent[edge]!);
+  }
+  join(state, node, placeJoined);
 }
 
 export function edgeCounts(state: ExecutionState, node: number): EdgeCounts {

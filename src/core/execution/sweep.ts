@@ -2,7 +2,9 @@ import type { Context } from "../machine.ts";
 import { decided, type ExecutionDecision, NOTHING } from "./decision.ts";
 import type { Repaired } from "./events.ts";
 import type { ExecutionState } from "./state.ts";
-import { endWait, enqueue, setDue, setLive } from "./units.ts";
+import { isMapDone, placeItems } from "./maps.ts";
+import { rejoin } from "./spread.ts";
+import { dequeue, endWait, enqueue, isClosing, setDue, setLive } from "./units.ts";
 import { stuckUnits } from "./wakers.ts";
 
 /**
@@ -12,28 +14,56 @@ import { stuckUnits } from "./wakers.ts";
 export function sweep(state: ExecutionState, context: Context): ExecutionDecision {
   const stuck = stuckUnits(state).slice(0, context.maxEvents);
   if (stuck.length === 0) return NOTHING;
-  const events = stuck.map((unit): Repaired => {
-    const node = state.nameOf(unit);
-    return { kind: "repaired", atMs: context.nowMs, node, what: `${state.statusOf(unit)} without a waker` };
+  const events = stuck.map(({ unit, lost }): Repaired => {
+    const what = `${state.statusOf(unit)} without ${lost === "waker" ? "a waker" : "its deadline"}`;
+    const at = { kind: "repaired", atMs: context.nowMs, node: state.nameOf(unit), what } as const;
+    return lost === "waker" ? at : { ...at, refiled: true };
   });
   return decided(state, context, events);
 }
 
-/** The unit gets a waker again: the next delivery, the next attempt, or its turn. Only for `evolve`. */
-export function repair(state: ExecutionState, unit: number): void {
-  const status = state.statusOf(unit);
-  const isMap = state.planOf(unit).item !== null;
-  if (!isMap && (status === "running" || status === "queued")) {
-    setLive(state, unit, false);
-    setDue(state, unit, null);
-    state.setStatus(unit, "queued");
+/**
+ * The unit gets a waker again: its deadline, the next delivery, the next attempt, its items, its parents or its turn.
+ * Harmless to one that is well: a later release may fold the journal without the fault. Only for `evolve`.
+ */
+export function repair(state: ExecutionState, unit: number, refiled: boolean): void {
+  if (refiled) return refile(state, unit);
+  dequeue(state, unit, isClosing(state, unit));
+  const { item, until } = state.planOf(unit);
+  switch (state.statusOf(unit)) {
+    case "pending":
+      return state.isItem(unit) ? enqueue(state, unit) : rejoin(state, unit);
+    case "queued":
+    case "running": {
+      const map = item === null ? undefined : state.maps.get(unit);
+      if (map !== undefined) return isMapDone(map) ? enqueue(state, unit) : placeItems(state, map);
+      setLive(state, unit, false);
+      setDue(state, unit, null);
+      state.setStatus(unit, "queued");
+      return enqueue(state, unit);
+    }
+    case "waiting": {
+      const isJudged = until !== null && state.runs[unit]!.error === null;
+      setDue(state, unit, null);
+      if (!isJudged) {
+        endWait(state, unit);
+        state.setStatus(unit, "pending");
+      }
+      return enqueue(state, unit);
+    }
+    case "completed":
+    case "failed":
+    case "skipped":
+    case "cancelled":
+      return;
   }
-  const isJudged = state.planOf(unit).until !== null && state.runs[unit]?.error === null;
-  if (status === "waiting" && !isJudged) {
-    endWait(state, unit);
-    setDue(state, unit, null);
-    state.setStatus(unit, "pending");
+}
+
+function refile(state: ExecutionState, unit: number): void {
+  const run = state.runs[unit];
+  if (run === undefined) return;
+  if (run.dueAtMs !== null) state.timers.push(run.dueAtMs, unit);
+  if (run.wait && "calendarAtMs" in run.wait && run.wait.calendarAtMs !== undefined) {
+    state.calendar.push(run.wait.calendarAtMs, unit);
   }
-  if (!state.isItem(unit)) state.joined[unit] = 1;
-  if (state.inLine[unit] === 0) enqueue(state, unit);
 }

@@ -9,7 +9,7 @@ export type Waker = "parents" | "line" | "skips" | "task" | "timer" | "date" | "
 /** The waker of an open unit; null if it has none, which is a bug of ours. */
 export function wakerOf(state: ExecutionState, unit: number): Waker | null {
   if (state.inLine[unit] === 1) return "line";
-  const due = (state.runs[unit]?.dueAtMs ?? null) !== null;
+  const due = isTimed(state, unit);
   switch (state.statusOf(unit)) {
     case "pending":
       return pendingWaker(state, unit);
@@ -40,14 +40,31 @@ function pendingWaker(state: ExecutionState, unit: number): Waker | null {
   return state.joined[unit] === 0 && state.undecided[unit]! > 0 ? "parents" : null;
 }
 
-/** Every open unit of an execution that is under way and has nothing to move it. */
-export function stuckUnits(state: ExecutionState): number[] {
-  const stuck: number[] = [];
+/** An open unit that nothing would move, or whose deadline nobody would keep. */
+export interface Stuck {
+  readonly unit: number;
+  readonly lost: "waker" | "deadline";
+}
+
+/** All that is stuck in an execution that is under way. What lines and heaps hold is looked at, not only what units say. */
+export function stuckUnits(state: ExecutionState): Stuck[] {
+  const stuck: Stuck[] = [];
   if (state.isEnded || (state.status !== "running" && state.status !== "paused")) return stuck;
+  const inLine = new Set(state.ready.flatMap((line) => line.toArray()));
+  const timers = new Set(state.timers.due(Infinity, Infinity));
+  const dates = new Set(state.calendar.due(Infinity, Infinity));
   for (let unit = 0; unit < state.runs.length; unit++) {
-    if (isOpen(state, unit) && wakerOf(state, unit) === null) stuck.push(unit);
+    if (!isOpen(state, unit)) continue;
+    const waker = wakerOf(state, unit);
+    if (waker === null || (waker === "line" && !inLine.has(unit))) stuck.push({ unit, lost: "waker" });
+    else if (isTimed(state, unit) && !timers.has(unit)) stuck.push({ unit, lost: "deadline" });
+    else if (waker === "date" && !dates.has(unit)) stuck.push({ unit, lost: "deadline" });
   }
   return stuck;
+}
+
+function isTimed(state: ExecutionState, unit: number): boolean {
+  return (state.runs[unit]?.dueAtMs ?? null) !== null;
 }
 
 function isOpen(state: ExecutionState, unit: number): boolean {
