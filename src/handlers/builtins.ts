@@ -7,12 +7,12 @@ import { Egress } from "./egress.ts";
 import { HttpClient } from "./http-client.ts";
 import { httpHandler } from "./http.ts";
 import { llmHandler } from "./llm.ts";
-import { mockHttp, mockLlm } from "./mocks.ts";
+import { cannedAnswer, mockHttp, mockLlm } from "./mocks.ts";
 import { preparedHandler } from "./prepared-handler.ts";
 
 export interface BuiltinOptions {
   readonly host: Host;
-  /** The variables of the process: MILLRACE_EGRESS_ALLOW, MILLRACE_MOCK, OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL. */
+  /** The variables of the process: MILLRACE_EGRESS_ALLOW, MILLRACE_MOCK, OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL, MILLRACE_ENV. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Whether workflows may call this machine: `dev`, `run` and embedded engines allow it, `serve` does not. */
   readonly loopback?: boolean;
@@ -33,6 +33,8 @@ export function builtinHandlers({ host, env, loopback = false, mock = false, loo
   const allow = [...listOf(env["MILLRACE_EGRESS_ALLOW"]), ...hostOf(baseUrl)];
   const client = new HttpClient(new Egress({ allow, loopback }), lookup === undefined ? {} : { lookup });
   const settings = { baseUrl, apiKey: env["OPENAI_API_KEY"] || undefined, model: env["OPENAI_MODEL"] || undefined };
+  // Nothing is configured: a workflow can be tried all the same, but nobody in production is to get a made-up answer.
+  const hasLlm = settings.apiKey !== undefined || baseUrl !== undefined || env["MILLRACE_ENV"] === "prod";
   const mocksAll = mock || env["MILLRACE_MOCK"] === "true";
   const known = new KnownHandlers(NO_HANDLERS);
   const prepare = (name: string, run: Handler, mocked?: Handler): [string, Handler] => {
@@ -42,7 +44,7 @@ export function builtinHandlers({ host, env, loopback = false, mock = false, loo
   return {
     handlers: new Map([
       prepare("http", httpHandler(client, host), mockHttp(host)),
-      prepare("llm", llmHandler(client, host, settings), mockLlm(host)),
+      prepare("llm", hasLlm ? llmHandler(client, host, settings) : cannedAnswer, mockLlm(host)),
       prepare("transform", transform),
     ]),
     close: () => client.close(),

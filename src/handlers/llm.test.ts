@@ -224,8 +224,18 @@ describe("a server that refuses", () => {
   });
 });
 
-test.each(["", "https://api.openai.com/v1/"])("without a key OpenAI is not even called (base url %o)", async (base) => {
-  const env = { OPENAI_BASE_URL: base };
+test("with nothing configured the same question gets the same answer, which says that it is made up", async () => {
+  const { handlers } = builtinHandlers({ host: nodeHost, env: {} });
+  const ask = async () => handlers.get("llm")!(testCall({ prompt: "how many?" }));
+  expect(await ask()).toEqual(await ask());
+  expect(await ask()).toMatchObject({ text: "mock answer to: how many?", model: "mock", finish_reason: "stop" });
+});
+
+test.each([
+  ["", "prod"],
+  ["https://api.openai.com/v1/", "dev"],
+])("without a key OpenAI is not even called (base url %o, %s)", async (base, mode) => {
+  const env = { OPENAI_BASE_URL: base, MILLRACE_ENV: mode };
   const answer = Promise.resolve(
     builtinHandlers({ host: nodeHost, env }).handlers.get("llm")!(testCall({ prompt: "p" })),
   );

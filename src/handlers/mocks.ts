@@ -24,15 +24,20 @@ export function mockHttp(host: Host): Handler {
 export function mockLlm(host: Host): Handler {
   return async (call) => {
     await pause(host, call, 500);
-    const { prompt, messages, output_schema: schema } = call.config as JsonObject;
-    if (schema !== undefined) return sample(call, schema);
-    const asked = typeof prompt === "string" ? prompt : JSON.stringify(messages ?? "nothing");
-    const text = `mock answer to: ${asked.length > 200 ? `${asked.slice(0, 200).toWellFormed()}…` : asked}`;
-    const [prompt_tokens, completion_tokens] = [tokens(asked), tokens(text)];
-    const usage = { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
-    return { text, model: "mock", finish_reason: "stop", usage, result: text };
+    return cannedAnswer(call);
   };
 }
+
+/** The provider of those who have none yet: the same answer to the same question, at once, and it says what it is. */
+export const cannedAnswer: Handler = (call) => {
+  const { prompt, messages, output_schema: schema } = call.config as JsonObject;
+  if (schema !== undefined) return sample(call, schema);
+  const asked = typeof prompt === "string" ? prompt : JSON.stringify(messages ?? "nothing");
+  const text = `mock answer to: ${asked.length > 200 ? `${asked.slice(0, 200).toWellFormed()}…` : asked}`;
+  const [prompt_tokens, completion_tokens] = [tokens(asked), tokens(text)];
+  const usage = { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
+  return { text, model: "mock", finish_reason: "stop", usage, result: text };
+};
 
 function sample(call: HandlerCall, schema: Json): Json {
   const made = sampleOf(schema);
