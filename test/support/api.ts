@@ -18,7 +18,9 @@ export interface TestApiOptions extends Partial<ServerOptions> {
   readonly known?: readonly string[];
   readonly secret?: (name: string) => string | undefined;
   readonly engine?: boolean;
+  /** One that is shared, and outlives this process. By default a memory store of its own. */
   readonly memory?: MemoryStore;
+  readonly store?: Store;
   /** What the API sees of the store. */
   readonly wrap?: (store: Store) => Store;
 }
@@ -39,36 +41,39 @@ export class TestApi {
   readonly incidents: unknown[] = [];
   url = "";
   #engine: Engine | undefined;
-  readonly #worker: Worker;
+  #worker: Worker | undefined;
   readonly #isShared: boolean;
   #isClosed = false;
 
   private constructor(options: TestApiOptions) {
-    const { handlers = {}, known = [], secret, memory, wrap, engine: _, ...server } = options;
+    const { handlers = {}, known = [], secret, memory, store: given, wrap, engine: _, ...server } = options;
     const host = nodeHost;
-    this.#isShared = memory !== undefined;
+    this.#isShared = memory !== undefined || given !== undefined;
     this.memory = memory ?? openMemory({ host });
-    const metrics = new Metrics(this.memory);
-    const store = measured(this.memory, metrics);
+    const base = given ?? this.memory;
+    const metrics = new Metrics(base);
+    const store = measured(base, metrics);
     const names = [...Object.keys(handlers), ...known];
     const catalogue: HandlerCatalogue = {
       get: (name) => (names.includes(name) ? { engine: false } : undefined),
       names: () => names,
       allowMissing: false,
     };
-    this.#worker = new Worker({
-      store,
-      host,
-      handlers: new Map(Object.entries(handlers)),
-      queues: Object.keys(handlers),
-      settings: { slots: 32, startReportMs: 50, pollMs: 50, graceMs: 100 },
-      ...(secret !== undefined && { secret }),
-    });
+    if (Object.keys(handlers).length > 0) {
+      this.#worker = new Worker({
+        store,
+        host,
+        handlers: new Map(Object.entries(handlers)),
+        queues: Object.keys(handlers),
+        settings: { slots: 32, startReportMs: 50, pollMs: 50, graceMs: 100 },
+        ...(secret !== undefined && { secret }),
+      });
+    }
     if (options.engine !== false) {
       this.#engine = new Engine({ store, host, machines: [executionMachine], settings: { renewMs: 20, idleMs: 20 } });
     }
     this.service = new Service({
-      store: wrap?.(this.memory) ?? this.memory,
+      store: wrap?.(base) ?? base,
       host,
       handlers: catalogue,
       ...(secret !== undefined && { secret }),
@@ -85,7 +90,7 @@ export class TestApi {
   static async start(options: TestApiOptions = {}): Promise<TestApi> {
     const api = new TestApi(options);
     api.#engine?.start();
-    api.#worker.start();
+    api.#worker?.start();
     api.service.start();
     api.url = (await api.server.listen()).replace("0.0.0.0", "127.0.0.1");
     return api;
@@ -101,7 +106,7 @@ export class TestApi {
     this.#isClosed = true;
     await this.server.close();
     this.service.stop();
-    await this.#worker.stop();
+    await this.#worker?.stop();
     await this.stopEngine();
     if (!this.#isShared) await this.memory.close();
   }
@@ -149,11 +154,12 @@ export class TestApi {
 
   /** The execution once it is in one of these states. */
   async until(id: string, ...statuses: readonly string[]): Promise<Answered["body"]> {
-    for (;;) {
+    while (!this.#isClosed) {
       const { body } = await this.get(`/v1/executions/${id}`);
       if (statuses.includes((body as { status: string }).status)) return body;
       await nodeHost.sleep(10);
     }
+    throw new Error(`the API was closed before ${id} was ${statuses.join(" or ")}`);
   }
 
   ended(id: string): Promise<Answered["body"]> {
@@ -162,6 +168,6 @@ export class TestApi {
 
   /** Resolves once it is true; a test that waits in vain ends by its timeout. */
   async eventually(fits: () => Promise<boolean> | boolean): Promise<void> {
-    while (!(await fits())) await nodeHost.sleep(10);
+    while (!this.#isClosed && !(await fits())) await nodeHost.sleep(10);
   }
 }

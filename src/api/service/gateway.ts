@@ -171,6 +171,7 @@ export class Gateway {
       const leftMs = this.#isClosing ? 0 : untilMs - this.#host.monotonicMs();
       const waitMs = Math.max(0, Math.min(leftMs, WAIT_PIECE_MS));
       const worker = `gateway-${worker_id}`;
+      const askedAtMs = this.#host.monotonicMs();
       const leased = await this.#store.tasks.lease({ worker, queues, max, leaseMs, waitMs });
       if (gone.aborted) {
         await this.#handBack(leased, caller);
@@ -178,8 +179,10 @@ export class Gateway {
       }
       tasks.push(...(await this.#shown(caller, leased, handlers, leaseMs)));
       if (tasks.length > 0 || leftMs <= WAIT_PIECE_MS) return answer();
-      // It took tasks, and none of them is for this worker: others must have the time to take them.
-      if (leased.length > 0) await this.#host.sleep(WAIT_PIECE_MS, gone);
+      // It took tasks, and none of them is for this worker: others must have the time to take them. And a store that is
+      // being closed answers at once, with nothing.
+      const isEarly = this.#host.monotonicMs() - askedAtMs < waitMs / 2;
+      if (leased.length > 0 || isEarly) await this.#host.sleep(WAIT_PIECE_MS, gone);
     }
   }
 
