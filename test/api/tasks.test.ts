@@ -110,7 +110,10 @@ describe("a worker elsewhere", () => {
     });
     const second = await leaseOne(name);
     expect(second).toMatchObject({ attempt: 2, idempotency_key: first["idempotency_key"] });
-    expect(await complete(first["token"], 1)).toMatchObject({ status: 409, body: { code: "STALE_ATTEMPT" } });
+    expect(await complete(first["token"], 1)).toMatchObject({
+      status: 409,
+      body: { code: "STALE_ATTEMPT", execution: { execution_id: id, status: "RUNNING", generation: 1 } },
+    });
     expect(
       (await fail(second["token"], { code: "BAD", message: "no", retryable: false, details: { x: 1 } })).status,
     ).toBe(200);

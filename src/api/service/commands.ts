@@ -1,11 +1,10 @@
-import type { ExecutionState } from "../../core/execution/state.ts";
 import { dryRun } from "../../core/execution/view.ts";
 import type { Cancel, Pause, Release, Resume, Retry, RetryScope, Signal } from "../../core/message.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import type { Caller } from "./caller.ts";
 import type { Decisions } from "./decisions.ts";
-import type { ExecutionReader } from "./execution-reader.ts";
+import { type ExecutionReader, standing } from "./execution-reader.ts";
 import type { Payloads } from "./payloads.ts";
 import { notFound, Refusal } from "./refusal.ts";
 
@@ -89,11 +88,6 @@ export class Commands {
       data: value,
     }));
   }
-}
-
-/** An execution in few words, as a refusal that is about it carries it. */
-export function standing(state: ExecutionState): JsonObject {
-  return { execution_id: state.id, status: state.status.toUpperCase(), generation: state.generation };
 }
 
 function scopeOf({ from, scope, config }: RetryRequest): RetryScope {

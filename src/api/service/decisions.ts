@@ -6,6 +6,7 @@ import type { MessageBody } from "../../core/message.ts";
 import type { Host } from "../../host/host.ts";
 import type { Request, RequestOutcome, Requests } from "../../inbox/requests.ts";
 import type { Caller } from "./caller.ts";
+import { type ExecutionReader, standing } from "./execution-reader.ts";
 import { executionKey, isExecutionId, keyedId } from "./ids.ts";
 import { type Fault, Refusal, notFound, refusedByOwner } from "./refusal.ts";
 
@@ -19,10 +20,12 @@ export interface CommandId {
 export class Decisions {
   readonly #requests: Requests;
   readonly #host: Host;
+  readonly #reader: ExecutionReader;
 
-  constructor(requests: Requests, host: Host) {
+  constructor(requests: Requests, host: Host, reader: ExecutionReader) {
     this.#requests = requests;
     this.#host = host;
+    this.#reader = reader;
   }
 
   /**
@@ -42,7 +45,14 @@ export class Decisions {
       key === undefined
         ? { request: this.#host.id() }
         : { request: keyedId(tenant, route, key), bodyHash: canonicalHash(body) };
-    return this.settled(id, await this.#requests.send(this.request(caller, id, command.request, make(command))));
+    const outcome = await this.#requests.send(this.request(caller, id, command.request, make(command)));
+    if (outcome.kind !== "answered") throw undecided(outcome);
+    const { answer } = outcome;
+    // A refusal that was found in the journal, because its reply was lost, does not tell how things stand.
+    const isBare = "refused" in answer && answer.execution === undefined && answer.refused !== "NOT_FOUND";
+    if (!isBare) return accepted(id, answer);
+    const execution = await this.#reader.read(id, ({ state }) => standing(state));
+    return accepted(id, { ...answer, execution });
   }
 
   request(caller: Caller, id: string, name: string, body: MessageBody): Request {
@@ -56,12 +66,6 @@ export class Decisions {
 
   async sendAll(requests: readonly Request[]): Promise<readonly RequestOutcome[]> {
     return this.#requests.sendAll(requests);
-  }
-
-  /** What an outcome comes to for whoever asked. */
-  settled(id: string, outcome: RequestOutcome): Json {
-    if (outcome.kind === "answered") return accepted(id, outcome.answer);
-    throw undecided(outcome);
   }
 }
 

@@ -4,6 +4,7 @@ import type { ExecutionEvent } from "../../core/execution/events.ts";
 import type { ExecutionState } from "../../core/execution/state.ts";
 import { partitionOf } from "../../core/entity.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
+import type { JsonObject } from "../../json/json.ts";
 import type { JournalRecord, Store } from "../../store/contract.ts";
 import { MAX_CACHED_CHARS, SLICE_MS } from "../limits.ts";
 import type { Definitions } from "./definitions.ts";
@@ -156,6 +157,11 @@ export class ExecutionReader {
     if (definition === undefined) throw new MillraceError("EXECUTION_UNREADABLE", { id });
     return unreadable(id, () => definition.plan);
   }
+}
+
+/** An execution in few words, as a refusal that is about it carries it. */
+export function standing(state: ExecutionState): JsonObject {
+  return { execution_id: state.id, status: state.status.toUpperCase(), generation: state.generation };
 }
 
 /** Folds what is beyond the state's version, in slices: a history of 100,000 events keeps nobody else waiting. */

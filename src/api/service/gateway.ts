@@ -1,5 +1,6 @@
 import { mockOf } from "../../core/execution/nodes/engine-node.ts";
 import type { TaskText } from "../../core/execution/prepare.ts";
+import { entityId } from "../../core/entity.ts";
 import type { Answer } from "../../core/machine.ts";
 import { type Message, messageText, taskMessage } from "../../core/message.ts";
 import { parseToken } from "../../core/token.ts";
@@ -20,7 +21,7 @@ import { MillraceError } from "../../errors/millrace-error.ts";
 import { HEARTBEAT_SECONDS, WORKER_ALIVE_MS } from "../limits.ts";
 import type { Caller } from "./caller.ts";
 import { eventsOf } from "./event-view.ts";
-import type { ExecutionReader } from "./execution-reader.ts";
+import { type ExecutionReader, standing } from "./execution-reader.ts";
 import type { HandlerDirectory } from "./handler-directory.ts";
 import { Lru } from "./lru.ts";
 import { Refusal } from "./refusal.ts";
@@ -75,6 +76,8 @@ export interface Settled {
   readonly accepted: boolean;
   readonly recorded?: boolean;
   readonly code?: string;
+  /** Of a result that counts no more: how its execution stands. */
+  readonly execution?: Json;
 }
 
 /** All that any process needs to settle a task, sealed into the token that its worker holds. */
@@ -232,8 +235,10 @@ export class Gateway {
         if (!("settlement" in draft)) return { token, accepted: false, code: "TASK_TOKEN_INVALID" };
         const isStale = outcomes[valid.indexOf(draft)] === "stale";
         const answer = await draft.expected.wait(isStale ? 0 : DECISION_TIMEOUT_MS);
-        if (isStale) return { token, ...(await this.#repeated(draft.ticket)) };
-        return { token, ...verdict(answer, draft.unfit) };
+        const settled = isStale ? await this.#repeated(draft.ticket) : verdict(answer, draft.unfit);
+        if (settled.code !== "STALE_ATTEMPT") return { token, ...settled };
+        const execution = await this.#reader.read(entityId(draft.ticket.entity), ({ state }) => standing(state));
+        return { token, ...settled, execution };
       }),
     );
   }
@@ -482,7 +487,7 @@ export class Gateway {
     if (dispatch === undefined) return { accepted: false, code: "TASK_TOKEN_INVALID" };
     const node = dispatch.instance.replace(/@\d+$/, "");
     let generation = 1;
-    for (const [, event] of eventsOf(await this.#reader.events(entity.slice(entity.indexOf("/") + 1), 0), 0)) {
+    for (const [, event] of eventsOf(await this.#reader.events(entityId(entity), 0), 0)) {
       if (event.kind === "generationOpened") ({ generation } = event);
       const isIt =
         event.kind === "taskFailed" &&

@@ -63,7 +63,7 @@ export class Service {
     const definitions = new Definitions(store);
     const reader = new ExecutionReader(store, definitions);
     const payloads = new Payloads(store, reader);
-    const decisions = new Decisions(requests, host);
+    const decisions = new Decisions(requests, host, reader);
     const secret = options.secret ?? (() => undefined);
     this.#requests = requests;
     const allowMissing = options.handlers?.allowMissing ?? false;

@@ -1,4 +1,3 @@
-import { MillraceError } from "../../../errors/millrace-error.ts";
 import type { ErrorCode, ErrorDetails } from "../../../errors/registry.ts";
 import { MAX_BODY_BYTES, MAX_BULK_BYTES, MAX_OUTPUT_BYTES } from "../../limits.ts";
 import { Refusal } from "../../service/refusal.ts";
@@ -82,13 +81,18 @@ export const taskRoutes: readonly Route[] = [
 ];
 
 function answer(settled: readonly Settled[], isList: boolean): Reply {
-  if (isList) return json(200, { results: settled });
-  const { code, accepted, recorded } = settled[0]!;
+  if (isList) {
+    const results = settled.map(({ token, accepted, recorded, code }) => ({ token, accepted, recorded, code }));
+    return json(200, { results });
+  }
+  const { code, accepted, recorded, execution } = settled[0]!;
   if (code === undefined) return json(200, { accepted, ...(recorded !== undefined && { recorded }) });
   const details = {
     reason: "see the node's error",
     limitBytes: MAX_OUTPUT_BYTES,
   } as unknown as ErrorDetails<ErrorCode>;
-  if (code === "NO_OWNER") throw new Refusal("NO_OWNER", {}, { retryAfterSeconds: 1 });
-  throw new MillraceError(code as ErrorCode, details);
+  throw new Refusal(code as ErrorCode, details, {
+    ...(execution !== undefined && { execution }),
+    ...(code === "NO_OWNER" && { retryAfterSeconds: 1 }),
+  });
 }
