@@ -1,5 +1,6 @@
 import { contentHash } from "../json/hash.ts";
 import { check } from "./checker/check.ts";
+import { countFeatures } from "./features.ts";
 import type { Violation, World } from "./history.ts";
 import { runSchedule, type ScheduleOptions, type ScheduleResult } from "./schedule.ts";
 
@@ -13,6 +14,8 @@ export interface Verdict {
   readonly faults: readonly (readonly [string, number])[];
   /** Kinds of events that were committed, and how often. */
   readonly events: readonly (readonly [string, number])[];
+  /** What it exercised, and how often. */
+  readonly features: readonly (readonly [string, number])[];
 }
 
 /** One in this many seeds is run twice: the same seed must give the same history. */
@@ -40,15 +43,16 @@ export async function judge(options: ScheduleOptions): Promise<Verdict> {
     violations,
     steps: result.steps,
     liveness: result.world.liveness,
-    executions: Object.keys(result.world.remains.headers).length,
+    executions: result.world.remains.headers.length,
     faults: [...result.faults],
     events: countEvents(result.world),
+    features: countFeatures(result.world),
   };
 }
 
 function crashed(seed: number, message: string): Verdict {
   const violations = [{ invariant: "CRASH", message }];
-  return { seed, violations, steps: 0, liveness: false, executions: 0, faults: [], events: [] };
+  return { seed, violations, steps: 0, liveness: false, executions: 0, faults: [], events: [], features: [] };
 }
 
 export function traceHash(world: World): string {

@@ -1,32 +1,32 @@
 import type { Dependency, Join, Workflow, WorkflowNode } from "../definition/workflow.ts";
-import type { Json } from "../json/json.ts";
+import type { Json, JsonObject } from "../json/json.ts";
+import { randomCondition, randomConfig, randomRetry, reference, type Surroundings } from "./generate-config.ts";
+import { randomControl } from "./generate-control.ts";
 import type { Random } from "./random.ts";
-
-/** A secret that must turn up nowhere but where a template names it, and a text that looks like the template. */
-export const CANARY = "c4n4ry-5ecret";
-export const CANARY_TEXT = "{{ secrets.CANARY }} {{ input.n }}";
 
 const QUEUES = ["step", "fast", "slow"] as const;
 
 /** A workflow of the kind people write, and of the kinds they should not. */
-export function randomWorkflow(random: Random, name: string): Workflow {
-  const size = random.weighted([
-    [2, random.integer(1, 4)],
-    [6, random.integer(5, 14)],
-    [2, random.integer(15, 40)],
-  ]);
+export function randomWorkflow(random: Random, name: string, surroundings: Surroundings): Workflow {
+  const { depth } = surroundings;
+  const size =
+    depth > 0
+      ? random.integer(1, 5)
+      : random.weighted([
+          [2, random.integer(1, 4)],
+          [6, random.integer(5, 14)],
+          [1, random.integer(15, 30)],
+        ]);
   const onError = random.weighted([
     [3, "fail_fast" as const],
     [3, "fail_branch" as const],
     [2, "continue" as const],
   ]);
-  const shape = random.pick(["random", "random", "chain", "fan", "layers"] as const);
-  const nodes: WorkflowNode[] = [];
-  for (let i = 0; i < size; i++) nodes.push(randomNode(random, i, size, shape, nodes, onError));
+  const nodes = randomNodes(random, size, onError, surroundings);
   return {
     name,
     on_error: onError,
-    timeout_seconds: random.chance(0.15) ? random.integer(5, 40) : 600,
+    timeout_seconds: random.chance(0.1) ? random.integer(5, 40) : 600,
     max_parallel_nodes: random.chance(0.2) ? random.integer(1, 4) : null,
     dlq: "all",
     priority: 0,
@@ -36,6 +36,18 @@ export function randomWorkflow(random: Random, name: string): Workflow {
 
 type Shape = "random" | "chain" | "fan" | "layers";
 
+function randomNodes(
+  random: Random,
+  size: number,
+  onError: WorkflowNode["on_error"],
+  surroundings: Surroundings,
+): WorkflowNode[] {
+  const shape = random.pick(["random", "random", "chain", "fan", "layers"] as const);
+  const nodes: WorkflowNode[] = [];
+  for (let i = 0; i < size; i++) nodes.push(randomNode(random, i, size, shape, nodes, onError, surroundings));
+  return withRoutes(random, nodes);
+}
+
 function randomNode(
   random: Random,
   index: number,
@@ -43,6 +55,7 @@ function randomNode(
   shape: Shape,
   before: readonly WorkflowNode[],
   onError: WorkflowNode["on_error"],
+  surroundings: Surroundings,
 ): WorkflowNode {
   const parents = chooseParents(random, index, size, shape, before);
   const dependencies = parents.map((id): Dependency => {
@@ -53,32 +66,34 @@ function randomNode(
     ]);
     return on === "completed" ? id : { id, on };
   });
+  const id = nodeId(index, random, surroundings);
+  const control = random.chance(0.4) ? randomControl(random, parents, surroundings, randomNodes) : undefined;
   const handler =
-    index === 0 && random.chance(0.2) ? "input" : isLast(index, size) && random.chance(0.3) ? "output" : "step";
-  const engine = handler !== "step";
-  const queue = engine ? handler : random.pick(QUEUES);
+    index === 0 && random.chance(0.2)
+      ? "input"
+      : isLast(index, size) && random.chance(0.3)
+        ? "output"
+        : (control?.handler ?? "step");
+  const engine = handler !== "step" && handler !== "map";
   const condition = parents.length > 0 && random.chance(0.15) ? randomCondition(random, parents) : undefined;
+  const isPatient = parents.length > 1 && random.chance(0.1);
   return {
-    id: nodeId(index, random),
+    id,
     handler,
-    config: handler === "output" && random.chance(0.5) ? {} : randomConfig(random, parents),
+    config: configFor(random, handler, parents, control, surroundings),
     dependencies,
     timeout_seconds: engine ? null : random.integer(2, 12),
     queue_timeout_seconds: random.chance(0.05) ? random.integer(3, 20) : 400,
-    retry: {
-      max_attempts: random.integer(1, 4),
-      base_delay_seconds: random.pick([0, 0.1, 1, 2]),
-      max_delay_seconds: 4,
-      exponential_base: 2,
-      jitter: random.pick([0, 0.1, 1]),
-    },
+    retry: randomRetry(random),
     ...(condition !== undefined && { condition }),
     condition_on_error: random.pick(["fail", "skip"] as const),
     join: randomJoin(random, parents.length),
+    ...(isPatient && { join_timeout_seconds: random.pick([1, 5, 20, 60]) }),
     on_error: random.chance(0.15) ? random.pick(["fail_fast", "fail_branch", "continue"] as const) : onError,
-    inputs: !engine && random.chance(0.1),
-    queue,
-    priority: 0,
+    inputs: !engine && handler !== "map" && random.chance(0.1),
+    ...(handler === "step" && random.chance(0.12) && { repeat: randomRepeat(random, id, parents) }),
+    queue: engine ? handler : random.pick(QUEUES),
+    priority: random.chance(0.3) ? random.integer(-2, 2) : 0,
     dlq: random.weighted([
       [8, "all" as const],
       [1, "none" as const],
@@ -88,12 +103,68 @@ function randomNode(
   };
 }
 
+function configFor(
+  random: Random,
+  handler: string,
+  parents: readonly string[],
+  control: { readonly handler: string; readonly config: JsonObject } | undefined,
+  surroundings: Surroundings,
+): JsonObject {
+  if (control !== undefined && handler === control.handler) return control.config;
+  if (handler === "output" && random.chance(0.5)) return {};
+  return randomConfig(random, parents, surroundings);
+}
+
+function randomRepeat(random: Random, id: string, parents: readonly string[]): WorkflowNode["repeat"] & object {
+  const own = reference(id);
+  const until = random.weighted([
+    [6, `${own}.value > ${random.integer(3, 8)}`],
+    [2, `${own}.flag`],
+    [1, `${own}.nested.x[0] == ${random.integer(0, 9)} || ${own}.flag`],
+    [1, "false"],
+    [1, parents.length > 0 ? `has(${reference(parents[0]!)}.value) && ${own}.value > 4` : `${own}.nothing == 1`],
+  ]);
+  return { until, every_seconds: random.pick([0, 0.5, 2, 5]), max: random.integer(1, 4) };
+}
+
+/** What a router chooses from are nodes that come after it, which are only known in the end. */
+function withRoutes(random: Random, nodes: readonly WorkflowNode[]): WorkflowNode[] {
+  return nodes.map((node) => {
+    if (node.handler !== "router") return node;
+    const targets = nodes
+      .filter(({ dependencies }) => dependencies.some((one) => (typeof one === "string" ? one : one.id) === node.id))
+      .map(({ id }) => id);
+    const parents = node.dependencies.map((one) => (typeof one === "string" ? one : one.id));
+    const named = targets.filter(() => random.chance(0.8));
+    if (named.length === 0) return { ...node, handler: "output", queue: "output", config: { routed: "nowhere" } };
+    const routes = named.map((id): JsonObject => ({
+      when:
+        parents.length > 0 && random.chance(0.7)
+          ? randomCondition(random, parents)
+          : `input.n > ${random.integer(0, 5)}`,
+      to: random.chance(0.2) ? [id, random.pick(named)].filter((one, i, all) => all.indexOf(one) === i) : id,
+    }));
+    const { mode, on_error: onError } = node.config;
+    const otherwise: Json | undefined = random.chance(0.6) ? random.pick(targets) : undefined;
+    return {
+      ...node,
+      config: {
+        mode: mode ?? "exclusive",
+        on_error: onError ?? "fail",
+        routes,
+        ...(otherwise !== undefined && { else: otherwise }),
+      },
+    };
+  });
+}
+
 /** Ids of the kinds that real graphs have. */
-function nodeId(index: number, random: Random): string {
+function nodeId(index: number, random: Random, { inMap }: Surroundings): string {
+  const name = inMap ? `m${index}` : `n${index}`;
   return random.weighted([
-    [8, `n${index}`],
-    [1, `${index}-step`],
-    [1, `a.b-${index}#x`],
+    [8, name],
+    [1, inMap ? `m-${index}` : `${index}-step`],
+    [1, inMap ? `m.${index}#y` : `a.b-${index}#x`],
   ]);
 }
 
@@ -130,39 +201,6 @@ function chooseParents(
 }
 
 function randomJoin(random: Random, parents: number): Join {
-  if (parents === 0 || random.chance(0.75)) return "none_failed";
+  if (parents === 0 || random.chance(0.6)) return "none_failed";
   return random.pick<Join>(["all_success", "all_done", "one_success", `quorum:${random.integer(1, parents)}`]);
-}
-
-function reference(id: string): string {
-  return /^[A-Za-z_][A-Za-z0-9_]*$/.test(id) ? id : `nodes["${id}"]`;
-}
-
-function randomConfig(random: Random, parents: readonly string[]): { [key: string]: Json } {
-  const config: { [key: string]: Json } = { literal: random.integer(0, 9) };
-  for (const parent of parents.slice(0, 6)) {
-    if (random.chance(0.3)) continue;
-    const name = `from_${parent}`;
-    config[name] = random.weighted<Json>([
-      [4, `{{ ${reference(parent)}.value | default(-1) }}`],
-      [2, `{{ ${reference(parent)}.text | default("none") }}`],
-      [1, `{{ ${reference(parent)} | default({}) }}`],
-      [2, { deep: [`value {{ ${reference(parent)}.nested.x[0] | default(0) }} of {{ execution.id }}`] }],
-      [1, `{{ ${reference(parent)}.value }}`],
-    ]);
-  }
-  if (random.chance(0.2)) config["input"] = "{{ input.n }}";
-  if (random.chance(0.1)) config["secret"] = "Bearer {{ secrets.CANARY }}";
-  return config;
-}
-
-function randomCondition(random: Random, parents: readonly string[]): string {
-  const parent = reference(random.pick(parents));
-  return random.pick([
-    `${parent}.value > ${random.integer(0, 9)}`,
-    `has(${parent}.value)`,
-    `${parent}.flag`,
-    `has(${parent}.value) && ${parent}.value < ${random.integer(2, 9)}`,
-    `input.n > ${random.integer(0, 5)}`,
-  ]);
 }

@@ -1,7 +1,7 @@
 import type { Json } from "../json/json.ts";
 import type { Handler } from "../worker/handler.ts";
 import { HandlerError } from "../worker/handler.ts";
-import { CANARY_TEXT } from "./generate.ts";
+import { CANARY_TEXT } from "./generate-config.ts";
 import type { SimProcess } from "./process.ts";
 import { Random } from "./random.ts";
 
@@ -30,7 +30,9 @@ export function simulatedHandler(
   return async (call) => {
     const node = new Random(seed ^ hash(`${call.executionId}/${call.nodeId}`));
     const kills = node.chance(mood.killing);
-    const attempt = new Random(seed ^ hash(`${call.executionId}/${call.nodeId}/${call.attempt}`));
+    // Without its owner and delivery a token names what is asked for: generation, item, round and attempt.
+    const [, execution, generation, instance, number] = call.token.split(":");
+    const attempt = new Random(seed ^ hash(`${execution}/${generation}/${instance}/${number}`));
     const durationMs = attempt.chance(mood.slow) ? attempt.integer(1_000, 9_000) : attempt.integer(0, 200);
     await process.host.sleep(durationMs, call.signal);
     if (kills) {

@@ -1,4 +1,5 @@
 import type { ExecutionEvent } from "../core/execution/events.ts";
+import type { MessageBody } from "../core/message.ts";
 import type { Workflow } from "../definition/workflow.ts";
 import type { Json } from "../json/json.ts";
 
@@ -41,9 +42,19 @@ export type JournalEntry = Entry & { readonly log: "journal" } & (
         readonly tasks: readonly { readonly token: string; readonly queue: string; readonly entity: string }[];
         readonly revoke: readonly string[];
         /** Texts of the mail it sent, parsed. */
-        readonly mail: readonly { readonly to: string; readonly id: string; readonly body: Json }[];
+        readonly mail: readonly {
+          readonly to: string;
+          /** Who says that it sent it. */
+          readonly from: string;
+          readonly id: string;
+          readonly body: Json;
+        }[];
         readonly wakes: readonly { readonly entity: string; readonly atMs: number | null }[];
-        readonly deadLetters: readonly { readonly id: string; readonly class: string; readonly entity: string }[];
+        readonly deadLetters: readonly Letter[];
+        /** Ids of dead letters that are gone with it. */
+        readonly discard: readonly string[];
+        /** What it put on lists, or took off them. */
+        readonly listings: readonly { readonly list: string; readonly id: string; readonly isOpen: boolean }[];
         readonly replies: readonly { readonly process: string; readonly request: string; readonly answer: Json }[];
         readonly snapshots: readonly { readonly entity: string; readonly version: number }[];
         readonly suspect: string | null;
@@ -58,7 +69,7 @@ export type JournalEntry = Entry & { readonly log: "journal" } & (
         /** The batch it had sent: another one under this number is the owner's memory gone astray (M1). */
         readonly batch?: string;
       }
-    /** A test machine (a tally) took a piece of mail. */
+    /** The store answered that this owner is one no more. */
     | {
         readonly kind: "fenced";
         readonly partition: number;
@@ -68,6 +79,14 @@ export type JournalEntry = Entry & { readonly log: "journal" } & (
       }
   );
 
+/** What people ask for. */
+export type Command = Extract<
+  MessageBody,
+  {
+    readonly kind: "cancel" | "trigger" | "pause" | "resume" | "retry" | "signal" | "decideReview" | "discardLetter";
+  }
+>;
+
 export type ClientEntry = Entry & { readonly log: "client" } & (
     | {
         readonly kind: "submit";
@@ -76,6 +95,8 @@ export type ClientEntry = Entry & { readonly log: "client" } & (
         readonly bodyHash: string;
         readonly input: Json;
         readonly parent?: string;
+        /** It is not to run before it is triggered. */
+        readonly hold?: boolean;
       }
     | {
         readonly kind: "submitted";
@@ -84,13 +105,21 @@ export type ClientEntry = Entry & { readonly log: "client" } & (
         readonly outcome: "ok" | "refused" | "overloaded" | "unknown";
         readonly code?: string;
       }
-    | { readonly kind: "cancel"; readonly execution: string; readonly request: string }
     | {
-        readonly kind: "cancelled";
+        /** Somebody asks something of an execution. Sent again it is the same request. */
+        readonly kind: "command";
         readonly execution: string;
         readonly request: string;
+        readonly command: Command;
+      }
+    | {
+        readonly kind: "answered";
+        readonly execution: string;
+        readonly request: string;
+        readonly command: Command["kind"];
         readonly outcome: "ok" | "refused" | "overloaded" | "unknown";
         readonly code?: string;
+        readonly answer?: Json;
       }
     | {
         /** A read through a process that owns nothing. */
@@ -122,6 +151,8 @@ export type WorkerEntry = Entry & { readonly log: "worker"; readonly worker: str
 
 export type NemesisEntry = Entry & { readonly log: "nemesis" } & (
     | { readonly kind: "fault"; readonly fault: string; readonly target: string }
+    /** The store's clock was set: it shows simulated time and this. */
+    | { readonly kind: "clock"; readonly offsetMs: number }
     /** The store went back to what it was after `toOrder` entries of this history; later commits are forgotten. */
     | { readonly kind: "rolledBack"; readonly toOrder: number }
     /** No fault happens after this. */
@@ -130,13 +161,23 @@ export type NemesisEntry = Entry & { readonly log: "nemesis" } & (
     | { readonly kind: "quiet" }
   );
 
+export interface Letter {
+  readonly id: string;
+  readonly class: string;
+  readonly entity: string;
+  /** `open` or `replayed`. */
+  readonly status: string;
+}
+
 /** What is left in the store when the world has come to rest. */
 export interface Remains {
   /** Tasks still queued or leased, by token. */
   readonly tasks: readonly string[];
   readonly inbox: number;
   readonly wakes: readonly string[];
-  readonly deadLetters: readonly { readonly id: string; readonly entity: string; readonly class: string }[];
+  readonly deadLetters: readonly Letter[];
+  /** What is on lists, as `list id`. */
+  readonly listed: readonly string[];
   readonly headers: readonly {
     readonly entity: string;
     readonly class: string;
@@ -154,7 +195,10 @@ export interface Remains {
 
 export interface World {
   readonly seed: number;
+  /** By hash; those that the engine stored for the insides of maps too. */
   readonly definitions: Readonly<Record<string, Workflow>>;
+  /** The definitions that were published under a name, oldest first. */
+  readonly published: Readonly<Record<string, readonly string[]>>;
   readonly history: readonly HistoryEntry[];
   readonly remains: Remains;
   /** Liveness mode: faults were healed and enough time was given, so everything must have ended. */

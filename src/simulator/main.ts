@@ -12,7 +12,7 @@ const USAGE = `usage: npm run simulate -- [options]
   --seed S         the first seed (drawn from the clock; printed)
   --dag FILE       attack this workflow instead of generated ones (JSON or YAML)
   --input JSON     its input
-  --executions N   executions per world (10 to 16)
+  --executions N   executions per world (5 to 10, children not counted)
   --faults 1,4,7   only these faults of the seed's plan
   --processes N    how many worlds at a time (one per core)
   --first          stop at the first violation
@@ -35,6 +35,7 @@ interface Summary {
   executions: number;
   readonly faults: Map<string, number>;
   readonly events: Map<string, number>;
+  readonly features: Map<string, number>;
   readonly failures: Verdict[];
 }
 
@@ -124,6 +125,7 @@ async function runAll(plans: readonly Plan[], quiet: boolean): Promise<Summary> 
     executions: 0,
     faults: new Map(),
     events: new Map(),
+    features: new Map(),
     failures: [],
   };
   const children = plans.map((plan) => {
@@ -160,6 +162,7 @@ function add(summary: Summary, verdict: Verdict): void {
   if (verdict.liveness) summary.live++;
   for (const [kind, count] of verdict.faults) summary.faults.set(kind, (summary.faults.get(kind) ?? 0) + count);
   for (const [kind, count] of verdict.events) summary.events.set(kind, (summary.events.get(kind) ?? 0) + count);
+  for (const [name, count] of verdict.features) summary.features.set(name, (summary.features.get(name) ?? 0) + count);
   if (verdict.violations.length > 0) summary.failures.push(verdict);
 }
 
@@ -175,6 +178,11 @@ async function report(summary: Summary, seconds: number, options: Plan["options"
   );
   out.write(`${summary.executions} executions, ${summary.steps} steps\n`);
   out.write(`faults: ${list(summary.faults)}\nevents: ${list(summary.events)}\n`);
+  const isPair = (name: string): boolean => name.startsWith("join: ");
+  const features = [...summary.features];
+  const pairs = features.filter(([name]) => isPair(name)).map(([name, count]) => [name.slice(6), count] as const);
+  out.write(`exercised: ${list(new Map(features.filter(([name]) => !isPair(name))))}\n`);
+  out.write(`joins × strategies that came to their end in peace: ${list(new Map(pairs))}\n`);
   out.write(`violations: ${summary.failures.length}\n`);
   for (const failure of summary.failures.slice(0, 3)) {
     out.write(`\nseed ${failure.seed}\n`);
@@ -196,6 +204,7 @@ function plain(summary: Summary, seconds: number): object {
     seconds,
     faults: Object.fromEntries(summary.faults),
     events: Object.fromEntries(summary.events),
+    features: Object.fromEntries(summary.features),
   };
 }
 

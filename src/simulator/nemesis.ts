@@ -70,12 +70,15 @@ export class Nemesis {
   private readonly keep: ReadonlySet<number> | undefined;
   private pending = 0;
   private healed = false;
+  private readonly epochMs: number;
   private saved: { data: MemoryData; order: number } | null = null;
 
   constructor(world: Field, random: Random, keep: ReadonlySet<number> | undefined) {
     this.world = world;
     this.random = random;
     this.keep = keep;
+    this.epochMs = world.storeProcess.wallOffsetMs;
+    this.setClock(0);
   }
 
   get isPending(): boolean {
@@ -109,6 +112,15 @@ export class Nemesis {
   heal(): void {
     this.healed = true;
     Object.assign(this.world.weather, fairWeather());
+    // Somebody sets a clock that is behind; otherwise all dates would have to be waited for.
+    const behindMs = this.epochMs - this.world.storeProcess.wallOffsetMs;
+    if (behindMs > 0) this.setClock(behindMs);
+  }
+
+  private setClock(byMs: number): void {
+    const { storeProcess, timeline } = this.world;
+    storeProcess.wallOffsetMs += byMs;
+    this.world.record({ log: "nemesis", kind: "clock", at: timeline.now, offsetMs: storeProcess.wallOffsetMs });
   }
 
   private note(kind: string, target: string): void {
@@ -165,8 +177,7 @@ export class Nemesis {
         world.weather.disorder = 0.5;
         return world.timeline.after(random.integer(1_000, 8_000), () => (world.weather.disorder = 0));
       case "store clock":
-        world.storeProcess.wallOffsetMs += random.pick([-3_600_000, -5_000, 3_000, 30_000, 3_600_000]);
-        return;
+        return this.setClock(random.pick([-3_600_000, -5_000, 3_000, 30_000, 3_600_000]));
       case "wall clock":
         for (const { process } of world.engines) process.wallOffsetMs += random.pick([-3_600_000, 3_600_000]);
         return;

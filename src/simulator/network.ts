@@ -1,9 +1,9 @@
-import type { CommitBatch, CommitOutcome, Outgoing, PutOutcome, Store } from "../store/contract.ts";
+import type { CommitBatch, CommitOutcome, DeadLetter, Outgoing, PutOutcome, Store } from "../store/contract.ts";
 import type { MemoryStore } from "../drivers/memory/memory-store.ts";
 import type { ExecutionEvent } from "../core/execution/events.ts";
 import type { Message } from "../core/message.ts";
 import type { Json } from "../json/json.ts";
-import type { HistoryEntry } from "./history.ts";
+import type { HistoryEntry, Letter } from "./history.ts";
 import type { SimProcess } from "./process.ts";
 import type { Random } from "./random.ts";
 import type { Timeline } from "./timeline.ts";
@@ -45,6 +45,9 @@ export interface Ground {
   readonly random: Random;
   /** Chance that a message on the network takes its time. */
   readonly slowness: number;
+  /** Mail on its way: committed, and not to be seen yet. Not in a world whose store forgets, for it would not know it. */
+  readonly mayHoldMail: boolean;
+  heldMail: number;
   record(entry: HistoryEntry): void;
   /** Our own code contradicted itself. */
   bug(message: string): void;
@@ -95,12 +98,20 @@ export function connect(ground: Ground, process: SimProcess, capabilities: Parti
       put: (records, options) => call(() => put(ground, records, options)),
       get: (keys) => call(() => memory.records.get(keys)),
       publish: (name, hash) => call(() => memory.records.publish(name, hash)),
+      published: (name, version) => call(() => memory.records.published(name, version)),
+      versions: (name) => call(() => memory.records.versions(name)),
+      unpublish: (name) => call(() => memory.records.unpublish(name)),
       register: (registration, ttlMs) => call(() => memory.records.register(registration, ttlMs)),
       registered: () => call(() => memory.records.registered()),
     },
     queries: {
       headers: (query) => call(() => memory.queries.headers(query)),
+      header: (partition, entity) => call(() => memory.queries.header(partition, entity)),
       deadLetters: (query) => call(() => memory.queries.deadLetters(query)),
+      deadLetter: (id) => call(() => memory.queries.deadLetter(id)),
+      listing: (query) => call(() => memory.queries.listing(query)),
+      listed: (list, id) => call(() => memory.queries.listed(list, id)),
+      workflows: (query) => call(() => memory.queries.workflows(query)),
       counts: () => call(() => memory.queries.counts()),
     },
     close: () => Promise.resolve(),
@@ -197,7 +208,9 @@ async function commit(
     return batches.map(() => ({ kind: "refused", reason: "full" }));
   }
   const conserved = batches.map((batch) => messagesBefore(ground, batch));
-  const outcomes = await ground.memory.journal.commit(batches).catch((error: unknown) => {
+  const held = batches.map((batch) => (holdsMail(ground, batch) ? batch.mail : []));
+  const sent = batches.map((batch, i) => (held[i]!.length > 0 ? { ...batch, mail: [] } : batch));
+  const outcomes = await ground.memory.journal.commit(sent).catch((error: unknown) => {
     ground.bug(`a commit of ${process.name} was not even refused: ${String(error)}`);
     throw error;
   });
@@ -205,8 +218,26 @@ async function commit(
     if (outcome.kind !== "committed") continue;
     conserved[i]!();
     ground.record(committed(ground, process, batches[i]!));
+    deliverLater(ground, held[i]!);
   }
   return outcomes;
+}
+
+function holdsMail({ mayHoldMail, random, weather }: Ground, batch: CommitBatch): boolean {
+  return mayHoldMail && batch.mail.length > 0 && random.chance(weather.disorder);
+}
+
+/** Each piece of mail comes in its own time, so that a cancel may overtake the start it is about. */
+function deliverLater(ground: Ground, mail: readonly Outgoing[]): void {
+  const { memory, timeline, random } = ground;
+  for (const message of mail) {
+    const id = memory.inbox.reserve(message.partition);
+    ground.heldMail++;
+    timeline.after(random.integer(1, 6_000), () => {
+      ground.heldMail--;
+      memory.inbox.appendAt(id, message);
+    });
+  }
 }
 
 /** A commit takes out of the inbox what its owner had read, and not a message more. Answers the check for afterwards. */
@@ -242,11 +273,13 @@ function committed(ground: Ground, process: SimProcess, batch: CommitBatch): His
     tasks: batch.tasks.map(({ token, queue, entity }) => ({ token, queue, entity })),
     revoke: batch.revoke,
     mail: batch.mail.map(({ text }) => {
-      const { to, id, body } = JSON.parse(text) as Message;
-      return { to, id, body: body as unknown as Json };
+      const { to, by, id, body } = JSON.parse(text) as Message;
+      return { to, from: by, id, body: body as unknown as Json };
     }),
     wakes: batch.wakes,
-    deadLetters: batch.deadLetters.map(({ id, class: kind, entity }) => ({ id, class: kind, entity })),
+    deadLetters: batch.deadLetters.map(letterOf),
+    discard: batch.discard,
+    listings: (batch.listings ?? []).map(({ list, id, text }) => ({ list, id, isOpen: text !== null })),
     replies: batch.replies.map(({ process: to, request, text }) => ({
       process: to,
       request,
@@ -255,6 +288,12 @@ function committed(ground: Ground, process: SimProcess, batch: CommitBatch): His
     snapshots: batch.snapshots.map(({ entity, version }) => ({ entity, version })),
     suspect: batch.suspect,
   };
+}
+
+/** What people see of a dead letter. One of the shell's own has no status, and stays open. */
+export function letterOf({ id, class: kind, entity, text }: DeadLetter): Letter {
+  const { status = "open" } = JSON.parse(text) as { status?: string };
+  return { id, class: kind, entity, status };
 }
 
 function acknowledge(

@@ -6,6 +6,7 @@ import type { Workflow } from "../definition/workflow.ts";
 import type { MemoryStore } from "../drivers/memory/memory-store.ts";
 import { contentHash } from "../json/hash.ts";
 import type { Remains } from "./history.ts";
+import { letterOf } from "./network.ts";
 
 /** What is left in the store at the end, and whether its journals fold to the same state every way. */
 export function remainsOf(memory: MemoryStore, definitions: Readonly<Record<string, Workflow>>): Remains {
@@ -33,7 +34,8 @@ export function remainsOf(memory: MemoryStore, definitions: Readonly<Record<stri
     tasks: [...data.tasks.byToken.keys()],
     inbox: data.partitions.reduce((sum, partition) => sum + partition.inbox.length, 0),
     wakes: data.partitions.flatMap((partition) => [...partition.wakes.at.keys()]),
-    deadLetters: [...data.deadLetters.values()].map(({ id, entity, class: kind }) => ({ id, entity, class: kind })),
+    deadLetters: [...data.deadLetters.values()].map(letterOf),
+    listed: [...data.lists].flatMap(([list, { byId }]) => [...byId.keys()].map((id) => `${list} ${id}`)),
     headers: [...data.headers.values()].map(({ entity, class: kind, status, version }) => ({
       entity,
       class: kind,

@@ -11,11 +11,13 @@ import { contentHash } from "../json/hash.ts";
 import type { Json } from "../json/json.ts";
 import type { Store } from "../store/contract.ts";
 import { Worker, type WorkerSettings } from "../worker/worker.ts";
-import { CANARY, randomWorkflow } from "./generate.ts";
+import { CANARY, type Surroundings } from "./generate-config.ts";
+import { randomWorkflow } from "./generate.ts";
 import { type HandlerMood, simulatedHandler } from "./handlers.ts";
 import type { HistoryEntry, World } from "./history.ts";
 import { type Field, Nemesis } from "./nemesis.ts";
 import { connect, fairWeather, type Weather } from "./network.ts";
+import { bodyHashOf, type Client, describeOutcome, People, type Town } from "./people.ts";
 import { SimProcess } from "./process.ts";
 import { Random } from "./random.ts";
 import { remainsOf } from "./remains.ts";
@@ -46,7 +48,7 @@ export interface ScheduleResult {
 
 /** How long faults go on, and how long a healed world has to come to rest. */
 const FAULTS_MS = 40_000;
-const REST_MS = 3_600_000;
+const REST_MS = 3 * 3_600_000;
 /** Partition time starts somewhere in real time, so that nothing depends on its being small. */
 const EPOCH_MS = 1_750_000_000_000;
 
@@ -118,7 +120,7 @@ export async function runSchedule(options: ScheduleOptions): Promise<ScheduleRes
 }
 
 /** A simulated cluster: production engines, workers and requests over one store, a network between, and a nemesis. */
-export class Simulation implements Field {
+export class Simulation implements Field, Town {
   readonly timeline = new Timeline();
   readonly random: Random;
   readonly weather: Weather = fairWeather();
@@ -129,8 +131,13 @@ export class Simulation implements Field {
   readonly engines: { process: SimProcess; engine: Engine }[] = [];
   readonly workers: { process: SimProcess; worker: Worker }[] = [];
 
+  readonly mayHoldMail: boolean;
+  heldMail = 0;
+
   private readonly options: ScheduleOptions;
-  private readonly definitions: Record<string, Workflow> = {};
+  private readonly definitions = new Map<string, Workflow>();
+  private readonly published: Record<string, string[]> = {};
+  private readonly people: People;
   private readonly executions: string[] = [];
   private readonly poisoned = new Set<string>();
   private readonly nemesis: Nemesis;
@@ -146,9 +153,23 @@ export class Simulation implements Field {
     this.knobs = drawKnobs(this.random.fork());
     this.storeProcess = new SimProcess("store", this.timeline, this.random.fork());
     this.storeProcess.wallOffsetMs = EPOCH_MS;
-    const { partitions, volatileTasks } = this.knobs;
+    const { partitions, volatileTasks, lossy } = this.knobs;
+    this.mayHoldMail = !lossy;
     this.memory = openMemory({ host: this.storeProcess.host, partitions, volatileTasks });
     this.nemesis = new Nemesis(this, this.random.fork(), options.keepFaults);
+    this.people = new People(this, this.random.fork(), this.client());
+  }
+
+  get isCalm(): boolean {
+    return this.isHealed;
+  }
+
+  /** A definition that somebody submitted, or that an engine has stored for the inside of a map. */
+  definition(hash: string): Workflow | undefined {
+    let workflow = this.definitions.get(hash);
+    const text = workflow === undefined ? this.memory.data.records.get("definition")?.get(hash) : undefined;
+    if (text !== undefined) this.definitions.set(hash, (workflow = JSON.parse(text) as Workflow));
+    return workflow;
   }
 
   get slowness(): number {
@@ -169,6 +190,7 @@ export class Simulation implements Field {
     for (let i = 0; i < knobs.workers; i++) this.startWorker();
     this.startClients();
     this.startReader();
+    this.people.start();
     this.nemesis.plan(this.options.faults ?? this.random.integer(10, 25), FAULTS_MS);
     const healAt = FAULTS_MS + 5_000;
     await this.go(knobs.liveness ? healAt : this.random.integer(FAULTS_MS / 2, FAULTS_MS + 20_000));
@@ -199,18 +221,35 @@ export class Simulation implements Field {
 
   /** Nothing is left to do, for anybody. */
   private isAtRest(): boolean {
-    if (this.clientsLeft > 0 || this.nemesis.isPending) return false;
+    if (this.clientsLeft > 0 || this.nemesis.isPending || this.people.isBusy || this.heldMail > 0) return false;
     const { data } = this.memory;
     if (data.tasks.byToken.size > 0) return false;
+    for (const [entity, { version }] of this.versions()) {
+      if (!this.isGivenUp(entity) && !this.people.isContentWith(entityId(entity), version)) return false;
+    }
     for (const partition of data.partitions) {
       if (partition.inbox.length > 0) return false;
-      for (const entity of partition.wakes.at.keys()) if (!this.poisoned.has(entityId(entity))) return false;
+      for (const entity of partition.wakes.at.keys()) if (!this.isGivenUp(entity)) return false;
     }
     for (const header of data.headers.values()) {
-      if (header.class === "open" && header.workflow !== "tally" && !this.poisoned.has(entityId(header.entity)))
-        return false;
+      if (header.class === "open" && header.workflow !== "tally" && !this.isGivenUp(header.entity)) return false;
     }
     return true;
+  }
+
+  /** It was built to kill, and has: it stays where it is. */
+  private isGivenUp(entity: string): boolean {
+    if (!this.poisoned.has(entityId(entity))) return false;
+    const records = this.memory.data.entities.get(entity)?.records ?? [];
+    return records.some(({ text }) => text.includes('"kind":"quarantined"'));
+  }
+
+  private *versions(): Iterable<readonly [string, { readonly version: number }]> {
+    for (const [entity, { records }] of this.memory.data.entities) {
+      const last = records.at(-1);
+      if (last === undefined || !entity.startsWith("execution/")) continue;
+      yield [entity, { version: last.version + last.count - 1 }];
+    }
   }
 
   // ── processes ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -307,24 +346,36 @@ export class Simulation implements Field {
   // ── clients ───────────────────────────────────────────────────────────────────────────────────────────────────
 
   private startClients(): void {
-    const count = this.options.executions ?? this.random.integer(10, 16);
+    const count = this.options.executions ?? this.random.integer(5, 10);
     const clients = [this.client(), this.client()];
+    const library = this.options.workflow === undefined ? this.library(this.random.fork()) : [];
     for (let i = 0; i < count; i++) {
       const random = this.random.fork();
       const id = random.hex(12);
       this.executions.push(id);
       if (this.knobs.poison !== "none" && i === 0) this.poisoned.add(id);
-      const workflow = this.options.workflow ?? randomWorkflow(random, `w${i}`);
+      const surroundings = { library: library.map(({ name }) => name), depth: 0, epochMs: EPOCH_MS, ...OUTSIDE };
+      const workflow = this.options.workflow ?? randomWorkflow(random, `w${i}`, surroundings);
       const client = random.pick(clients);
       this.clientsLeft++;
       this.timeline.after(
         random.integer(0, 15_000),
-        () => void this.submit(client, random, id, workflow).finally(() => this.clientsLeft--),
+        () => void this.submit(client, random, id, workflow, library).finally(() => this.clientsLeft--),
       );
     }
   }
 
-  private client(): { process: SimProcess; requests: Requests; store: Store } {
+  /** Workflows that others run as children; each may run those before it. */
+  private library(random: Random): readonly Workflow[] {
+    const library: Workflow[] = [];
+    for (let level = 3; level >= 1; level--) {
+      const surroundings = { library: library.map(({ name }) => name), depth: level, epochMs: EPOCH_MS, ...OUTSIDE };
+      library.push(randomWorkflow(random, `lib${level}`, surroundings));
+    }
+    return library;
+  }
+
+  client(): Client {
     const process = this.process("client");
     const store = this.connect(process);
     const requests = new Requests(store, process.host);
@@ -333,57 +384,94 @@ export class Simulation implements Field {
   }
 
   private async submit(
-    client: ReturnType<Simulation["client"]>,
+    client: Client,
     random: Random,
     id: string,
     workflow: Workflow,
+    library: readonly Workflow[],
   ): Promise<void> {
+    for (const other of library) await this.publish(client, other);
+    const definition = await this.put(client, workflow);
+    const input = this.options.input ?? {
+      n: random.integer(0, 6),
+      ...(random.chance(0.2) && { items: [1, "two", null] }),
+    };
+    const parent = random.chance(0.3) ? entityKey("tally", `t${random.integer(0, 1)}`) : undefined;
+    const hold = random.chance(0.15);
+    const start = { workflow: workflow.name, definition, parent, hold };
+    const starts = [this.startUntilKnown(client, id, start, input)];
+    // A second request under the same id: the same again, or something else.
+    if (random.chance(0.15))
+      starts.push(this.startUntilKnown(client, id, start, random.chance(0.5) ? input : { n: 100 }));
+    await Promise.all(starts);
+    if (random.chance(0.2)) this.people.signalEarly(id);
+    if (hold) await this.trigger(client, random, id);
+    if (!random.chance(0.1)) return;
+    await client.process.host.sleep(random.integer(0, 8_000));
+    await this.people.askUntilKnown(id, { kind: "cancel" }, random.chance(0.3));
+  }
+
+  /** What is held is triggered sooner or later, perhaps by two at once; or somebody thinks better of it. */
+  private async trigger(client: Client, random: Random, id: string): Promise<void> {
+    await client.process.host.sleep(random.integer(0, 5_000));
+    if (random.chance(0.1)) return void (await this.people.askUntilKnown(id, { kind: "cancel" }));
+    const input = random.chance(0.3) ? { input: { json: { n: random.integer(0, 6) } } } : {};
+    const triggers = random.chance(0.3) ? 2 : 1;
+    await Promise.all(
+      Array.from({ length: triggers }, () =>
+        this.people.askUntilKnown(id, { kind: "trigger", ...input }, random.chance(0.3)),
+      ),
+    );
+  }
+
+  private async put({ process, store }: Client, workflow: Workflow): Promise<string> {
     const text = JSON.stringify(workflow);
     const definition = contentHash(text);
-    this.definitions[definition] = workflow;
-    const records = [{ scope: "definition", hash: definition, text }];
+    this.definitions.set(definition, workflow);
     for (;;) {
       try {
-        const outcome = await client.store.records.put(records, { refusable: true });
-        if (outcome === "stored") break;
+        const outcome = await store.records.put([{ scope: "definition", hash: definition, text }], { refusable: true });
+        if (outcome === "stored") return definition;
       } catch {
         // No answer: putting the same again is safe.
       }
-      await client.process.host.sleep(200);
+      await process.host.sleep(200);
     }
-    const input = this.options.input ?? { n: random.integer(0, 6) };
-    const parent = random.chance(0.3) ? entityKey("tally", `t${random.integer(0, 1)}`) : undefined;
-    const starts = [this.startUntilKnown(client, id, workflow, definition, input, parent)];
-    // A second request under the same id: the same again, or something else.
-    if (random.chance(0.15)) {
-      const other = random.chance(0.5) ? input : { n: 100 };
-      starts.push(this.startUntilKnown(client, id, workflow, definition, other, parent));
+  }
+
+  private async publish(client: Client, workflow: Workflow): Promise<void> {
+    const hash = await this.put(client, workflow);
+    const known = (this.published[workflow.name] ??= []);
+    if (!known.includes(hash)) known.push(hash);
+    for (;;) {
+      try {
+        await client.store.records.publish(workflow.name, hash);
+        return;
+      } catch {
+        await client.process.host.sleep(200);
+      }
     }
-    await Promise.all(starts);
-    if (!random.chance(0.15)) return;
-    await client.process.host.sleep(random.integer(0, 8_000));
-    await this.cancelUntilKnown(client, id, random.hex(8), random.chance(0.3));
   }
 
   private async startUntilKnown(
-    client: ReturnType<Simulation["client"]>,
+    client: Client,
     execution: string,
-    workflow: Workflow,
-    definition: string,
+    start: { workflow: string; definition: string; parent: string | undefined; hold: boolean },
     input: Json,
-    parent: string | undefined,
   ): Promise<void> {
-    const bodyHash = contentHash(JSON.stringify([definition, input]));
+    const { workflow, definition, parent, hold } = start;
+    const bodyHash = bodyHashOf(definition, input);
     const body = {
       kind: "start" as const,
-      workflow: workflow.name,
+      workflow,
       definition,
       input: { json: input },
       bodyHash,
+      ...(hold && { hold }),
       ...(parent !== undefined && { parent: { entity: parent, instance: execution } }),
     };
     for (let attempt = 0; attempt < 50; attempt++) {
-      const submit = { log: "client" as const, execution, definition, bodyHash, input };
+      const submit = { log: "client" as const, execution, definition, bodyHash, input, hold };
       this.record({ ...submit, kind: "submit", at: this.timeline.now, ...(parent !== undefined && { parent }) });
       const request = {
         to: entityKey("execution", execution),
@@ -392,29 +480,11 @@ export class Simulation implements Field {
         body,
       };
       const outcome = await client.requests.send(request, 3_000);
-      const said = describeOutcome(outcome);
+      const { answer: _, ...said } = describeOutcome(outcome);
       this.record({ log: "client", kind: "submitted", at: this.timeline.now, execution, bodyHash, ...said });
       if (said.outcome === "ok" || said.outcome === "refused") return;
       await client.process.host.sleep(500);
     }
-  }
-
-  private async cancelUntilKnown(
-    client: ReturnType<Simulation["client"]>,
-    execution: string,
-    request: string,
-    twice: boolean,
-  ): Promise<void> {
-    const message = { to: entityKey("execution", execution), by: "client", id: `cancel:${request}` };
-    for (let attempt = 0; attempt < 50; attempt++) {
-      this.record({ log: "client", kind: "cancel", at: this.timeline.now, execution, request });
-      const outcome = await client.requests.send({ ...message, body: { kind: "cancel", request } }, 3_000);
-      const said = describeOutcome(outcome);
-      this.record({ log: "client", kind: "cancelled", at: this.timeline.now, execution, request, ...said });
-      if (said.outcome === "ok" || said.outcome === "refused") break;
-      await client.process.host.sleep(500);
-    }
-    if (twice) await this.cancelUntilKnown(client, execution, request, false);
   }
 
   /** Reads all the time through a process that owns nothing: never too much, never too little, never backwards. */
@@ -432,8 +502,7 @@ export class Simulation implements Field {
           const partition = partitionOf(entity, store.capabilities.partitionCount);
           const [loaded] = await store.journal.load([{ partition, entity, aboveVersion: 0 }]);
           const events = loaded!.records.flatMap((record) => JSON.parse(record.text) as MachineEvent[]);
-          const ended = events.find((event) => event.kind === "executionEnded") as { status?: string } | undefined;
-          const status = events.length === 0 ? "NONE" : (ended?.status ?? "running").toUpperCase();
+          const status = events.length === 0 ? "NONE" : statusIn(events);
           this.record({
             log: "client",
             kind: "read",
@@ -455,11 +524,14 @@ export class Simulation implements Field {
 
   private world(): World {
     const { knobs } = this;
+    for (const hash of this.memory.data.records.get("definition")?.keys() ?? []) this.definition(hash);
+    const definitions = Object.fromEntries(this.definitions);
     return {
       seed: this.options.seed,
-      definitions: this.definitions,
+      definitions,
+      published: this.published,
       history: this.history,
-      remains: remainsOf(this.memory, this.definitions),
+      remains: remainsOf(this.memory, definitions),
       liveness: knobs.liveness,
       lossy: knobs.lossy,
       volatileTasks: knobs.volatileTasks,
@@ -469,10 +541,10 @@ export class Simulation implements Field {
   }
 }
 
-function describeOutcome(outcome: Awaited<ReturnType<Requests["send"]>>): {
-  outcome: "ok" | "refused" | "overloaded" | "unknown";
-  code?: string;
-} {
-  if (outcome.kind !== "answered") return { outcome: outcome.kind };
-  return "ok" in outcome.answer ? { outcome: "ok" } : { outcome: "refused", code: outcome.answer.refused };
+/** Nothing is around what people submit. */
+const OUTSIDE: Pick<Surroundings, "around" | "inMap"> = { around: [], inMap: false };
+
+function statusIn(events: readonly MachineEvent[]): string {
+  const last = events.findLast(({ kind }) => kind === "executionEnded" || kind === "generationOpened");
+  return last?.kind === "executionEnded" ? (last as MachineEvent & { status: string }).status.toUpperCase() : "OPEN";
 }

@@ -26,8 +26,8 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/messages/dispatch.ts`,
-        find: 'if (token.generation < state.generation || token.attempt < run.attempt) return { kind: "stale" };',
-        put: 'if (token.generation < state.generation) return { kind: "stale" };',
+        find: '  if (token.attempt < run.attempt) return { kind: "stale" };\n',
+        put: "",
       },
       {
         file: `${EXECUTION}/messages/dispatch.ts`,
@@ -69,7 +69,7 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/advance.ts`,
-        find: 'const redelivery = state.statusOf(index) === "queued";',
+        find: 'const redelivery = state.statusOf(unit) === "queued";',
         put: "const redelivery = false;",
       },
     ],
@@ -156,7 +156,7 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/messages/dispatch.ts`,
-        find: 'if (state.isEnded) return { kind: "late", node, token };',
+        find: '  if (state.isEnded) return { kind: "late", unit, token };\n',
         put: "",
       },
     ],
@@ -177,7 +177,7 @@ export const MUTANTS: readonly Mutant[] = [
     thought: "a second here or there",
     patches: [
       {
-        file: `${EXECUTION}/advance.ts`,
+        file: `${EXECUTION}/deadlines.ts`,
         find: "state.timers.due(context.nowMs, context.maxEvents)",
         put: "state.timers.due(context.nowMs + 1_000, context.maxEvents)",
       },
@@ -187,16 +187,16 @@ export const MUTANTS: readonly Mutant[] = [
     name: "dispatch-after-close",
     thought: "what was ready may still run",
     patches: [
-      { file: `${EXECUTION}/evolve.ts`, find: "  for (const line of state.ready.values()) line.clear();\n", put: "" },
+      { file: `${EXECUTION}/evolve.ts`, find: "  for (const line of state.ready) line.clear();\n", put: "" },
       {
         file: `${EXECUTION}/advance.ts`,
-        find: 'if (state.isEnded || state.status !== "running") return NOTHING;',
+        find: '  if (state.isEnded) return answer(state, context) ?? NOTHING;\n  if (state.status !== "running" && state.status !== "paused") return NOTHING;\n',
         put: "",
       },
       { file: `${EXECUTION}/invariants.ts`, find: "if (state.isEnded && (", put: "if (false && (" },
       {
         file: `${EXECUTION}/machine.ts`,
-        find: 'if (state.isEnded || state.status !== "running") return false;',
+        find: 'if (state.isEnded || (state.status !== "running" && state.status !== "paused")) return false;',
         put: "",
       },
     ],
@@ -207,8 +207,8 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/prepare.ts`,
-        find: "idempotencyKey: `${state.id}/${id}/1`,",
-        put: "idempotencyKey: `${state.id}/${id}/${attempt}`,",
+        find: "idempotencyKey: `${state.id}/${instance}/${state.runs[unit]?.rerun ?? 1}`,",
+        put: "idempotencyKey: `${state.id}/${instance}/${attempt}`,",
       },
     ],
   },
@@ -217,9 +217,9 @@ export const MUTANTS: readonly Mutant[] = [
     thought: "nobody cancels twice",
     patches: [
       {
-        file: `${EXECUTION}/messages/cancel.ts`,
-        find: "const remembered = state.requests.get(body.request);",
-        put: "const remembered = state.requests.get(`never ${body.request}`);",
+        file: `${EXECUTION}/command.ts`,
+        find: "const known = state.requests.get(request);",
+        put: "const known = state.requests.get(`never ${request}`);",
       },
     ],
   },
@@ -241,7 +241,7 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/decision.ts`,
-        find: 'if (event.kind === "executionEnded") mail.push(...endMail(state, event));',
+        find: 'if (!mail.some(({ body }) => body.kind === "childEnded")) mail.push(...endMail(state, event));',
         put: "",
       },
     ],
@@ -279,8 +279,8 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/condition.ts`,
-        find: 'if (state.plan.nodes[index]!.spec.condition_on_error === "skip")',
-        put: 'if (state.plan.nodes[index]!.spec.condition_on_error !== "none" as never)',
+        find: 'if (state.planOf(index).spec.condition_on_error === "skip")',
+        put: 'if (state.planOf(index).spec.condition_on_error !== "none" as never)',
       },
     ],
   },
@@ -362,8 +362,8 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: "engine/owner.ts",
-        find: "      this.busy.delete(key);\n      return;\n    }\n    this.busy.add(key);\n",
-        put: "      this.busy.delete(key);\n      return;\n    }\n",
+        find: "    if (this.purge(builder, entity)) return;\n    this.busy.add(key);\n",
+        put: "    if (this.purge(builder, entity)) return;\n",
       },
     ],
   },

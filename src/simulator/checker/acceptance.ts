@@ -1,8 +1,9 @@
-import type { Commit, Evidence } from "./evidence.ts";
 import type { Accepted } from "../../core/execution/events.ts";
+import { isJsonObject, type Json } from "../../json/json.ts";
+import { type Commit, type Evidence, isExecution } from "./evidence.ts";
 import { type Found, type Invariant, placeOf } from "./invariant.ts";
 import { journalFacts } from "./journal-facts.ts";
-import { sameValue } from "./same-json.ts";
+import { sameJson, sameValue } from "./same-json.ts";
 
 /** Whoever was told "ok" has an execution, with the body that was sent. */
 const noAcceptLost: Invariant = {
@@ -37,7 +38,29 @@ const acceptOnce: Invariant = {
   },
 };
 
+/** A child is accepted because its parent called it: by a start, or by a cancel that was faster than its start. */
+function wasCalled(event: Accepted, commit: Commit, execution: string, evidence: Evidence, found: Found): void {
+  const mails = evidence.mail.get(`execution/${execution}`) ?? [];
+  const calls = mails.flatMap(({ from, body, commit: sent }) => {
+    const isThere = sent.order < commit.order && (sent.voidedAt === null || sent.voidedAt > commit.order);
+    const start = body.kind === "start" ? body : body.kind === "cancel" ? body["start"] : undefined;
+    return isThere && from === event.parent!.entity && isJsonObject(start) ? [start] : [];
+  });
+  const { definition, bodyHash, input, parent } = event;
+  const isRight = calls.some(
+    (start) =>
+      start["definition"] === definition &&
+      start["bodyHash"] === bodyHash &&
+      sameJson(start["input"]!, input as unknown as Json) &&
+      sameJson(start["parent"]!, parent as unknown as Json),
+  );
+  if (!isRight) found(`It was accepted, and ${parent!.entity} had not called it like that`, { execution, commit });
+}
+
 function wasAsked(event: Accepted, commit: Commit, execution: string, evidence: Evidence, found: Found): void {
+  if (event.parent !== undefined && isExecution(event.parent.entity)) {
+    return wasCalled(event, commit, execution, evidence, found);
+  }
   const { definitions } = evidence.world;
   const submits = evidence.clients.get(execution)?.submits ?? [];
   const same = submits.find(({ entry, order }) => order < commit.order && entry.bodyHash === event.bodyHash);

@@ -1,7 +1,9 @@
 import type { ExecutionEvent, TaskDispatched, TaskFailedEvent } from "../../core/execution/events.ts";
 import { type Found, type Invariant, placeOf, type Step } from "./invariant.ts";
 import { shortestBackoffMs } from "./reference-rules.ts";
-import type { NodeStory } from "./story.ts";
+import type { NodeStory } from "./node-story.ts";
+import { dispatchOf } from "./evidence.ts";
+import { dispatchName } from "./story.ts";
 
 /** A worker that is lost with a task this often is not given another. */
 const MAX_LOST = 3;
@@ -34,23 +36,43 @@ const attemptsContiguous: Invariant = {
 function dispatchFollows(step: Step, event: TaskDispatched, node: NodeStory, found: Found): void {
   const { attempt, delivery } = event;
   const say = (sentence: string): void => found(sentence, placeOf(step));
-  if (step.story.dispatched.has(`${event.node}:${attempt}:${delivery}`)) return; // I12 says so.
-  if (attempt === node.attempt) {
+  if (step.story.dispatched.has(dispatchName(step.story.generation, event))) return; // I12 says so.
+  if (!roundFollows(event, node, say)) return;
+  const isNewRound = (event.round ?? 0) !== node.round;
+  const before = isNewRound ? 0 : node.attempt;
+  if (attempt === before) {
     if (delivery !== node.delivery + 1) say(`Delivery ${delivery} follows on delivery ${node.delivery}`);
     else if (node.again !== "delivery") say(`Delivery ${delivery} went out, and the one before was not lost`);
     return;
   }
-  if (attempt !== node.attempt + 1) return say(`Attempt ${attempt} follows on attempt ${node.attempt}`);
+  if (attempt !== before + 1) return say(`Attempt ${attempt} follows on attempt ${before}`);
   if (delivery !== 1) say(`Attempt ${attempt} begins with delivery ${delivery}`);
-  const { max_attempts } = node.shape.spec.retry;
+  const { max_attempts } = node.spec.retry;
   if (attempt > max_attempts) say(`Attempt ${attempt} was made, and ${max_attempts} are allowed`);
-  if (node.attempt === 0) return;
+  if (before === 0) return;
   if (node.again !== "attempt") say(`Attempt ${attempt} was made, and no retry was due`);
   else if (event.atMs < node.retryAtMs!) say(`Attempt ${attempt} was made at ${event.atMs}, before ${node.retryAtMs}`);
 }
 
+/** Rounds are 1, 2, … of a node that repeats, and of no other. */
+function roundFollows({ round, atMs }: TaskDispatched, node: NodeStory, say: (sentence: string) => void): boolean {
+  const repeat = node.item === null ? node.spec.repeat : undefined;
+  if (repeat === undefined) {
+    if (round !== undefined) say(`Round ${round} of a node that does not repeat was dispatched`);
+    return round === undefined;
+  }
+  if (round === node.round && round > 0) return true;
+  const next = node.round + 1;
+  if (round !== next) say(`Round ${round ?? "none"} was dispatched, and ${next} is next`);
+  else if (node.round > 0 && node.again !== "round") say(`Round ${round} was dispatched before its time had come`);
+  else if (node.roundAtMs !== null && atMs < node.roundAtMs)
+    say(`Round ${round} began at ${atMs}, before ${node.roundAtMs}`);
+  else if (next > repeat.max) say(`Round ${round} was dispatched, and ${repeat.max} are allowed`);
+  return round === next;
+}
+
 function retryIsRight(step: Step, event: TaskFailedEvent, node: NodeStory, found: Found): void {
-  const { retry } = node.shape.spec;
+  const { retry } = node.spec;
   const { attempt, error, retryAtMs, atMs } = event;
   const say = (sentence: string): void => found(sentence, placeOf(step));
   if (error.code === "POISON_TASK" && node.lost + 1 < MAX_LOST) {
@@ -88,7 +110,7 @@ const resultOnce: Invariant = {
   },
 };
 
-const NODE_EVENTS: ReadonlySet<ExecutionEvent["kind"]> = new Set([
+export const NODE_EVENTS: ReadonlySet<ExecutionEvent["kind"]> = new Set([
   "taskDispatched",
   "taskStarted",
   "taskCompleted",
@@ -98,6 +120,11 @@ const NODE_EVENTS: ReadonlySet<ExecutionEvent["kind"]> = new Set([
   "nodeCompleted",
   "nodeFailed",
   "nodeSkipped",
+  "nodeWaiting",
+  "reviewDue",
+  "roundEnded",
+  "roundDue",
+  "mapOpened",
 ]);
 
 /** What has ended stays as it ended. */
@@ -109,7 +136,9 @@ const terminalIsFinal: Invariant = {
     if (event.kind === "executionEnded" && story.ended !== null) {
       found(`It ended ${event.status} after it had ended ${story.ended.status}`, placeOf(step));
     }
-    if (node !== undefined && node.end !== null && NODE_EVENTS.has(event.kind)) {
+    // What an earlier generation has ended is C5's.
+    const isOurs = node !== undefined && node.generation === story.generation;
+    if (isOurs && node.end !== null && NODE_EVENTS.has(event.kind)) {
       found(`${event.kind}, after it was ${node.status}`, placeOf(step));
     }
   },
@@ -141,9 +170,9 @@ const tokenCounts: Invariant = {
 function wasRightlyIgnored(step: Step, token: string, found: Found): void {
   const { story } = step;
   if (story.ended !== null) return;
-  const node = story.node(token.split(":")[3] ?? "");
+  const node = story.node(dispatchOf(token).instance);
   if (node === undefined || !node.out || node.tokens.at(-1) !== token) return;
-  const place = { ...placeOf(step), node: node.shape.id };
+  const place = { ...placeOf(step), node: node.instance };
   found(`A result of the task ${token} was ignored, and that was the one out`, place);
 }
 

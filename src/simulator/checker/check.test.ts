@@ -2,10 +2,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { check, INVARIANTS } from "./check.ts";
 import { CLEAN_WORLDS, plainWorld } from "./clean-worlds.ts";
+import { CONTROL_WORLDS } from "./control-worlds.ts";
 import { change } from "./test-world.ts";
 
 describe("the checker", () => {
-  for (const [name, world] of Object.entries(CLEAN_WORLDS)) {
+  for (const [name, world] of Object.entries({ ...CLEAN_WORLDS, ...CONTROL_WORLDS })) {
     it(`finds nothing wrong in a world that is right: ${name}`, () => {
       expect(check(world())).toEqual([]);
     });

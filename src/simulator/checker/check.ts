@@ -1,19 +1,25 @@
 import type { Violation, World } from "../history.ts";
 import { ACCEPTANCE } from "./acceptance.ts";
 import { ATTEMPTS } from "./attempts.ts";
+import { CHILDREN } from "./children.ts";
 import { COMMANDS } from "./commands.ts";
+import { CONTROL } from "./control.ts";
 import { COUNTERS } from "./counters.ts";
 import { DATA } from "./data.ts";
+import { DEAD_LETTERS } from "./dead-letters.ts";
 import { DELIVERY } from "./delivery.ts";
 import { type Commit, type Evidence, executionOf, gather, isExecution } from "./evidence.ts";
 import { FOLDS } from "./folds.ts";
+import { GENERATIONS } from "./generations.ts";
 import { GRAPH_ORDER } from "./graph-order.ts";
 import { Findings, type Found, type Invariant, type Step } from "./invariant.ts";
+import { MAPS } from "./maps.ts";
 import { OWNERSHIP } from "./ownership.ts";
 import { READS } from "./reads.ts";
 import { Story } from "./story.ts";
 import { TERMINATION } from "./termination.ts";
 import { TIMERS } from "./timers.ts";
+import { WAITS } from "./waits.ts";
 
 const ALL: readonly Invariant[] = [
   ...OWNERSHIP,
@@ -24,10 +30,16 @@ const ALL: readonly Invariant[] = [
   ...TERMINATION,
   ...TIMERS,
   ...DELIVERY,
+  ...DEAD_LETTERS,
   ...COUNTERS,
   ...READS,
   ...FOLDS,
   ...COMMANDS,
+  ...GENERATIONS,
+  ...CONTROL,
+  ...MAPS,
+  ...WAITS,
+  ...CHILDREN,
 ];
 
 /** What is checked, in the order of the reliability page. */

@@ -23,7 +23,7 @@ export function plainWorld(): World {
     .pass(10)
     .work("b", { done: true }, { ...resolved, auth: "Bearer s3cret" });
   const body = { kind: "childEnded", child: world.entity, generation: 1, instance: "e1", status: "completed" };
-  const mail = [{ to: "tally/t", id: "m1", body }];
+  const mail = [{ to: "tally/t", from: world.entity, id: "m1", body }];
   world.commit([world.completed("b", { done: true }), world.ended()], { mail });
   const counted = { kind: "childCounted", atMs: world.now, child: `${world.entity}:1`, status: "completed" } as never;
   world.commit([], { records: [{ entity: "tally/t", version: 1, events: [counted] }], wakes: [] });
@@ -69,7 +69,7 @@ export function caughtWorld(): World {
 /** `a` fails under fail_fast while `b` is out. */
 export function failedFastWorld(): World {
   const world = new TestWorld([node("a", { on_error: "fail_fast" }), node("b")]);
-  world.begin(world.dispatched("a"), world.dispatched("b")).work("a").work("b", 1);
+  world.begin(world.dispatched("a"), world.dispatched("b")).work("a").work("b");
   const events = [world.failed("a", FATAL), world.ended("failed", "fail_fast", FATAL)];
   return world.commit(events, { deadLetters: world.letter("a"), revoke: [world.token("b")] }).world();
 }
@@ -77,7 +77,7 @@ export function failedFastWorld(): World {
 /** Cancelled while `a` is out. */
 export function cancelledWorld(): World {
   const world = new TestWorld([node("a"), node("b", { dependencies: ["a"] })]);
-  world.begin(world.dispatched("a")).work("a", 1).cancel("r1");
+  world.begin(world.dispatched("a")).work("a").cancel("r1");
   world.commit([world.applied("r1"), world.ended("cancelled", "cancel")], { revoke: [world.token("a")] });
   return world.cancelled("r1").read(5, "CANCELLED").world();
 }
@@ -118,7 +118,7 @@ export function slowWorld(): World {
   world
     .pass(1_000)
     .commit([world.retryDue("b"), world.dispatched("b", {}, [2, 1])])
-    .work("b", 1, {}, [2, 1])
+    .work("b", undefined, {}, [2, 1])
     .pass(18_000);
   const queueTimeout = { code: "QUEUE_TIMEOUT", message: "", retryable: false };
   world.commit([world.failed("a", queueTimeout, { deadline: "queue" })], {
@@ -174,7 +174,7 @@ export function lostDefinitionWorld(takesOver = false): World {
   if (takesOver) world.acquire();
   world.begin(world.dispatched("a")).work("a", 1);
   const error = { code: "FOLD_FAILED", message: "its definition is not in the store", retryable: false };
-  const letter = { id: "quarantine:execution/e1:4", class: "poison", entity: world.entity };
+  const letter = { id: "quarantine:execution/e1:4", class: "poison", entity: world.entity, status: "open" };
   world.acquire("engine-2").commit([{ kind: "quarantined", atMs: world.now, error }], { deadLetters: [letter] });
   return world.world({ lossy: true });
 }
@@ -195,7 +195,7 @@ export function poisonedWorld(): World {
   const world = new TestWorld([node("a")]);
   world.begin(world.dispatched("a")).work("a", 1);
   const error = { code: "DECISION_FAILED", message: "", retryable: false };
-  const letter = { id: "quarantine:execution/e1:4", class: "poison", entity: world.entity };
+  const letter = { id: "quarantine:execution/e1:4", class: "poison", entity: world.entity, status: "open" };
   world.commit([{ kind: "quarantined", atMs: world.now, error }], { deadLetters: [letter], wakes: [] });
   return world.world({ poisoned: ["e1"] });
 }

@@ -1,138 +1,218 @@
-import { isJsonObject, type Json } from "../../json/json.ts";
-import { type Commit, type Evidence, executionOf, GENERATION, isExecution } from "./evidence.ts";
-import { type Found, type Invariant, placeOf } from "./invariant.ts";
+import type { CommandApplied, CommandRefused, ExecutionEvent } from "../../core/execution/events.ts";
+import type { Json } from "../../json/json.ts";
+import type { Command } from "../history.ts";
+import type { Commit } from "./evidence.ts";
+import { type Found, type Invariant, placeOf, type Step } from "./invariant.ts";
 import { journalFacts } from "./journal-facts.ts";
+import { sameJson } from "./same-json.ts";
 import type { Story } from "./story.ts";
+
+/** The refusals that are decided by the execution itself, and so are in its journal. */
+const DECIDED_CODES: ReadonlySet<string> = new Set([
+  "ALREADY_TERMINAL",
+  "ALREADY_RUNNING",
+  "EXECUTION_OPEN",
+  "NOT_RETRYABLE",
+  "NOT_PAUSED",
+  "REVIEW_CLOSED",
+  "ALREADY_REPLAYED",
+]);
 
 /** A command is decided once, because somebody gave it; what was answered is in the journal. */
 const oneDecision: Invariant = {
   id: "I43",
   name: "one decision",
   before(step, found) {
-    const { story, event, evidence, commit } = step;
+    const { story, event } = step;
     if (event.kind !== "commandApplied" && event.kind !== "commandRefused") return;
     const { command, request } = event;
     if (story.requests.has(request)) found(`The ${command} ${request} was decided a second time`, placeOf(step));
-    else if (event.kind === "commandApplied" && story.cancelledIn !== null) {
-      found(`The ${command} ${request} was applied, and it had been cancelled before`, placeOf(step));
-    }
-    if (command !== "cancel") return;
-    const cancels = evidence.clients.get(story.id)?.cancels ?? [];
-    const wasAsked = cancels.some(({ entry, order }) => entry.request === request && order < commit.order);
-    if (!wasAsked) found(`The cancel ${request} was decided, and nobody had sent it`, placeOf(step));
+    if (!wasAsked(step, event)) found(`The ${command} ${request} was decided, and nobody had sent it`, placeOf(step));
   },
   world(evidence, _stories, found) {
     const { commands } = journalFacts(evidence);
     const { lossy } = evidence.world;
-    for (const [execution, { cancelled }] of evidence.clients) {
-      for (const { entry } of cancelled) {
+    for (const [execution, { answers }] of evidence.clients) {
+      for (const { entry } of answers) {
         const isApplied = entry.outcome === "ok";
-        if (!isApplied && entry.code !== "ALREADY_TERMINAL") continue;
+        if (!isApplied && !DECIDED_CODES.has(entry.code ?? "")) continue;
         const decided = (commands.get(entry.request) ?? []).filter(({ commit }) => lossy || commit.voidedAt === null);
         if (decided.some(({ applied }) => applied === isApplied)) continue;
         const answer = isApplied ? "ok" : entry.code;
-        found(`The cancel ${entry.request} was answered ${answer}, and no event of the journal says so`, { execution });
+        const what = `The ${entry.command} ${entry.request}`;
+        found(`${what} was answered ${answer}, and no event of the journal says so`, { execution });
       }
     }
   },
 };
 
-interface Mail {
-  readonly to: string;
-  readonly instance: Json | undefined;
-  readonly status: Json | undefined;
-  readonly generation: Json | undefined;
-  readonly commit: Commit;
+/** Somebody had sent it; or the parent had, if it is a cancel. */
+function wasAsked({ story, evidence, commit }: Step, { command, request }: CommandApplied | CommandRefused): boolean {
+  const asked = evidence.clients.get(story.id)?.commands ?? [];
+  const isSent = asked.some(
+    ({ entry, order }) => entry.request === request && entry.command.kind === command && order < commit.order,
+  );
+  if (isSent || command !== "cancel") return isSent;
+  const mails = evidence.mail.get(story.entity) ?? [];
+  return mails.some(({ body, commit: sent }) => body["request"] === request && sent.order < commit.order);
 }
 
-/** The end of a child is told to its parent by the commit that ends it, once, and reaches it once. */
-const children: Invariant = {
-  id: "I45",
-  name: "children",
-  world(evidence, stories, found) {
-    const mails = mailOf(evidence);
-    const counted = countedBy(evidence, stories, found);
-    for (const [execution, story] of stories) {
-      const sent = mails.get(story.entity) ?? [];
-      mails.delete(story.entity);
-      const parent = story.accepted?.parent;
-      if (parent === undefined || story.ended === null) {
-        const [wrong] = sent;
-        const why = parent === undefined ? "it has no parent" : "it has not ended";
-        if (wrong !== undefined)
-          found(`It told ${wrong.to} of its end, and ${why}`, { execution, commit: wrong.commit });
-        continue;
-      }
-      wasTold(story, sent, found);
-      const isKept = evidence.world.liveness && !isExecution(parent.entity);
-      if (isKept && !counted.has(`${parent.entity} ${story.entity}`)) {
-        found(`It ended, and its parent ${parent.entity} never heard of it`, { execution, commit: story.endedIn! });
-      }
-    }
-    for (const [child, [mail]] of mails)
-      found(`${mail!.to} was told of the end of ${child}, which has no journal`, { commit: mail!.commit });
+/** What each command may find, and what follows on it in the journal. */
+interface Operation {
+  readonly allowed: (story: Story, command: Command | undefined) => boolean;
+  readonly effects: readonly ExecutionEvent["kind"][];
+  /** When a refusal with this code is right. */
+  readonly refusals: Readonly<Record<string, (story: Story, command: Command | undefined) => boolean>>;
+}
+
+const isOver = ({ ended }: Story): boolean => ended !== null;
+const endedAs =
+  (...statuses: readonly string[]) =>
+  ({ ended }: Story): boolean =>
+    ended !== null && statuses.includes(ended.status);
+
+/** CONTRACT section 5, and what section 3 says of the trigger. */
+const OPERATIONS: Readonly<Record<Command["kind"], Operation>> = {
+  cancel: {
+    allowed: (story) => !isOver(story),
+    effects: ["executionEnded"],
+    refusals: { ALREADY_TERMINAL: isOver },
+  },
+  trigger: {
+    allowed: (story) => (isOver(story) ? endedAs("failed", "partial")(story) : !story.isStarted),
+    effects: ["started", "generationOpened"],
+    refusals: {
+      ALREADY_RUNNING: (story) => story.isOpen,
+      ALREADY_TERMINAL: endedAs("completed", "cancelled"),
+      INPUT_FIXED: (story, command) =>
+        endedAs("failed", "partial")(story) && command?.kind === "trigger" && command.input !== undefined,
+    },
+  },
+  pause: {
+    allowed: (story) => story.isOpen,
+    effects: ["paused"],
+    refusals: { ALREADY_TERMINAL: isOver, NOT_RUNNING: (story) => !story.isStarted },
+  },
+  resume: {
+    allowed: (story) => story.isPaused,
+    effects: ["resumed"],
+    refusals: { NOT_PAUSED: (story) => !story.isPaused },
+  },
+  retry: {
+    allowed: (story, command) => isOver(story) && !(isOfFailed(command) && endedAs("completed")(story)),
+    effects: ["generationOpened"],
+    refusals: {
+      EXECUTION_OPEN: (story) => !isOver(story),
+      NOT_RETRYABLE: (story, command) => !story.isStarted || (isOfFailed(command) && endedAs("completed")(story)),
+      ALREADY_REPLAYED: (story, command) =>
+        command?.kind === "retry" && (command.letters ?? []).some(({ id }) => story.replayed.has(id)),
+    },
+  },
+  signal: {
+    allowed: (story) => !isOver(story),
+    effects: ["signalReceived"],
+    refusals: { ALREADY_TERMINAL: isOver },
+  },
+  decideReview: {
+    allowed: isReviewOpen,
+    effects: ["nodeCompleted"],
+    refusals: { REVIEW_CLOSED: (story, command) => !isReviewOpen(story, command) },
+  },
+  discardLetter: { allowed: () => true, effects: ["letterDiscarded"], refusals: {} },
+};
+
+function isOfFailed(command: Command | undefined): boolean {
+  return command?.kind === "retry" && command.scope === "failed";
+}
+
+function isReviewOpen(story: Story, command: Command | undefined): boolean {
+  if (command?.kind !== "decideReview" || !story.isOpen || command.generation !== story.generation) return false;
+  const node = story.node(command.instance);
+  return node !== undefined && node.end === null && node.wait?.for === "review";
+}
+
+/** A command is applied when it may be, refused when it must be, and what it says happens in its commit. */
+const operations: Invariant = {
+  id: "C5-operations",
+  name: "operations",
+  before(step, found) {
+    const { event } = step;
+    if (event.kind === "commandApplied" || event.kind === "commandRefused") return judgeCommand(step, event, found);
+    if (isUncaused(step)) found(`${event.kind}, and nobody had asked for it`, placeOf(step));
   },
 };
 
-function wasTold(story: Story, sent: readonly Mail[], found: Found): void {
-  const place = { execution: story.id, commit: story.endedIn! };
-  const parent = story.accepted!.parent!;
-  if (sent.length !== 1) return found(`It ended, and told its parent ${parent.entity} ${sent.length} times`, place);
-  const [mail] = sent;
-  if (mail!.commit !== story.endedIn) {
-    return found("Its parent was not told by the commit that ended it", { ...place, commit: mail!.commit });
+function judgeCommand(step: Step, event: CommandApplied | CommandRefused, found: Found): void {
+  const { story, commit, evidence } = step;
+  const operation = OPERATIONS[event.command as Command["kind"]] as Operation | undefined;
+  if (operation === undefined) return;
+  const asked = evidence.clients.get(story.id)?.commands ?? [];
+  const command = asked.find(({ entry }) => entry.request === event.request)?.entry.command;
+  const state = story.ended?.status ?? (story.isPaused ? "paused" : story.isStarted ? "running" : "pending");
+  if (event.kind === "commandRefused") {
+    const refusal = operation.refusals[event.code];
+    if (refusal === undefined || refusal(story, command)) return;
+    return found(`The ${event.command} was refused with ${event.code}, and the execution is ${state}`, placeOf(step));
   }
-  const { to, instance, status, generation } = mail!;
-  const isRight = to === parent.entity && instance === parent.instance && status === story.ended!.status;
-  if (isRight && generation === GENERATION) return;
-  found(
-    `It ended ${story.ended!.status}, and ${to} was told ${JSON.stringify({ instance, status, generation })}`,
-    place,
+  if (!operation.allowed(story, command)) {
+    found(`The ${event.command} was applied, and the execution is ${state}`, placeOf(step));
+  }
+  const next = after(story, commit);
+  // That a cancel stops is I24's.
+  const isAsIs = event.command === "cancel" || (event.command === "pause" && story.isPaused);
+  if (!isAsIs && (next === undefined || !operation.effects.includes(next.kind))) {
+    found(`The ${event.command} was applied, and nothing has come of it`, placeOf(step));
+  } else if (command !== undefined && next !== undefined && !isAsAsked(command, next)) {
+    found(`The ${event.command} was applied otherwise than was asked`, placeOf(step));
+  }
+}
+
+/** A retry opens what it names; a trigger's input counts. */
+function isAsAsked(command: Command, event: ExecutionEvent): boolean {
+  if (command.kind === "trigger") return event.kind !== "started" || isSame(command.input, event.input);
+  if (command.kind !== "retry" || event.kind !== "generationOpened") return true;
+  const { scope, from, config, input, letters = [] } = command;
+  const isSameNode = from === event.from && isSame(config, event.config) && isSame(input, event.input);
+  return (
+    scope === event.scope &&
+    isSameNode &&
+    isSame(
+      letters.map(({ id }) => id),
+      event.letters ?? [],
+    )
   );
 }
 
-/** Mail about ends, by child. */
-function mailOf({ surviving }: Evidence): Map<string, Mail[]> {
-  const mails = new Map<string, Mail[]>();
-  for (const commit of surviving) {
-    for (const { to, body } of commit.entry.mail) {
-      if (!isJsonObject(body) || body["kind"] !== "childEnded" || typeof body["child"] !== "string") continue;
-      const mail = { to, instance: body["instance"], status: body["status"], generation: body["generation"], commit };
-      const list = mails.get(body["child"]);
-      if (list === undefined) mails.set(body["child"], [mail]);
-      else list.push(mail);
-    }
-  }
-  return mails;
+function isSame(one: unknown, other: unknown): boolean {
+  return sameJson((one ?? null) as Json, (other ?? null) as Json);
 }
 
-/** What the simulator's own parents, the tallies, wrote down: `childCounted` with `child` as `entity:generation`. */
-function countedBy({ surviving }: Evidence, stories: ReadonlyMap<string, Story>, found: Found): ReadonlySet<string> {
-  const counted = new Set<string>();
-  for (const commit of surviving) {
-    for (const { entity, events } of commit.entry.records) {
-      if (isExecution(entity)) continue;
-      for (const event of events as readonly {
-        readonly kind: string;
-        readonly child?: unknown;
-        readonly status?: unknown;
-      }[]) {
-        if (event.kind !== "childCounted" || typeof event.child !== "string") continue;
-        const child = event.child.slice(0, event.child.lastIndexOf(":"));
-        const execution = executionOf(child);
-        const name = `${entity} ${child}`;
-        const place = { execution, commit };
-        if (counted.has(name)) found(`${entity} counted it twice`, place);
-        counted.add(name);
-        const story = stories.get(execution);
-        const isEnded = story?.endedIn !== undefined && story.endedIn !== null && story.endedIn.order < commit.order;
-        if (!isEnded || story.accepted?.parent?.entity !== entity)
-          found(`${entity} counted it, and was never told of its end`, place);
-        else if (story.ended!.status !== event.status) found(`${entity} counted it as ${String(event.status)}`, place);
-      }
-    }
-  }
-  return counted;
+/** The event of the same commit that comes after the one at hand. */
+function after(story: Story, commit: Commit): ExecutionEvent | undefined {
+  return eventAt(story, commit, 2);
 }
 
-export const COMMANDS: readonly Invariant[] = [oneDecision, children];
+function eventAt({ entity, version }: Story, commit: Commit, offset: number): ExecutionEvent | undefined {
+  const record = commit.entry.records.find((other) => other.entity === entity);
+  return record?.events[version + offset - record.version];
+}
+
+/** What only a command, or a parent, can bring about. */
+function isUncaused(step: Step): boolean {
+  const { story, event, commit } = step;
+  const before = eventAt(story, commit, 0);
+  const isCommanded = before?.kind === "commandApplied";
+  if (event.kind === "started") return !isCommanded && before?.kind !== "accepted";
+  if (event.kind === "generationOpened") return !isCommanded && !wasCalled(step, event.call);
+  if (event.kind === "parentCalled") return !wasCalled(step, event.call);
+  return !isCommanded && (event.kind === "paused" || event.kind === "resumed" || event.kind === "letterDiscarded");
+}
+
+function wasCalled({ story, commit, evidence }: Step, call: number | undefined): boolean {
+  return (evidence.mail.get(story.entity) ?? []).some(({ body, commit: sent }) => {
+    const parent = body["parent"] as { readonly call?: number } | undefined;
+    return body.kind === "start" && sent.order < commit.order && call !== undefined && parent?.call === call;
+  });
+}
+
+export const COMMANDS: readonly Invariant[] = [oneDecision, operations];

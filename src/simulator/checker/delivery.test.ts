@@ -75,6 +75,6 @@ function twiceStarted(): World["history"] {
 }
 
 function wrongClass(): World {
-  const deadLetters = [{ id: "e1:1:a", class: "exhausted", entity: "execution/e1" }];
+  const deadLetters = [{ id: "e1:1:a", class: "exhausted", entity: "execution/e1", status: "open" }];
   return remain(change(caughtWorld(), "commit", 1, { deadLetters }), { deadLetters });
 }

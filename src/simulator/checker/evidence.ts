@@ -1,5 +1,6 @@
+import type { TaskDispatched } from "../../core/execution/events.ts";
 import { contentHash } from "../../json/hash.ts";
-import type { Json } from "../../json/json.ts";
+import { isJsonObject, type Json } from "../../json/json.ts";
 import type { ClientEntry, HistoryEntry, JournalEntry, NemesisEntry, WorkerEntry, World } from "../history.ts";
 import type { Given } from "./given.ts";
 
@@ -34,14 +35,24 @@ export interface TokenFacts {
   readonly revoked: number[];
   /** What the reference resolver says its handler is to get. Set when the surviving journal is walked through. */
   given: Given | null;
+  /** The key that the reference says its handler is to get; set likewise. */
+  key: string | null;
 }
 
 /** What clients asked for and heard about one execution. */
 export interface ClientFacts {
   readonly submits: Numbered<Kind<ClientEntry, "submit">>[];
   readonly submitted: Numbered<Kind<ClientEntry, "submitted">>[];
-  readonly cancels: Numbered<Kind<ClientEntry, "cancel">>[];
-  readonly cancelled: Numbered<Kind<ClientEntry, "cancelled">>[];
+  readonly commands: Numbered<Kind<ClientEntry, "command">>[];
+  readonly answers: Numbered<Kind<ClientEntry, "answered">>[];
+}
+
+/** A message that one entity sent to another. One that was parked comes again with the release of whom it is for. */
+export interface Mail {
+  readonly from: string;
+  readonly id: string;
+  readonly body: Readonly<Record<string, Json>> & { readonly kind: Json };
+  readonly commit: Commit;
 }
 
 /** The history, sorted once by what each question needs. */
@@ -56,10 +67,18 @@ export interface Evidence {
   readonly tokens: ReadonlyMap<string, TokenFacts>;
   readonly clients: ReadonlyMap<string, ClientFacts>;
   readonly reads: readonly Numbered<Kind<ClientEntry, "read">>[];
+  /** By the entity it went to, in the order in which it was sent; what was lost with the store included. */
+  readonly mail: ReadonlyMap<string, readonly Mail[]>;
+  /** Whether a piece of mail was only released with whom it is for, and sent before. */
+  isSentAgain(commit: Commit, to: string, id: string): boolean;
   readonly rollbacks: readonly Rollback[];
   readonly poisoned: ReadonlySet<string>;
+  /** What an owner may have taken the store's clock to be at a moment of simulated time, at most. */
+  latestClockMs(at: number): number;
   /** A value that became a blob, from the witness who made it; undefined if none did. */
   blob(hash: string): Json | undefined;
+  /** Takes note of a value that the engine must have made. */
+  learn(json: Json): void;
 }
 
 const PREFIX = "execution/";
@@ -74,12 +93,23 @@ export function executionOf(name: string): string {
 }
 
 /** The name of a dispatch, as the format of tokens has it. */
-export function tokenOf(nonce: string, execution: string, node: string, attempt: number, delivery: number): string {
-  return `${nonce}:${execution}:${GENERATION}:${node}:${attempt}:${delivery}`;
+export function tokenOf(event: TaskDispatched, execution: string, generation: number): string {
+  const { nonce, node, round, attempt, delivery } = event;
+  const instance = round === undefined ? node : `${node}@${round}`;
+  return `${nonce}:${execution}:${generation}:${instance}:${attempt}:${delivery}`;
 }
 
-/** No event opens a second generation yet. */
-export const GENERATION = 1;
+/** What a token says. */
+export function dispatchOf(token: string): { execution: string; generation: number; instance: string } {
+  const [, execution = "", generation = "", instance = ""] = token.split(":");
+  return { execution, generation: Number(generation), instance };
+}
+
+/** Where a token belongs. */
+export function placeOfToken(token: string): { execution: string; node: string } {
+  const { execution, instance } = dispatchOf(token);
+  return { execution, node: instance };
+}
 
 export function gather(world: World): Evidence {
   const gathering = new Gathering(world);
@@ -96,6 +126,10 @@ class Gathering {
   private readonly clients = new Map<string, ClientFacts>();
   private readonly reads: Numbered<Kind<ClientEntry, "read">>[] = [];
   private readonly rollbacks: Rollback[] = [];
+  private readonly mail = new Map<string, Mail[]>();
+  private readonly sent = new Set<string>();
+  private readonly again = new Set<string>();
+  private readonly clock: { readonly at: number; readonly offsetMs: number }[] = [];
 
   constructor(world: World) {
     this.world = world;
@@ -111,6 +145,7 @@ class Gathering {
         return this.worker(entry, order);
       case "nemesis":
         if (entry.kind === "rolledBack") this.rollBack(entry, order);
+        if (entry.kind === "clock") this.clock.push(entry);
     }
   }
 
@@ -124,6 +159,10 @@ class Gathering {
         this.commits.push(commit);
         for (const { token } of entry.tasks) this.token(token).tasks.push(commit);
         for (const token of entry.revoke) this.token(token).revoked.push(order);
+        for (const { to, from, id, body } of entry.mail) {
+          if (this.sent.has(`${to} ${id}`) && isReleased(entry, to)) this.again.add(`${order} ${to} ${id}`);
+          else this.post(to, from, id, body, commit);
+        }
         return;
       }
       case "acknowledged":
@@ -142,7 +181,7 @@ class Gathering {
     const id = executionOf(entry.execution);
     let facts = this.clients.get(id);
     if (facts === undefined) {
-      this.clients.set(id, (facts = { submits: [], submitted: [], cancels: [], cancelled: [] }));
+      this.clients.set(id, (facts = { submits: [], submitted: [], commands: [], answers: [] }));
     }
     switch (entry.kind) {
       case "submit":
@@ -151,12 +190,21 @@ class Gathering {
       case "submitted":
         facts.submitted.push({ entry, order });
         return;
-      case "cancel":
-        facts.cancels.push({ entry, order });
+      case "command":
+        facts.commands.push({ entry, order });
         return;
-      case "cancelled":
-        facts.cancelled.push({ entry, order });
+      case "answered":
+        facts.answers.push({ entry, order });
     }
+  }
+
+  private post(to: string, from: string, id: string, body: Json, commit: Commit): void {
+    if (!isJsonObject(body)) return;
+    this.sent.add(`${to} ${id}`);
+    const mail = { from, id, body: body as Mail["body"], commit };
+    const list = this.mail.get(to);
+    if (list === undefined) this.mail.set(to, [mail]);
+    else list.push(mail);
   }
 
   private worker(entry: WorkerEntry, order: number): void {
@@ -180,7 +228,7 @@ class Gathering {
   private token(token: string): TokenFacts {
     let facts = this.tokens.get(token);
     if (facts === undefined) {
-      facts = { tasks: [], delivered: [], starts: [], ends: [], revoked: [], settledAt: null, given: null };
+      facts = { tasks: [], delivered: [], starts: [], ends: [], revoked: [], settledAt: null, given: null, key: null };
       this.tokens.set(token, facts);
     }
     return facts;
@@ -194,7 +242,8 @@ class Gathering {
   }
 
   evidence(): Evidence {
-    const { world, commits, tenures, acknowledged, tokens, clients, reads, rollbacks } = this;
+    const { world, commits, tenures, acknowledged, tokens, clients, reads, rollbacks, mail } = this;
+    const learned = new Map<string, Json>();
     let blobs: Map<string, Json> | undefined;
     return {
       world,
@@ -205,10 +254,27 @@ class Gathering {
       tokens,
       clients,
       reads,
+      mail,
       rollbacks,
       poisoned: new Set(world.poisoned.map(executionOf)),
-      blob: (hash) => (blobs ??= this.blobs()).get(hash),
+      isSentAgain: (commit, to, id) => this.again.has(`${commit.order} ${to} ${id}`),
+      latestClockMs: (at) => this.latestClockMs(at),
+      blob: (hash) => learned.get(hash) ?? (blobs ??= this.blobs()).get(hash),
+      learn: (json) => {
+        const text = JSON.stringify(json);
+        if (text.length > MIN_BLOB_CHARS) learned.set(contentHash(text), json);
+      },
     };
+  }
+
+  private latestClockMs(at: number): number {
+    const since = at - CLOCK_KNOWN_MS;
+    let latest = -Infinity;
+    for (const [i, { at: from, offsetMs }] of this.clock.entries()) {
+      const until = this.clock[i + 1]?.at ?? Infinity;
+      if (from <= at && until >= since) latest = Math.max(latest, at + offsetMs);
+    }
+    return latest;
   }
 
   /** Made only when a world has blobs at all: most have none, and hashing every output costs more than the rest. */
@@ -223,6 +289,14 @@ class Gathering {
     return blobs;
   }
 }
+
+/** What had come for an entity comes again, as mail of the commit of its release: nobody has just sent it. */
+function isReleased({ records }: CommitEntry, entity: string): boolean {
+  return records.some((record) => record.entity === entity && record.events.some(({ kind }) => kind === "released"));
+}
+
+/** For how long an owner may go by a clock that was set since: it hears of it with its next renewal. */
+const CLOCK_KNOWN_MS = 30_000;
 
 /** A blob has more than 64 KiB; in characters that is a third at least. */
 const MIN_BLOB_CHARS = (64 * 1024) / 3;

@@ -1,7 +1,9 @@
 import type { ExecutionEvent } from "../../core/execution/events.ts";
 import type { Violation } from "../history.ts";
 import type { Commit, Evidence } from "./evidence.ts";
-import type { NodeStory, Story } from "./story.ts";
+import type { NodeStory } from "./node-story.ts";
+import type { Reader } from "./reference-path.ts";
+import type { Story } from "./story.ts";
 
 /** Where in a world something was found. */
 export interface Place {
@@ -70,4 +72,9 @@ function where({ execution, node, commit }: Place): string {
 export function placeOf(step: Step): Place {
   const { story, commit, event } = step;
   return { execution: story.id, commit, ...("node" in event && { node: event.node }) };
+}
+
+/** A node of the step as it looks around: as of now, or as of what its first dispatch or its map has seen. */
+export function readerOf({ story, commit, evidence }: Step, node: NodeStory): Reader {
+  return { story, node, seen: node.seen ?? node.item?.map.opened?.seen ?? null, commit, evidence };
 }

@@ -49,6 +49,7 @@ function collect(evidence: Evidence): JournalFacts {
         const version = first + i;
         if (event.kind === "accepted") push(acceptances, execution, { event, commit });
         if (event.kind === "executionEnded") ended = event.status.toUpperCase();
+        if (event.kind === "generationOpened") ended = null;
         if (event.kind !== "commandApplied" && event.kind !== "commandRefused") continue;
         const applied = event.kind === "commandApplied";
         push(commands, event.request, { execution, applied, commit, version });

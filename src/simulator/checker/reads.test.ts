@@ -29,7 +29,7 @@ describe("reads", () => {
       "a cancel is answered before its commit",
       () => {
         const world = new TestWorld([node("a")]);
-        world.begin(world.dispatched("a")).work("a", 1).cancel("r1").cancelled("r1");
+        world.begin(world.dispatched("a")).work("a").cancel("r1").cancelled("r1");
         const events = [world.applied("r1"), world.ended("cancelled", "cancel")];
         return world.commit(events, { revoke: [world.token("a")] }).world();
       },

@@ -59,27 +59,23 @@ function knowsWhatWasAnswered(
   if (accepted !== undefined && !isFound && commits.some(({ commit }) => isThere(commit))) {
     found(`${reader} did not find it, and its client had been told ok before`, { execution });
   }
-  for (const { entry, order } of client.cancelled) {
+  for (const { entry, order } of client.answers) {
     if (entry.outcome !== "ok" || order >= sentAfter) continue;
     const command = facts.commands.get(entry.request)?.find(({ commit }) => isThere(commit));
     if (command === undefined || version >= command.version) continue;
-    found(`${reader} read version ${version}, and the cancel that made ${command.version} had been answered`, {
-      execution,
-    });
+    const what = `the ${entry.command} that made ${command.version}`;
+    found(`${reader} read version ${version}, and ${what} had been answered`, { execution });
   }
 }
 
 function goesForward(before: Read, read: Read, execution: string, { rollbacks }: Evidence, found: Found): void {
-  const { reader, version, status, found: isFound, sentAfter } = read.entry;
+  const { reader, version, found: isFound, sentAfter } = read.entry;
   // Two reads at the same time may overtake each other, and a store that went back takes its readers along.
   if (before.order >= sentAfter) return;
   if (rollbacks.some(({ order }) => order > before.entry.sentAfter && order < read.order)) return;
   if (before.entry.found && !isFound) found(`${reader} did not find it, and had found it before`, { execution });
   else if (version < before.entry.version) {
     found(`${reader} read version ${version} after version ${before.entry.version}`, { execution });
-  }
-  if (isFound && TERMINAL.has(before.entry.status) && !TERMINAL.has(status)) {
-    found(`${reader} read ${status} after ${before.entry.status}`, { execution });
   }
 }
 
@@ -89,19 +85,19 @@ const answerAfterCommit: Invariant = {
   name: "answer after commit",
   world(evidence, _stories, found) {
     const facts = journalFacts(evidence);
-    for (const [execution, { submitted, cancelled }] of evidence.clients) {
+    for (const [execution, { submitted, answers }] of evidence.clients) {
       for (const { entry, order } of submitted) {
         if (entry.outcome !== "ok") continue;
         const commits = (facts.acceptances.get(execution) ?? []).map(({ commit }) => commit);
         const isEarly = commits.length > 0 && commits.every((commit) => commit.order > order);
         if (isEarly) found("Its client was told ok before it was accepted", { execution, commit: commits[0]! });
       }
-      for (const { entry, order } of cancelled) {
+      for (const { entry, order } of answers) {
         if (entry.outcome !== "ok") continue;
         const commits = (facts.commands.get(entry.request) ?? []).map(({ commit }) => commit);
         const isEarly = commits.length > 0 && commits.every((commit) => commit.order > order);
-        if (isEarly)
-          found(`The cancel ${entry.request} was answered before it was committed`, { execution, commit: commits[0]! });
+        const what = `The ${entry.command} ${entry.request}`;
+        if (isEarly) found(`${what} was answered before it was committed`, { execution, commit: commits[0]! });
       }
     }
   },

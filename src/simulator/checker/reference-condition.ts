@@ -1,6 +1,6 @@
 import type { Json } from "../../json/json.ts";
 import { MISSING, parsePath, type Path, type Reader, readPath, UNKNOWN } from "./reference-path.ts";
-import type { Shape, ShapeNode } from "./shape.ts";
+import type { Shape } from "./shape.ts";
 
 /** What a condition comes to. "unknown" means that it is written in a way this reference does not cover. */
 export type Verdict = "true" | "false" | "error" | "unknown";
@@ -12,14 +12,25 @@ type Tree =
   | { readonly op: "and" | "or"; readonly one: Tree; readonly other: Tree }
   | { readonly op: "compare"; readonly sign: string; readonly one: Tree; readonly other: Tree };
 
-const TREES = new WeakMap<ShapeNode, Tree | typeof UNKNOWN>();
+const TREES = new WeakMap<Shape, Map<string, Tree | typeof UNKNOWN>>();
+
+function treeOf(text: string, shape: Shape): Tree | typeof UNKNOWN {
+  let trees = TREES.get(shape);
+  if (trees === undefined) TREES.set(shape, (trees = new Map()));
+  let tree = trees.get(text);
+  if (tree === undefined) trees.set(text, (tree = parse(text, shape)));
+  return tree;
+}
 
 /** The node's condition, on the outputs in the journal so far. Undefined if it has none. */
 export function conditionOf(reader: Reader): Verdict | undefined {
-  const { shape } = reader.node;
-  if (shape.spec.condition === undefined) return undefined;
-  let tree = TREES.get(shape);
-  if (tree === undefined) TREES.set(shape, (tree = parse(shape.spec.condition, reader.story.shape!)));
+  const { condition } = reader.node.spec;
+  return condition === undefined ? undefined : verdictOf(condition, reader);
+}
+
+/** What any condition comes to, seen from a node. */
+export function verdictOf(condition: string, reader: Reader): Verdict {
+  const tree = treeOf(condition, reader.story.shape!);
   if (tree === UNKNOWN) return "unknown";
   const value = evaluate(tree, reader);
   if (value === UNKNOWN) return "unknown";
@@ -181,7 +192,8 @@ class Parser {
   private path(op: "read" | "has", word: Word | undefined): Tree | typeof UNKNOWN {
     const path = word?.kind === "path" ? parsePath(word.text, this.shape) : UNKNOWN;
     if (path === UNKNOWN || "secret" in path) return UNKNOWN;
-    return path.steps.length === 0 && path.root.kind !== "execution" ? UNKNOWN : { op, path };
+    const isValue = path.root.kind === "execution" || path.root.kind === "item" || path.root.kind === "index";
+    return path.steps.length === 0 && !isValue ? UNKNOWN : { op, path };
   }
 
   private take(sign: string): boolean {

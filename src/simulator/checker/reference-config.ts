@@ -12,7 +12,8 @@ import {
   valueOf,
   wholeBlob,
 } from "./reference-path.ts";
-import type { Shape, ShapeNode } from "./shape.ts";
+import type { WorkflowNode } from "../../definition/workflow.ts";
+import type { Shape } from "./shape.ts";
 
 /** One `{{ }}`: a path with an optional default, a secret, or something this reference does not know. */
 type Term =
@@ -34,24 +35,34 @@ interface Plan {
   readonly secrets: ReadonlySet<string>;
 }
 
-const PLANS = new WeakMap<ShapeNode, Plan>();
+const PLANS = new WeakMap<WorkflowNode, Plan>();
 
 /** What the node's handler must get, from the definition and the outputs in the journal so far. */
 export function givenTo(reader: Reader): Given | typeof MISSING | typeof UNKNOWN {
-  const { shape } = reader.node;
-  const plan = planOf(shape, reader.story.shape!);
+  const { spec } = reader.node;
+  const plan = planOf(spec, reader.story.shape!);
   if (plan.constant !== null) return plan.constant;
   const holes: Hole[] = [];
   const config = fill(plan.mold, "", reader, holes);
   if (config === MISSING || config === UNKNOWN) return config;
-  const inputs = shape.spec.inputs ? parentOutputs(reader) : undefined;
+  const inputs = spec.inputs ? parentOutputs(reader) : undefined;
   if (inputs === UNKNOWN) return UNKNOWN;
   return hashed(config, holes, inputs);
 }
 
 /** The secrets that the node's own templates name. */
-export function secretsNamed(node: ShapeNode, shape: Shape): ReadonlySet<string> {
-  return planOf(node, shape).secrets;
+export function secretsNamed(spec: WorkflowNode, shape: Shape): ReadonlySet<string> {
+  return planOf(spec, shape).secrets;
+}
+
+/** One value inside a config, with its templates filled in; nothing in it may be a hole. */
+export function resolved(value: Json, reader: Reader): Filled {
+  const holes: Hole[] = [];
+  const filled = fill(moldOf(value, reader.story.shape!, new Set()), "", reader, holes);
+  if (holes.length === 0 || filled === MISSING || filled === UNKNOWN) return filled;
+  return holes.some((hole) => hole.kind === "secret")
+    ? UNKNOWN
+    : fillHoles(filled, holes, {}, (hash) => reader.evidence.blob(hash));
 }
 
 /** `{parent: output}` of the parents that completed. */
@@ -73,6 +84,15 @@ export function parentOutputs(reader: Reader): Json | typeof UNKNOWN {
 /** The given config with its holes filled, or UNKNOWN if what belongs there is not on record. */
 export function filled(
   { config, holes }: Given,
+  secrets: Readonly<Record<string, string>> | undefined,
+  blob: (hash: string) => Json | undefined,
+): Json | typeof UNKNOWN {
+  return fillHoles(config, holes, secrets, blob);
+}
+
+function fillHoles(
+  config: Json,
+  holes: readonly Hole[],
   secrets: Readonly<Record<string, string>> | undefined,
   blob: (hash: string) => Json | undefined,
 ): Json | typeof UNKNOWN {
@@ -102,13 +122,13 @@ function secretText(parts: readonly Part[], secrets: Readonly<Record<string, str
   return text;
 }
 
-function planOf(node: ShapeNode, shape: Shape): Plan {
-  let plan = PLANS.get(node);
+function planOf(spec: WorkflowNode, shape: Shape): Plan {
+  let plan = PLANS.get(spec);
   if (plan === undefined) {
     const secrets = new Set<string>();
-    const mold = moldOf(node.spec.config, shape, secrets);
-    const constant = mold.kind === "constant" && !node.spec.inputs ? hashed(mold.value, [], undefined) : null;
-    PLANS.set(node, (plan = { mold, constant, secrets }));
+    const mold = moldOf(spec.config, shape, secrets);
+    const constant = mold.kind === "constant" && !spec.inputs ? hashed(mold.value, [], undefined) : null;
+    PLANS.set(spec, (plan = { mold, constant, secrets }));
   }
   return plan;
 }
@@ -170,7 +190,7 @@ function literal(text: string): Json | undefined {
   }
 }
 
-type Filled = Json | typeof MISSING | typeof UNKNOWN;
+export type Filled = Json | typeof MISSING | typeof UNKNOWN;
 
 function fill(mold: Mold, pointer: string, reader: Reader, holes: Hole[]): Filled {
   switch (mold.kind) {

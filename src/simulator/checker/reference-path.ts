@@ -1,8 +1,9 @@
 import type { Value } from "../../core/value.ts";
-import type { Json } from "../../json/json.ts";
+import { isJsonObject, type Json } from "../../json/json.ts";
 import type { Commit, Evidence } from "./evidence.ts";
+import type { NodeStory } from "./node-story.ts";
 import type { Shape } from "./shape.ts";
-import type { NodeStory, Story } from "./story.ts";
+import type { Story } from "./story.ts";
 
 /** The path leads nowhere: what a default stands in for. */
 export const MISSING: unique symbol = Symbol("missing");
@@ -15,8 +16,9 @@ export type Read = Json | typeof MISSING | typeof UNKNOWN;
 export interface Path {
   readonly root:
     | { readonly kind: "node"; readonly index: number }
-    | { readonly kind: "input" }
-    | { readonly kind: "execution" };
+    | { readonly kind: "input" | "execution" | "item" | "index" }
+    /** A node of the workflow around, seen from inside a map. */
+    | { readonly kind: "around"; readonly id: string };
   readonly steps: readonly (string | number)[];
 }
 
@@ -28,6 +30,8 @@ export interface Reader {
   readonly seen: number | null;
   readonly commit: Commit;
   readonly evidence: Evidence;
+  /** It has just made a round, and looks at what that gave. */
+  readonly afterwards?: boolean;
 }
 
 const PATH = /^([A-Za-z0-9_-]+)((?:\.[A-Za-z0-9_-]+|\[\d+\]|\["[^"\\]*"\]|\['[^'\\]*'\])*)$/;
@@ -50,32 +54,83 @@ function rooted(name: string, steps: (string | number)[], shape: Shape): ReturnT
   const id = byNodes ? steps.shift() : name;
   const index = typeof id === "string" ? shape.indexOf.get(id) : undefined;
   if (index !== undefined) return { root: { kind: "node", index }, steps };
-  return name === "input" ? { root: INPUT, steps } : UNKNOWN;
+  if (typeof id === "string" && shape.around.has(id)) return { root: { kind: "around", id }, steps };
+  if (byNodes) return UNKNOWN;
+  return name === "input" || name === "item" || name === "index" ? { root: { kind: name }, steps } : UNKNOWN;
 }
 
 const EXECUTION = { kind: "execution" } as const;
-const INPUT = { kind: "input" } as const;
 
-export function readPath(path: Path, reader: Reader): Read {
-  if (path.root.kind === "execution") return reader.story.id;
-  if (path.root.kind === "input") return walk(valueOf(reader.story.accepted!.input, reader.evidence), path.steps);
-  const node = reader.story.nodes[path.root.index]!;
-  const sight = sightOf(node, reader);
+export function readPath({ root, steps }: Path, reader: Reader): Read {
+  switch (root.kind) {
+    case "execution":
+      return reader.story.id;
+    case "input":
+      return walk(valueOf(reader.story.input, reader.evidence), steps);
+    case "item":
+      return walk(itemOf(reader), steps);
+    case "index":
+      return steps.length === 0 ? indexOf(reader) : UNKNOWN;
+    case "around":
+      return readAround(root.id, steps, reader);
+    case "node":
+      return readNode(reader.story.nodes[root.index]!, steps, reader);
+  }
+}
+
+function readNode(node: NodeStory, steps: Path["steps"], reader: Reader): Read {
+  const isOwn = reader.afterwards === true && node === reader.node;
+  const sight = isOwn ? "clear" : sightOf(node, reader);
   if (sight !== "clear") return sight === "hidden" ? MISSING : UNKNOWN;
-  const [first, ...rest] = path.steps;
+  const [first, ...rest] = steps;
   if (first === "error" && node.status === "failed") return walk(node.error as unknown as Json, rest);
-  if (node.status !== "completed" || node.output === null) return MISSING;
-  return walk(valueOf(node.output, reader.evidence), first === "output" ? rest : path.steps);
+  if ((!isOwn && node.status !== "completed") || node.output === null) return MISSING;
+  return walk(valueOf(node.output, reader.evidence), first === "output" ? rest : steps);
+}
+
+/** What the item at hand is: that of the map it runs in, or of the map around the whole execution. */
+export function itemOf({ node, story, evidence }: Reader): Json | typeof UNKNOWN {
+  if (node.item === null) {
+    const around = story.accepted?.around;
+    return around === undefined ? UNKNOWN : valueOf(around.item, evidence);
+  }
+  const { map, index } = node.item;
+  const items = map.opened === null ? UNKNOWN : valueOf(map.opened.items, evidence);
+  const item = items === UNKNOWN ? UNKNOWN : (items as readonly Json[])[index];
+  return item === undefined ? UNKNOWN : item;
+}
+
+/** How many items a part of a large map has. */
+const PART_ITEMS = 1000;
+
+/** In a part of a large map the count goes on from the parts before. */
+export function indexOf({ node, story }: Reader): number | typeof UNKNOWN {
+  const around = story.accepted?.around?.index;
+  if (node.item === null) return around ?? UNKNOWN;
+  const before = story.shape!.isPart ? around : 0;
+  return before === undefined ? UNKNOWN : before * PART_ITEMS + node.item.index;
+}
+
+function readAround(id: string, steps: Path["steps"], { story, evidence }: Reader): Read {
+  const around = story.accepted?.around;
+  const nodes = around === undefined ? UNKNOWN : valueOf(around.nodes, evidence);
+  if (nodes === UNKNOWN || !isJsonObject(nodes)) return UNKNOWN;
+  const view = nodes[id];
+  if (!isJsonObject(view)) return MISSING;
+  const [first, ...rest] = steps;
+  if ("error" in view) return first === "error" ? walk(view["error"], rest) : MISSING;
+  if (!("output" in view)) return MISSING;
+  return walk(view["output"], first === "output" ? rest : steps);
 }
 
 /** The blob that a path names as a whole, if it does: such a value is passed on by reference. */
 export function wholeBlob(path: Path, reader: Reader): { readonly hash: string; readonly bytes: number } | undefined {
-  if (path.root.kind === "execution") return undefined;
+  if (path.root.kind !== "node" && path.root.kind !== "input") return undefined;
   const node = path.root.kind === "node" ? reader.story.nodes[path.root.index]! : undefined;
   const whole =
     path.steps.length === 0 || (node !== undefined && path.steps.length === 1 && path.steps[0] === "output");
   if (node !== undefined && (node.status !== "completed" || sightOf(node, reader) !== "clear")) return undefined;
-  const value = node === undefined ? reader.story.accepted!.input : node.output;
+  const value = node === undefined ? reader.story.input : node.output;
   return whole && value !== null && "blob" in value ? value.blob : undefined;
 }
 

@@ -1,8 +1,11 @@
-import type { DependencyOn, DlqPolicy, Join } from "../../definition/workflow.ts";
 import type { EndStatus } from "../../core/execution/events.ts";
+import type { ErrorValue, RetryScope } from "../../core/message.ts";
+import type { DependencyOn, DlqPolicy, Join } from "../../definition/workflow.ts";
+import type { Json } from "../../json/json.ts";
+import type { Shape } from "./shape.ts";
 
 /** How a node ended, as its dependants see it. A failure is `tolerated` if its own on_error says `continue`. */
-export type NodeEnd = "completed" | "failed" | "tolerated" | "skipped" | "skippedUpstream";
+export type NodeEnd = "completed" | "failed" | "tolerated" | "skipped" | "skippedUpstream" | "cancelled";
 
 /** What one dependency says once its parent has ended: CONTRACT section 4, column by column. */
 export function edge(end: NodeEnd, on: DependencyOn): "ok" | "void" | "bad" {
@@ -19,7 +22,8 @@ export interface EdgeCounts {
   bad: number;
 }
 
-export type Joined = "wait" | "run" | "skipCondition" | "skipUpstream";
+/** `skipRoute` is no join's word, but a router's: it goes above them all. */
+export type Joined = "wait" | "run" | "skipCondition" | "skipUpstream" | "skipRoute";
 
 export function join(rule: Join, edges: EdgeCounts): Joined {
   const total = edges.undecided + edges.ok + edges.void + edges.bad;
@@ -65,4 +69,48 @@ export function shortestBackoffMs(
   let seconds = retry.base_delay_seconds;
   for (let i = 1; i < attempt; i++) seconds *= retry.exponential_base;
   return Math.min(seconds, retry.max_delay_seconds) * 1000;
+}
+
+/** How an execution stood when it ended. */
+export interface Standing {
+  /** How each node had ended, those included that were open. */
+  readonly ends: readonly NodeEnd[];
+  /** Those that were open. */
+  readonly open: ReadonlySet<number>;
+  /** The node that had ended it: by failing under fail_fast, or as an `end` that says FAILED. */
+  readonly culprit: number | undefined;
+}
+
+/**
+ * Which nodes a new generation opens again, and everything after them: CONTRACT sections 5 and 9. Of dead letters it is
+ * their nodes, and what was cancelled because of them.
+ */
+export function reopened(
+  shape: Shape,
+  { ends, open, culprit }: Standing,
+  scope: RetryScope,
+  begin: readonly number[],
+): ReadonlySet<number> {
+  if (scope === "node") return new Set(begin);
+  const chosen = new Set(begin);
+  const isToBlame = culprit !== undefined && begin.includes(culprit);
+  for (const [index, end] of ends.entries()) {
+    const isUndone = end === "failed" || end === "tolerated" || end === "skippedUpstream" || end === "cancelled";
+    if (scope === "failed" && (isUndone || index === culprit)) chosen.add(index);
+    if (scope === "letters" && isToBlame && open.has(index)) chosen.add(index);
+  }
+  const all = new Set(chosen);
+  for (const index of chosen) for (const below of shape.nodes[index]!.descendants) all.add(below);
+  return all;
+}
+
+/** Whether a failure is an answer: whoever was asked has said no. After a timeout or a lost worker nobody knows. */
+export function isDefinite(error: ErrorValue, byDeadline: boolean): boolean {
+  return !byDeadline && error.code !== "TIMEOUT" && error.code !== "POISON_TASK";
+}
+
+/** How many items of a map may fail. */
+export function toleratedFailures(tolerated: Json | undefined, total: number): number {
+  if (typeof tolerated === "string") return Math.floor((total * Number.parseFloat(tolerated)) / 100);
+  return typeof tolerated === "number" ? tolerated : 0;
 }

@@ -1,44 +1,45 @@
-import type { Accepted, ExecutionEnded, ExecutionEvent, TaskDispatched } from "../../core/execution/events.ts";
-import type { ErrorValue } from "../../core/message.ts";
+import type {
+  Accepted,
+  ChildCall,
+  ExecutionEnded,
+  ExecutionEvent,
+  GenerationOpened,
+  MapOpened,
+  NodeCompleted,
+  TaskDispatched,
+  TaskFailedEvent,
+} from "../../core/execution/events.ts";
+import { isJsonObject } from "../../json/json.ts";
 import type { Value } from "../../core/value.ts";
 import type { World } from "../history.ts";
 import { type Commit, executionOf, tokenOf } from "./evidence.ts";
-import { edge, type EdgeCounts, join, type Joined, type NodeEnd } from "./reference-rules.ts";
-import { type Shape, type ShapeNode, shapeOf } from "./shape.ts";
+import { newNode, type NodeStory, reopen } from "./node-story.ts";
+import { edge, isDefinite, join, type NodeEnd, reopened } from "./reference-rules.ts";
+import { itemOf, type Shape, shapeOf } from "./shape.ts";
 
-/** One node, as the events so far tell it. */
-export interface NodeStory {
-  readonly shape: ShapeNode;
-  status: "pending" | "queued" | "running" | "waiting" | "completed" | "failed" | "skipped";
-  /** 0 before the first dispatch. */
-  attempt: number;
-  delivery: number;
-  /** Deliveries of this attempt that were lost with their worker. */
-  lost: number;
-  /** The dispatches of this attempt, by delivery. */
-  tokens: string[];
-  /** Its newest dispatch is with the queue or a worker. */
-  out: boolean;
-  /** It is to be dispatched again: the next attempt after a retry, or the next delivery of this one. */
-  again: "attempt" | "delivery" | null;
-  /** The deadline it is under: for its start, its end, or its next attempt. */
-  dueAtMs: number | null;
-  /** The version its input was made from at its first dispatch; null before. */
-  seen: number | null;
-  /** When the attempt to come may begin at the earliest. */
-  retryAtMs: number | null;
-  output: Value | null;
-  error: ErrorValue | null;
-  end: NodeEnd | null;
-  endedBy: ExecutionEvent["kind"] | null;
-  endedIn: Commit | null;
-  /** The event that ended it. */
-  endedVersion: number | null;
-  readonly edges: EdgeCounts;
-  /** What its join said when it first said anything but wait: that stands, whatever becomes of other parents. */
-  joined: Joined;
-  /** The event after which it said so. */
-  joinedVersion: number;
+/** How a generation ended. */
+export interface Ending {
+  readonly event: ExecutionEnded;
+  readonly commit: Commit;
+  readonly generation: number;
+  /** The call of its parent that was open then. */
+  readonly call: number;
+}
+
+/** A child that nobody waits for any more: it has to be called off. */
+export interface Orphan {
+  readonly instance: string;
+  readonly child: ChildCall;
+  readonly commit: Commit;
+}
+
+/** A request that was decided. */
+export interface Decided {
+  readonly applied: boolean;
+  readonly command: string;
+  readonly code: string | undefined;
+  readonly commit: Commit;
+  readonly version: number;
 }
 
 /**
@@ -49,16 +50,26 @@ export class Story {
   readonly id: string;
   readonly entity: string;
   version = 0;
+  generation = 1;
   accepted: Accepted | null = null;
   acceptedIn: Commit | null = null;
+  input: Value = { json: null };
   shape: Shape | null = null;
   nodes: readonly NodeStory[] = [];
   isStarted = false;
+  isPaused = false;
   deadlineAtMs: number | null = null;
+  /** The end of this generation; null while it is open. */
   ended: ExecutionEnded | null = null;
   endedIn: Commit | null = null;
-  /** The tasks that were out when it ended. */
-  outAtEnd: readonly string[] = [];
+  readonly endings: Ending[] = [];
+  /** What opened this generation; null in the first. */
+  openedBy: GenerationOpened | null = null;
+  openedIn: Commit | null = null;
+  /** The nodes that this generation runs; in the first one all. */
+  reopened: ReadonlySet<number> = new Set();
+  /** The newest call of its parent, and those that it has answered. */
+  call = 1;
   isQuarantined = false;
   /** Why it was quarantined last. */
   quarantineMessage = "";
@@ -68,13 +79,30 @@ export class Story {
   openCount = 0;
   outCount = 0;
   completedCount = 0;
-  readonly failed: NodeStory[] = [];
-  readonly requests: Map<string, { applied: boolean; command: string; commit: Commit; version: number }> = new Map();
+  failed: NodeStory[] = [];
+  readonly requests: Map<string, Decided> = new Map();
+  /** Set by a cancel of this generation. */
   cancelledIn: Commit | null = null;
-  /** `node:attempt:delivery` of every dispatch. */
+  /** `generation:instance:attempt:delivery` of every dispatch. */
   readonly dispatched: Set<string> = new Set();
   /** Undelivered dispatches that ended all the same, and how. */
   readonly closed: Map<string, string> = new Map();
+  /** Signals that nobody has taken yet, oldest first. */
+  readonly signals: Map<string, Value[]> = new Map();
+  signalsReceived = 0;
+  /** Dead letters that were replayed. */
+  readonly replayed: Set<string> = new Set();
+  /** Attempts, as `generation:instance:attempt`, of which a result was taken, kept or refused after their end. */
+  readonly heard: Set<string> = new Set();
+  /** By instance, the child that was called last. */
+  readonly children: Map<string, ChildCall> = new Map();
+  /** Calls of the parent for what was there already. */
+  readonly answered: { readonly call: number; readonly generation: number; readonly commit: Commit }[] = [];
+  readonly orphans: Orphan[] = [];
+  /** Tasks that were out when their map or the execution ended. */
+  readonly calledBack: { readonly token: string; readonly commit: Commit }[] = [];
+  /** Per map, the items that are out or in the middle of something. */
+  readonly mapped: Map<NodeStory, Set<NodeStory>> = new Map();
 
   constructor(entity: string) {
     this.entity = entity;
@@ -85,9 +113,24 @@ export class Story {
     return this.isStarted && this.ended === null;
   }
 
-  node(id: string): NodeStory | undefined {
-    const index = this.shape?.indexOf.get(id);
-    return index === undefined ? undefined : this.nodes[index];
+  /** A node by id, or an item of a map by `id[3]`; a round may be named too. */
+  node(name: string): NodeStory | undefined {
+    const index = this.shape?.indexOf.get(name);
+    if (index !== undefined) return this.nodes[index];
+    const [, id = "", place, round] = INSTANCE.exec(name) ?? [];
+    const map = this.shape?.indexOf.get(id);
+    if (map === undefined) return undefined;
+    const node = this.nodes[map]!;
+    if (place !== undefined) return node.items[Number(place)];
+    return round === undefined ? undefined : node;
+  }
+
+  /** Every node and every item. */
+  *units(): Iterable<NodeStory> {
+    for (const node of this.nodes) {
+      yield node;
+      yield* node.items;
+    }
   }
 
   isHandled(node: NodeStory): boolean {
@@ -102,19 +145,27 @@ export class Story {
       case "started":
         this.isStarted = true;
         this.deadlineAtMs = event.deadlineAtMs;
-        for (const node of this.nodes) this.ask(node);
+        this.input = event.input ?? this.input;
+        for (const node of this.nodes) this.ask(node, event.atMs);
+        return;
+      case "paused":
+      case "resumed":
+        this.isPaused = event.kind === "paused";
         return;
       case "executionEnded":
         return this.close(event, commit);
-      case "commandApplied":
-      case "commandRefused": {
-        const applied = event.kind === "commandApplied";
-        const { command, request } = event;
-        if (!this.requests.has(request))
-          this.requests.set(request, { applied, command, commit, version: this.version });
-        if (applied && command === "cancel") this.cancelledIn ??= commit;
+      case "generationOpened":
+        return this.reopen(event, commit);
+      case "parentCalled":
+        this.call = event.call;
         return;
-      }
+      case "signalReceived":
+        this.signalsReceived++;
+        this.signals.set(event.name, [...(this.signals.get(event.name) ?? []), event.data]);
+        return;
+      case "commandApplied":
+      case "commandRefused":
+        return this.decide(event, commit);
       case "quarantined":
         this.isQuarantined = true;
         this.quarantineMessage = event.error.message;
@@ -123,9 +174,24 @@ export class Story {
       case "released":
         this.isQuarantined = false;
         return;
-      case "parked":
+      case "lateResult": {
+        const node = this.node(event.node);
+        if (node === undefined) return;
+        const instance = instanceOf(event.node, node.round === 0 ? undefined : node.round);
+        this.heard.add(`${this.generation}:${instance}:${event.attempt}`);
+        node.late = { output: event.output, inputHash: node.inputHash, generation: this.generation };
+        return;
+      }
       case "resultIgnored":
-      case "lateResult":
+        this.heard.add(event.token.split(":").slice(2, 5).join(":"));
+        return;
+      case "parentAnswered":
+        this.answered.push({ call: event.call, generation: this.generation, commit });
+        return;
+      case "parked":
+      case "childrenCancelled":
+      case "letterDiscarded":
+      case "repaired":
         return;
       case "taskDispatched":
       case "taskStarted":
@@ -135,7 +201,12 @@ export class Story {
       case "retryDue":
       case "nodeCompleted":
       case "nodeFailed":
-      case "nodeSkipped": {
+      case "nodeSkipped":
+      case "nodeWaiting":
+      case "reviewDue":
+      case "roundEnded":
+      case "roundDue":
+      case "mapOpened": {
         const node = this.node(event.node);
         if (node !== undefined) this.foldNode(node, event, commit);
       }
@@ -146,19 +217,127 @@ export class Story {
     if (this.accepted !== null) return;
     this.accepted = event;
     this.acceptedIn = commit;
+    this.input = event.input;
+    this.call = event.parent?.call ?? 1;
     const workflow = Object.hasOwn(world.definitions, event.definition) && world.definitions[event.definition];
     if (!workflow) return;
     this.shape = shapeOf(workflow);
-    this.nodes = this.shape.nodes.map(newNode);
+    this.nodes = this.shape.nodes.map((shape) => newNode(shape, null, 1));
+    this.reopened = new Set(this.nodes.keys());
     this.openCount = this.nodes.length;
+  }
+
+  private decide(
+    event: Extract<ExecutionEvent, { readonly kind: "commandApplied" | "commandRefused" }>,
+    commit: Commit,
+  ): void {
+    const applied = event.kind === "commandApplied";
+    const { command, request } = event;
+    const code = event.kind === "commandRefused" ? event.code : undefined;
+    if (!this.requests.has(request)) {
+      this.requests.set(request, { applied, command, code, commit, version: this.version });
+    }
+    if (applied && command === "cancel") this.cancelledIn ??= commit;
   }
 
   private close(event: ExecutionEnded, commit: Commit): void {
     if (this.ended !== null) return;
     this.ended = event;
     this.endedIn = commit;
-    this.outAtEnd = this.nodes.filter((node) => node.out).map((node) => node.tokens.at(-1)!);
-    for (const token of this.outAtEnd) this.closed.set(token, "end");
+    this.isPaused = false;
+    const out: string[] = [];
+    for (const node of this.units()) {
+      if (node.out) out.push(node.tokens.at(-1)!);
+      this.abandon(node, commit);
+    }
+    for (const token of out) this.closed.set(token, "end");
+    this.calledBack.push(...out.map((token) => ({ token, commit })));
+    this.endings.push({ event, commit, generation: this.generation, call: this.call });
+  }
+
+  private abandon({ instance, end, wait }: NodeStory, commit: Commit): void {
+    if (end === null && wait?.for === "child") this.orphans.push({ instance, child: wait.child, commit });
+  }
+
+  /** How a node stands once its execution is over. */
+  endOf(node: NodeStory): NodeEnd {
+    if (node.end !== null) return node.end;
+    const culprit = this.ended?.reason === "fail_fast" ? this.node(this.ended.error?.node ?? "") : undefined;
+    return culprit?.shape.descendants.has(node.shape.index) ? "skippedUpstream" : "cancelled";
+  }
+
+  /** The nodes that a retry in this scope opens again, if the execution is over. */
+  wouldReopen(scope: GenerationOpened["scope"], names: readonly string[]): ReadonlySet<number> {
+    const ends = this.nodes.map((node) => this.endOf(node));
+    const open = new Set(this.nodes.filter((node) => node.end === null).map((node) => node.shape.index));
+    const begin = names.flatMap((name) => this.node(name)?.shape.index ?? []);
+    // In a part of a large map the items that were tolerated failed all the same.
+    if (scope === "failed" && this.shape!.isPart) {
+      const hasFailed = (node: NodeStory): boolean => node.items.some((item) => item.status === "failed");
+      begin.push(...this.nodes.filter(hasFailed).map((node) => node.shape.index));
+    }
+    const { reason, status, error } = this.ended ?? {};
+    const isCaused = reason === "fail_fast" || (reason === "end" && status === "failed");
+    const culprit = isCaused ? this.shape!.indexOf.get(error?.node ?? "") : undefined;
+    return reopened(this.shape!, { ends, open, culprit }, scope, begin);
+  }
+
+  private reopen(event: GenerationOpened, commit: Commit): void {
+    if (this.shape === null) return;
+    const { from } = event;
+    this.reopened = this.wouldReopen(event.scope, event.instances ?? (from === undefined ? [] : [from]));
+    for (const node of this.nodes) this.settle(node);
+    this.generation = event.generation;
+    this.isStarted = true;
+    this.openedBy = event;
+    this.openedIn = commit;
+    this.ended = null;
+    this.endedIn = null;
+    this.cancelledIn = null;
+    this.deadlineAtMs = event.deadlineAtMs;
+    this.input = event.input ?? this.input;
+    this.call = event.call ?? this.call;
+    for (const letter of event.letters ?? []) this.replayed.add(letter);
+    for (const index of this.reopened) {
+      const node = this.nodes[index]!;
+      const isEdited = event.config !== undefined && node.shape.id === from;
+      if (isEdited) node.spec = { ...node.spec, config: event.config };
+      const isAnew = event.scope === "descendants" || event.scope === "node";
+      reopen(node, event.generation, isEdited, isAnew);
+    }
+    this.openCount = this.reopened.size;
+    this.outCount = 0;
+    this.mapped.clear();
+    this.failed = this.nodes.filter((node) => node.status === "failed");
+    this.completedCount = this.nodes.filter((node) => node.status === "completed").length;
+    for (const index of this.reopened) this.ask(this.hear(this.nodes[index]!, event.atMs), event.atMs);
+  }
+
+  /** Whatever was open ends with the execution. */
+  private settle(node: NodeStory): void {
+    for (const item of node.items) this.settle(item);
+    node.out = false;
+    node.again = null;
+    node.dueAtMs = null;
+    if (node.end !== null) return;
+    node.end = node.item === null ? this.endOf(node) : "cancelled";
+    node.endedVersion = this.version;
+    node.endedIn = this.endedIn;
+    node.endedBy = "executionEnded";
+    node.status = node.end === "cancelled" ? "cancelled" : "skipped";
+  }
+
+  /** Hears again from the parents that stay as they are. */
+  private hear(node: NodeStory, atMs: number): NodeStory {
+    for (const { node: index, on } of node.shape.parents) {
+      if (this.reopened.has(index)) continue;
+      const parent = this.nodes[index]!;
+      node.edges.undecided--;
+      node.edges[edge(parent.end!, on)]++;
+      node.firstDecidedAtMs ??= atMs;
+      if (parent.end === "completed") this.route(parent, node);
+    }
+    return node;
   }
 
   private foldNode(node: NodeStory, event: NodeEvent, commit: Commit): void {
@@ -170,27 +349,29 @@ export class Story {
         node.dueAtMs = event.runDeadlineAtMs;
         return;
       case "taskCompleted":
+        node.output = event.output;
+        node.answered = true;
+        if (node.spec.repeat === undefined || node.item !== null) {
+          return this.endNode(node, "completed", event, commit);
+        }
+        this.takeBack(node, event.kind);
+        node.status = "waiting";
+        node.dueAtMs = null;
+        node.unjudged = true;
+        return;
       case "nodeCompleted":
         node.output = event.output;
-        return this.endNode(node, "completed", event.kind, commit);
+        node.failures = event.failures ?? 0;
+        if (event.reason === "late_result") node.late = null;
+        if (event.signal !== undefined) this.takeSignal(event);
+        return this.endNode(node, "completed", event, commit);
       case "taskFailed":
-        node.error = event.error;
-        if (event.retryAtMs === null) return this.endNode(node, this.failure(node), event.kind, commit);
-        node.status = "waiting";
-        node.retryAtMs = event.retryAtMs;
-        node.dueAtMs = event.retryAtMs;
-        this.takeBack(node, "failure");
-        return;
+        return this.failTask(node, event, commit);
       case "nodeFailed":
         node.error = event.error;
-        return this.endNode(node, this.failure(node), event.kind, commit);
+        return this.endNode(node, this.failure(node), event, commit);
       case "nodeSkipped":
-        return this.endNode(
-          node,
-          event.reason === "upstream_failed" ? "skippedUpstream" : "skipped",
-          event.kind,
-          commit,
-        );
+        return this.endNode(node, event.reason === "upstream_failed" ? "skippedUpstream" : "skipped", event, commit);
       case "deliveryLost":
         node.status = "queued";
         if (!event.handedBack) node.lost++;
@@ -202,29 +383,106 @@ export class Story {
         node.status = "pending";
         node.again = "attempt";
         node.dueAtMs = null;
+        return;
+      case "roundEnded":
+        node.unjudged = false;
+        if (event.nextAtMs === null) return this.endNode(node, "completed", event, commit);
+        node.roundAtMs = event.nextAtMs;
+        node.dueAtMs = event.nextAtMs;
+        return;
+      case "roundDue":
+        node.status = "pending";
+        node.again = "round";
+        node.dueAtMs = null;
+        return;
+      case "nodeWaiting":
+        node.status = "waiting";
+        node.wait = event.wait;
+        node.waitVersion = this.version;
+        node.waitIn = commit;
+        if (event.wait.for === "child") {
+          this.children.set(node.instance, event.wait.child);
+          node.isRenewed = false;
+        }
+        node.dueAtMs = event.dueAtMs;
+        this.busy(node, true);
+        return;
+      case "mapOpened":
+        return this.openMap(node, event);
+      case "reviewDue":
+        return;
     }
   }
 
+  private takeSignal({ signal }: NodeCompleted): void {
+    this.signals.set(signal!, (this.signals.get(signal!) ?? []).slice(1));
+  }
+
   private dispatch(node: NodeStory, event: TaskDispatched): void {
-    if (event.attempt !== node.attempt) {
+    const round = event.round ?? 0;
+    if (event.attempt !== node.attempt || round !== node.round) {
       node.attempt = event.attempt;
       node.tokens = [];
       node.lost = 0;
     }
+    if (round !== node.round) node.seen = null;
+    node.round = round;
+    node.answered = false;
     node.delivery = event.delivery;
     node.seen ??= event.seen;
-    node.tokens[event.delivery - 1] = tokenOf(event.nonce, this.id, event.node, event.attempt, event.delivery);
+    node.inputHash = event.inputHash;
+    node.tokens[event.delivery - 1] = tokenOf(event, this.id, this.generation);
     node.status = "queued";
     node.again = null;
     node.dueAtMs = event.queueDeadlineAtMs;
     if (!node.out) this.outCount++;
     node.out = true;
-    this.dispatched.add(`${event.node}:${event.attempt}:${event.delivery}`);
+    this.busy(node, true);
+    this.dispatched.add(dispatchName(this.generation, event));
   }
 
-  private failure(node: NodeStory): NodeEnd {
+  private failTask(node: NodeStory, event: TaskFailedEvent, commit: Commit): void {
+    node.error = event.error;
+    node.answered = isDefinite(event.error, event.deadline !== undefined);
+    if (event.retryAtMs === null) return this.endNode(node, this.failure(node), event, commit);
+    node.status = "waiting";
+    node.retryAtMs = event.retryAtMs;
+    node.dueAtMs = event.retryAtMs;
+    this.takeBack(node, "failure");
+  }
+
+  /** Items that are kept stay as they were; the others begin anew, each under the key that is its own. */
+  private openMap(node: NodeStory, event: MapOpened): void {
+    const { items, total, chunked, seen, kept, count } = event;
+    node.status = "running";
+    node.opened = { items, total, chunked, seen };
+    const before = node.items;
+    const shape = itemOf(node.shape, node.spec);
+    node.items = Array.from({ length: count }, (_, index) => {
+      const old = before[index];
+      if (old === undefined) return newNode(shape, { map: node, index }, this.generation);
+      if (kept && this.keepsItem(old)) return old;
+      const isEdited = this.openedBy?.config !== undefined && this.openedBy.from === node.shape.id;
+      if (old.generation < this.generation) reopen(old, this.generation, isEdited, !kept);
+      old.spec = shape.spec;
+      return old;
+    });
+    for (const item of node.items) if (item.end === null) item.joined = "run";
+  }
+
+  /**
+   * Of a map that goes on with the same items: whether this one stays as it is. If dead letters name some of its items,
+   * other failed ones stay so.
+   */
+  private keepsItem({ status, instance, failures, shape }: NodeStory): boolean {
+    if (status === "completed") return failures === 0;
+    const named = (this.openedBy?.instances ?? []).filter((name) => name.startsWith(`${shape.id}[`));
+    return status === "failed" && named.length > 0 && !named.includes(instance);
+  }
+
+  failure(node: NodeStory): NodeEnd {
     // Caught, it counts as fail_branch.
-    return node.shape.spec.on_error === "continue" && !node.shape.caught ? "tolerated" : "failed";
+    return node.spec.on_error === "continue" && !node.shape.caught ? "tolerated" : "failed";
   }
 
   private takeBack(node: NodeStory, how: string): void {
@@ -234,57 +492,92 @@ export class Story {
     this.closed.set(node.tokens.at(-1)!, how);
   }
 
-  private endNode(node: NodeStory, end: NodeEnd, by: ExecutionEvent["kind"], commit: Commit): void {
-    this.takeBack(node, by);
+  private busy(node: NodeStory, isBusy: boolean): void {
+    if (node.item === null) return;
+    const { map } = node.item;
+    let items = this.mapped.get(map);
+    if (items === undefined) this.mapped.set(map, (items = new Set()));
+    if (isBusy) items.add(node);
+    else items.delete(node);
+  }
+
+  private endNode(node: NodeStory, end: NodeEnd, event: NodeEvent, commit: Commit): void {
+    this.takeBack(node, event.kind);
+    this.busy(node, false);
     node.again = null;
     node.dueAtMs = null;
     if (node.end !== null) return;
     node.end = end;
-    node.endedBy = by;
+    node.endedBy = event.kind;
     node.endedIn = commit;
     node.endedVersion = this.version;
     node.status = end === "completed" ? "completed" : end.startsWith("skipped") ? "skipped" : "failed";
+    if (node.item !== null) return;
+    // What is left of a map ends with it.
+    for (const item of node.items) if (item.end === null) this.withdraw(item, commit);
     this.openCount--;
     if (end === "completed") this.completedCount++;
     if (node.status === "failed") this.failed.push(node);
     for (const { node: index, on } of node.shape.children) {
       const child = this.nodes[index]!;
+      if (child.end !== null && child.generation < this.generation) continue;
       child.edges.undecided--;
       child.edges[edge(end, on)]++;
-      this.ask(child);
+      child.firstDecidedAtMs ??= event.atMs;
+      if (end === "completed") this.route(node, child);
+      this.ask(child, event.atMs);
     }
   }
 
-  private ask(node: NodeStory): void {
-    if (node.joined !== "wait") return;
-    node.joined = join(node.shape.spec.join, node.edges);
+  private withdraw(item: NodeStory, commit: Commit): void {
+    this.abandon(item, commit);
+    if (item.out) this.calledBack.push({ token: item.tokens.at(-1)!, commit });
+    this.takeBack(item, "map");
+    this.busy(item, false);
+    item.end = "cancelled";
+    item.status = "cancelled";
+    item.endedIn = commit;
+    item.endedVersion = this.version;
+    item.again = null;
+    item.dueAtMs = null;
+  }
+
+  /** A dependant that some route names runs only if it was chosen, whatever its other parents say. */
+  private route(router: NodeStory, child: NodeStory): void {
+    const { routes } = router.shape;
+    if (!routes.some(({ to }) => to.includes(child.shape.id))) return;
+    const output = router.output !== null && "json" in router.output ? router.output.json : null;
+    const chosen = isJsonObject(output) && Array.isArray(output["chosen"]) ? output["chosen"] : [];
+    if (!chosen.includes(child.shape.id) && !hasBegun(child)) child.routedAway = true;
+  }
+
+  private ask(node: NodeStory, atMs: number): void {
+    const isRouted = node.routedAway && (node.joined === "wait" || node.joined === "run") && !hasBegun(node);
+    if (!isRouted && (node.joined !== "wait" || node.end !== null)) return;
+    node.joined = isRouted ? "skipRoute" : join(node.spec.join, node.edges);
     node.joinedVersion = this.version;
+    if (node.joined !== "wait") node.joinedAtMs = atMs;
   }
 }
 
-type NodeEvent = Exclude<Extract<ExecutionEvent, { readonly node: string }>, { readonly kind: "lateResult" }>;
+const INSTANCE = /^(.+?)(?:\[(\d+)\])?(?:@(\d+))?$/;
 
-function newNode(shape: ShapeNode): NodeStory {
-  return {
-    shape,
-    status: "pending",
-    attempt: 0,
-    delivery: 0,
-    lost: 0,
-    tokens: [],
-    out: false,
-    again: null,
-    dueAtMs: null,
-    seen: null,
-    retryAtMs: null,
-    output: null,
-    error: null,
-    end: null,
-    endedBy: null,
-    endedIn: null,
-    endedVersion: null,
-    edges: { undecided: shape.parents.length, ok: 0, void: 0, bad: 0 },
-    joined: "wait",
-    joinedVersion: 0,
-  };
+export function hasBegun(node: NodeStory): boolean {
+  return node.attempt > 0 || node.wait !== null || node.opened !== null || node.end !== null;
 }
+
+export function dispatchName(
+  generation: number,
+  { node, round, attempt, delivery }: Pick<TaskDispatched, "node" | "round" | "attempt" | "delivery">,
+): string {
+  return `${generation}:${instanceOf(node, round)}:${attempt}:${delivery}`;
+}
+
+export function instanceOf(node: string, round: number | undefined): string {
+  return round === undefined || round === 0 ? node : `${node}@${round}`;
+}
+
+type NodeEvent = Exclude<
+  Extract<ExecutionEvent, { readonly node: string }>,
+  { readonly kind: "lateResult" | "repaired" }
+>;

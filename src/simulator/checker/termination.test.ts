@@ -63,7 +63,7 @@ describe("termination", () => {
       "something happens after the end",
       () => {
         const world = new TestWorld([node("a"), node("b", { on_error: "fail_fast" })]);
-        world.begin(world.dispatched("a"), world.dispatched("b")).work("a", 1).work("b");
+        world.begin(world.dispatched("a"), world.dispatched("b")).work("a").work("b");
         const events = [world.failed("b", FATAL), world.ended("failed", "fail_fast", FATAL)];
         world.commit(events, { deadLetters: world.letter("b"), revoke: [world.token("a")] });
         return world.commit([world.taskStarted("a")], { wakes: [] }).world();

@@ -12,8 +12,11 @@ const allTerminate: Invariant = {
     const { world, poisoned } = evidence;
     if (!world.liveness || story.accepted === null || story.ended !== null) return;
     if (story.isQuarantined && (poisoned.has(story.id) || lostItsDefinition(story, evidence))) return;
-    const open = story.nodes.filter((node) => node.end === null).map((node) => `${node.shape.id} ${node.status}`);
-    const shown = open.slice(0, 5).join(", ");
+    const open = [...story.units()].filter((node) => node.end === null);
+    const shown = open
+      .slice(0, 5)
+      .map((node) => `${node.instance} ${node.status}`)
+      .join(", ");
     const how = story.isQuarantined ? "is in quarantine, though nothing in it was built to kill" : "never ended";
     found(`It was accepted and ${how}; open nodes: ${shown}`, { execution: story.id, commit: story.acceptedIn! });
   },
@@ -47,7 +50,7 @@ const verdictCorrect: Invariant = {
 };
 
 function expectedEnd(step: Step, event: ExecutionEnded, found: Found): string | undefined {
-  const { story, commit } = step;
+  const { story } = step;
   switch (event.reason) {
     case "done": {
       if (story.openCount > 0) found(`It ended as done with ${story.openCount} open nodes`, placeOf(step));
@@ -55,7 +58,7 @@ function expectedEnd(step: Step, event: ExecutionEnded, found: Found): string | 
       return naturalEnd(unhandled.length, story.completedCount);
     }
     case "cancel":
-      if (story.cancelledIn !== commit) found("It ended by a cancel that nobody had asked for", placeOf(step));
+      if (!isCancelled(step)) found("It ended by a cancel that nobody had asked for", placeOf(step));
       return "cancelled";
     case "fail_fast":
       return "failed";
@@ -64,8 +67,17 @@ function expectedEnd(step: Step, event: ExecutionEnded, found: Found): string | 
       if (event.error?.code !== "WORKFLOW_TIMEOUT") found(`Its timeout is called ${event.error?.code}`, placeOf(step));
       return "failed";
     case "end":
-      return undefined; // No node of this kind runs yet.
+      return undefined; // C6 judges it.
   }
+}
+
+/** A cancel is decided by the commit that ends the execution; a child is cancelled by its parent's mail. */
+function isCancelled({ story, commit }: Step): boolean {
+  if (story.cancelledIn === commit) return true;
+  const events = commit.entry.records.find(({ entity }) => entity === story.entity)?.events ?? [];
+  // A child whose cancel was faster than its start is accepted and ended at once.
+  const isNew = story.version === 1 && story.acceptedIn === commit && story.accepted?.parent !== undefined;
+  return isNew || events.some((event) => event.kind === "commandApplied" && event.command === "cancel");
 }
 
 const AFTER_THE_END: ReadonlySet<ExecutionEvent["kind"]> = new Set([
@@ -76,6 +88,11 @@ const AFTER_THE_END: ReadonlySet<ExecutionEvent["kind"]> = new Set([
   "quarantined",
   "parked",
   "released",
+  "childrenCancelled",
+  "parentCalled",
+  "parentAnswered",
+  "letterDiscarded",
+  "generationOpened",
   // A second end is I15's.
   "executionEnded",
 ]);
@@ -98,7 +115,7 @@ const cancelStops: Invariant = {
   before(step, found) {
     const { story, event } = step;
     if (story.cancelledIn === null) return;
-    if (event.kind === "taskDispatched" || event.kind === "retryDue") {
+    if (event.kind === "taskDispatched" || event.kind === "retryDue" || event.kind === "nodeWaiting") {
       found(`${event.kind}, after the execution was cancelled`, placeOf(step));
     }
   },
@@ -108,15 +125,12 @@ const cancelStops: Invariant = {
     }
   },
   atEnd(story, { tokens, world }, found) {
-    if (story.endedIn === null || story.isQuarantined) return;
-    for (const token of story.outAtEnd) {
-      if (tokens.get(token)?.revoked.some((order) => order >= story.endedIn!.order)) continue;
+    if (story.isQuarantined) return;
+    for (const { token, commit } of story.calledBack) {
+      if (tokens.get(token)?.revoked.some((order) => order >= commit.order)) continue;
       // A wake time that is still stored brings an owner that will do it; in a world at peace it has.
       if (!world.liveness && story.wakeAtMs !== null) continue;
-      found(`It ended, and the task ${token} that was out was never called back`, {
-        execution: story.id,
-        commit: story.endedIn,
-      });
+      found(`It ended, and the task ${token} that was out was never called back`, { execution: story.id, commit });
     }
   },
 };

@@ -1,10 +1,11 @@
 import { expect, it } from "vitest";
-import type { Accepted, ExecutionEvent } from "../../core/execution/events.ts";
-import type { ErrorValue } from "../../core/message.ts";
+import type { Accepted, ExecutionEvent, Wait } from "../../core/execution/events.ts";
+import type { ErrorValue, RetryScope } from "../../core/message.ts";
 import type { Workflow, WorkflowNode } from "../../definition/workflow.ts";
 import { contentHash } from "../../json/hash.ts";
 import type { Json } from "../../json/json.ts";
-import type { HistoryEntry, JournalEntry, Remains, World } from "../history.ts";
+import type { Command, HistoryEntry, JournalEntry, Remains, World } from "../history.ts";
+import type { WithoutRequest } from "../people.ts";
 import { check } from "./check.ts";
 
 export type Kind<Union, K> = Extract<Union, { readonly kind: K }>;
@@ -43,6 +44,10 @@ export class TestWorld {
   execution = "e1";
   now = 1_000;
   nonce = "";
+  generation = 1;
+  /** Other definitions, and the names they were published under. */
+  readonly others: Record<string, Workflow> = {};
+  readonly published: Record<string, string[]> = {};
   private epoch = 0;
   private seq = 0;
   private readonly versions = new Map<string, number>();
@@ -90,8 +95,8 @@ export class TestWorld {
     this.versions.set(entity, version + events.length - 1);
     const isOver = events.some((event) => event.kind === "executionEnded");
     const dispatches = events.filter((event) => event.kind === "taskDispatched");
-    const tasks = dispatches.map(({ node, attempt, delivery }) => ({
-      token: this.token(node, attempt, delivery),
+    const tasks = dispatches.map(({ node, round, attempt, delivery }) => ({
+      token: this.token(round === undefined ? node : `${node}@${round}`, attempt, delivery),
       queue: "default",
       entity,
     }));
@@ -111,6 +116,8 @@ export class TestWorld {
       mail: [],
       wakes: [{ entity, atMs: isOver ? null : now }],
       deadLetters: [],
+      discard: [],
+      listings: [],
       replies: [],
       snapshots: [],
       suspect: null,
@@ -124,9 +131,15 @@ export class TestWorld {
 
   /** A first dispatch sees everything before it, later ones what the first saw. */
   private withSeen(event: ExecutionEvent, version: number): ExecutionEvent {
-    if (event.kind !== "taskDispatched") return event;
-    const seen = this.firstSeen.get(event.node) ?? version;
-    this.firstSeen.set(event.node, seen);
+    if (event.kind === "generationOpened") {
+      this.generation = event.generation;
+      this.firstSeen.clear();
+    }
+    if (event.kind !== "taskDispatched" && event.kind !== "mapOpened") return event;
+    const map = event.node.replace(/\[\d+\]$/, "");
+    const name = event.kind === "taskDispatched" ? `${map}@${event.round ?? 0}` : `${map}@0`;
+    const seen = this.firstSeen.get(name) ?? version;
+    this.firstSeen.set(name, seen);
     return { ...event, seen };
   }
 
@@ -154,13 +167,29 @@ export class TestWorld {
     });
   }
 
+  /** Somebody asks for something; `answered` is what he hears. */
+  ask(request: string, command: WithoutRequest<Command>): this {
+    const { execution } = this;
+    return this.add({
+      log: "client",
+      kind: "command",
+      execution,
+      request,
+      command: { ...command, request } as Command,
+    });
+  }
+
+  answered(request: string, command: Command["kind"], code?: string): this {
+    const answer = code === undefined ? { outcome: "ok" as const } : { outcome: "refused" as const, code };
+    return this.add({ log: "client", kind: "answered", execution: this.execution, request, command, ...answer });
+  }
+
   cancel(request: string): this {
-    return this.add({ log: "client", kind: "cancel", execution: this.execution, request });
+    return this.ask(request, { kind: "cancel" });
   }
 
   cancelled(request: string, code?: string): this {
-    const answer = code === undefined ? { outcome: "ok" as const } : { outcome: "refused" as const, code };
-    return this.add({ log: "client", kind: "cancelled", execution: this.execution, request, ...answer });
+    return this.answered(request, "cancel", code);
   }
 
   read(version: number, status: string, sentAfter: number = this.history.length): this {
@@ -170,14 +199,19 @@ export class TestWorld {
   }
 
   token(node: string, attempt = 1, delivery = 1): string {
-    return `${this.nonce}:${this.execution}:1:${node}:${attempt}:${delivery}`;
+    return `${this.nonce}:${this.execution}:${this.generation}:${node}:${attempt}:${delivery}`;
   }
 
   /** A worker gets a task and runs its handler, which fails without an output. */
-  work(node: string, output?: Json, config: Json = {}, [attempt, delivery]: readonly [number, number] = [1, 1]): this {
+  work(
+    node: string,
+    output?: Json,
+    config: Json = {},
+    [attempt, delivery, rerun = 1]: readonly [number, number, number?] = [1, 1],
+  ): this {
     const { execution } = this;
     const entry = { log: "worker" as const, worker: "worker-1", token: this.token(node, attempt, delivery) };
-    const idempotencyKey = `${execution}/${node}/1`;
+    const idempotencyKey = `${execution}/${node}/${rerun}`;
     this.add({ ...entry, kind: "delivered", execution, node, attempt, delivery, idempotencyKey });
     this.add({ ...entry, kind: "handlerStart", config, inputs: undefined });
     this.add({ ...entry, kind: "handlerEnd", output, failed: output === undefined });
@@ -251,13 +285,49 @@ export class TestWorld {
     return { kind: "nodeSkipped", atMs: this.now, node, reason };
   }
 
-  applied(request: string): ExecutionEvent {
-    return { kind: "commandApplied", atMs: this.now, command: "cancel", request, by: "local" };
+  applied(request: string, command: Command["kind"] = "cancel"): ExecutionEvent {
+    return { kind: "commandApplied", atMs: this.now, command, request, by: "local" };
   }
 
-  refused(request: string): ExecutionEvent {
-    const code = "ALREADY_TERMINAL";
-    return { kind: "commandRefused", atMs: this.now, command: "cancel", request, by: "local", code };
+  refused(request: string, command: Command["kind"] = "cancel", code = "ALREADY_TERMINAL"): ExecutionEvent {
+    return { kind: "commandRefused", atMs: this.now, command, request, by: "local", code };
+  }
+
+  opened(scope: RetryScope, more: Partial<Kind<ExecutionEvent, "generationOpened">> = {}): ExecutionEvent {
+    const generation = this.generation + 1;
+    const deadlineAtMs = this.now + this.workflow.timeout_seconds * 1000;
+    return { kind: "generationOpened", atMs: this.now, generation, scope, deadlineAtMs, ...more };
+  }
+
+  waits(node: string, wait: Wait, dueAtMs: number | null = null): ExecutionEvent {
+    return { kind: "nodeWaiting", atMs: this.now, node, wait, dueAtMs };
+  }
+
+  mapOpened(
+    node: string,
+    items: readonly Json[],
+    more: Partial<Kind<ExecutionEvent, "mapOpened">> = {},
+  ): ExecutionEvent {
+    const count = items.length;
+    const known = {
+      count,
+      total: count,
+      chunked: false,
+      concurrency: 10,
+      tolerated: 0,
+      itemsHash: "",
+      kept: false,
+      seen: 0,
+    };
+    return { kind: "mapOpened", atMs: this.now, node, items: { json: items }, ...known, ...more };
+  }
+
+  roundEnded(node: string, round: number, nextAtMs: number | null): ExecutionEvent {
+    return { kind: "roundEnded", atMs: this.now, node, round, nextAtMs };
+  }
+
+  signalled(name: string, json: Json): ExecutionEvent {
+    return { kind: "signalReceived", atMs: this.now, name, data: { json }, by: "local" };
   }
 
   ended(
@@ -269,7 +339,8 @@ export class TestWorld {
   }
 
   letter(node: string, kind = "poison"): CommitEntry["deadLetters"] {
-    return [{ id: `${this.execution}:1:${node}`, class: kind, entity: this.entity }];
+    const id = `${this.execution}:${this.generation}:${node}`;
+    return [{ id, class: kind, entity: this.entity, status: "open" }];
   }
 
   /** The first commit of an execution, as its client sees it. */
@@ -284,7 +355,8 @@ export class TestWorld {
   world(more: Partial<World> = {}): World {
     const world = {
       seed: 1,
-      definitions: { d1: this.workflow },
+      definitions: { d1: this.workflow, ...this.others },
+      published: this.published,
       history: this.history,
       liveness: true,
       lossy: false,
@@ -309,16 +381,22 @@ function remainsOf(history: readonly HistoryEntry[]): Remains {
   const headers = new Map<string, Remains["headers"][number]>();
   for (const { entry } of commits) {
     for (const { entity, version, events } of entry.records) {
-      const ended = events.find((event) => event.kind === "executionEnded");
+      const last = events.findLast(({ kind }) => kind === "executionEnded" || kind === "generationOpened");
+      const ended = last?.kind === "executionEnded" ? last : undefined;
       const kind = ended === undefined ? "open" : ended.status === "completed" ? "endedWell" : "endedBadly";
-      if (ended === undefined && headers.has(entity)) continue;
+      if (last === undefined && headers.has(entity)) continue;
       const status = ended?.status.toUpperCase() ?? "RUNNING";
       headers.set(entity, { entity, class: kind, status, version: version + events.length - 1 });
     }
   }
   const folds = [...headers.keys()].map((entity) => ({ entity, whole: "h", fromSnapshot: "h", again: "h" }));
-  const deadLetters = commits.flatMap(({ entry }) => entry.deadLetters);
-  return { tasks: [], inbox: 0, wakes: [], deadLetters, headers: [...headers.values()], folds };
+  const letters = new Map<string, Remains["deadLetters"][number]>();
+  for (const { entry } of commits) {
+    for (const letter of entry.deadLetters) letters.set(letter.id, letter);
+    for (const id of entry.discard) letters.delete(id);
+  }
+  const deadLetters = [...letters.values()];
+  return { tasks: [], inbox: 0, wakes: [], deadLetters, listed: [], headers: [...headers.values()], folds };
 }
 
 const NOTHING: HistoryEntry = { log: "nemesis", kind: "fault", at: 0, fault: "none", target: "" };

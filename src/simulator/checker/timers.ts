@@ -1,39 +1,75 @@
-import type { Commit } from "./evidence.ts";
-import { type Found, type Invariant, placeOf } from "./invariant.ts";
-import type { NodeStory, Story } from "./story.ts";
+import type { ExecutionEvent } from "../../core/execution/events.ts";
+import { ENGINE_HANDLERS } from "../../definition/workflow.ts";
+import { healedOf } from "./delivery.ts";
+import type { Commit, Evidence } from "./evidence.ts";
+import { type Found, type Invariant, placeOf, type Step } from "./invariant.ts";
+import { concurrencyOf, isMapOver } from "./maps.ts";
+import type { NodeStory } from "./node-story.ts";
+import { GRAPH } from "./shape.ts";
+import { hasBegun, type Story } from "./story.ts";
 
 /** What an open node waits for. */
 type Waker =
-  /** Nothing but its owner's turn: it can be run or skipped right now. */
+  /** Nothing but its owner's turn: it can be run, judged or skipped right now. */
   | "turn"
   /** Room among the nodes that may run at once. */
   | "room"
   | "parent"
   | "deadline"
+  /** Something outside: a date, a person, a child, the end of a pause, its own items. */
+  | "other"
   | "nothing";
 
 function wakerOf(story: Story, node: NodeStory): Waker {
-  if (node.out || node.status === "waiting") return node.dueAtMs === null ? "nothing" : "deadline";
-  const joined = node.attempt === 0 ? node.joined : "run";
+  if (node.out) return node.dueAtMs === null ? "nothing" : "deadline";
+  if (node.status === "waiting") return wakerOfWait(story, node);
+  if (node.opened !== null) return isMapOver(node) ? "turn" : "other";
+  const joined = hasBegun(node) ? "run" : node.joined;
   if (joined === "wait") return "parent";
   if (joined !== "run") return "turn";
   if (node.attempt > 0 && node.again === null) return "nothing";
+  if (story.isPaused) return "other";
+  return hasRoom(story, node) ? "turn" : "room";
+}
+
+function wakerOfWait(story: Story, { unjudged, wait, dueAtMs }: NodeStory): Waker {
+  if (unjudged) return "turn";
+  if (wait?.for === "signal" && (story.signals.get(wait.signal) ?? []).length > 0) return "turn";
+  if (dueAtMs !== null) return "deadline";
+  const isOutside = wait?.for === "child" || wait?.for === "review" || (wait?.for === "timer" && isDated(wait));
+  return isOutside ? "other" : "nothing";
+}
+
+function isDated(wait: { readonly calendarAtMs?: number }): boolean {
+  return wait.calendarAtMs !== undefined;
+}
+
+function hasRoom(story: Story, node: NodeStory): boolean {
+  if (node.item !== null && !hasBegun(node)) {
+    const { map } = node.item;
+    if (isMapOver(map) || (story.mapped.get(map)?.size ?? 0) >= concurrencyOf(map)) return false;
+  }
+  const { handler } = node.spec;
+  const isEngine = handler === GRAPH || ENGINE_HANDLERS.has(handler) || node.item?.map.opened?.chunked === true;
   const limit = story.shape!.workflow.max_parallel_nodes;
-  return limit !== null && story.outCount >= limit ? "room" : "turn";
+  return isEngine || limit === null || story.outCount < limit;
 }
 
 /** After every commit each open node has something that will move it, and who is to move now is in the store's list. */
 const everyWaitHasWaker: Invariant = {
   id: "I26",
   name: "every wait has a waker",
+  before(step, found) {
+    const { event } = step;
+    if (event.kind === "repaired") found(`It had to be set going again: ${event.what}`, placeOf(step));
+  },
   committed(story, commit, _evidence, found) {
     if (!story.isOpen || story.isQuarantined || story.shape === null) return;
     let turn: NodeStory | null | undefined = story.openCount === 0 ? null : undefined;
-    for (const node of story.nodes) {
-      if (node.end !== null) continue;
+    for (const node of openUnits(story)) {
       const waker = wakerOf(story, node);
       if (waker === "nothing") {
-        const place = { execution: story.id, node: node.shape.id, commit };
+        const place = { execution: story.id, node: node.instance, commit };
         found(`It is ${node.status}, and nothing will ever move it`, place);
       }
       if (waker === "turn") turn ??= node;
@@ -42,32 +78,47 @@ const everyWaitHasWaker: Invariant = {
     const { wakeAtMs } = story;
     const { timeMs } = commit.entry;
     if (wakeAtMs !== null && wakeAtMs <= timeMs) return;
-    const what = turn === null ? "Every node has ended" : `${turn.shape.id} can be run or skipped`;
+    const what = turn === null ? "Every node has ended" : `${turn.instance} can be run, judged or skipped`;
     const wake = wakeAtMs === null ? "no wake time is stored" : `the stored wake time is ${wakeAtMs}, after ${timeMs}`;
-    const place = { execution: story.id, commit, ...(turn !== null && { node: turn.shape.id }) };
+    const place = { execution: story.id, commit, ...(turn !== null && { node: turn.instance }) };
     found(`${what}, nothing has come of it yet, and ${wake}: a new owner would not look`, place);
   },
 };
+
+function* openUnits(story: Story): Iterable<NodeStory> {
+  for (const node of story.nodes) {
+    if (node.end !== null) continue;
+    yield node;
+    for (const item of node.items) if (item.end === null && item.generation === story.generation) yield item;
+  }
+}
 
 /** Every dispatch and start sets its deadline, and the store wakes nobody later than the next deadline. */
 const deadlineWithDispatch: Invariant = {
   id: "I27",
   name: "deadline with dispatch",
   before(step, found) {
-    const { event, node } = step;
+    const { event, node, story } = step;
     if (event.kind === "taskDispatched") {
       const { atMs, queueDeadlineAtMs } = event;
-      const dueAtMs = atMs + (node?.shape.spec.queue_timeout_seconds ?? 0) * 1000;
+      const dueAtMs = atMs + (node?.spec.queue_timeout_seconds ?? 0) * 1000;
       if (!(queueDeadlineAtMs > atMs))
         found(`It was dispatched at ${atMs} with the deadline ${queueDeadlineAtMs}`, placeOf(step));
       else if (node !== undefined && queueDeadlineAtMs !== dueAtMs) {
         found(`It may wait in its queue until ${queueDeadlineAtMs}, and its timeout says ${dueAtMs}`, placeOf(step));
       }
     }
+    if (event.kind === "started" || event.kind === "generationOpened") {
+      const seconds = story.shape?.workflow.timeout_seconds;
+      const dueAtMs = seconds === 0 || seconds === undefined ? null : event.atMs + seconds * 1000;
+      if (seconds !== undefined && event.deadlineAtMs !== dueAtMs) {
+        found(`It may take until ${event.deadlineAtMs}, and its timeout, from now on, says ${dueAtMs}`, placeOf(step));
+      }
+    }
     if (event.kind !== "taskStarted" || node === undefined) return;
     const { startedAtMs, runDeadlineAtMs } = event;
-    const ownMs = startedAtMs + (node.shape.spec.timeout_seconds ?? 0) * 1000;
-    const earliestMs = Math.min(ownMs, step.story.deadlineAtMs ?? ownMs);
+    const ownMs = startedAtMs + (node.spec.timeout_seconds ?? 0) * 1000;
+    const earliestMs = Math.min(ownMs, story.deadlineAtMs ?? ownMs);
     if (!(runDeadlineAtMs > startedAtMs) || runDeadlineAtMs < earliestMs) {
       found(
         `It started at ${startedAtMs} and has to end at ${runDeadlineAtMs}, before its timeout is over`,
@@ -88,14 +139,36 @@ const deadlineWithDispatch: Invariant = {
 function wakeIsLowerBound(story: Story, commit: Commit, found: Found): void {
   let earliestMs = story.deadlineAtMs ?? Infinity;
   let whose = "the workflow's timeout";
-  for (const node of story.nodes) {
-    if (node.dueAtMs === null || node.dueAtMs >= earliestMs) continue;
-    earliestMs = node.dueAtMs;
-    whose = `the deadline of ${node.shape.id}`;
+  for (const node of openUnits(story)) {
+    const dueAtMs = node.dueAtMs ?? joinDueMs(node);
+    if (dueAtMs === null || dueAtMs >= earliestMs) continue;
+    earliestMs = dueAtMs;
+    whose = `the deadline of ${node.instance}`;
   }
   if (earliestMs === Infinity || (story.wakeAtMs !== null && story.wakeAtMs <= earliestMs)) return;
   const place = { execution: story.id, commit };
   found(`The stored wake time is ${story.wakeAtMs ?? "none"}, and ${whose} is ${earliestMs}`, place);
+}
+
+/** When a node whose join has not spoken yet gives up; null if it does not. */
+function joinDueMs({ spec, joined, firstDecidedAtMs, item }: NodeStory): number | null {
+  const seconds = item === null ? spec.join_timeout_seconds : undefined;
+  if (seconds === undefined || joined !== "wait" || firstDecidedAtMs === null) return null;
+  return firstDecidedAtMs + seconds * 1000;
+}
+
+/** The moment that an event of a timer had to wait for, in partition time; undefined if it is none. */
+function dueOf({ event, node, story }: Step): number | null | undefined {
+  if (event.kind === "executionEnded") return event.reason === "timeout" ? story.deadlineAtMs : undefined;
+  if (node === undefined) return undefined;
+  if (event.kind === "retryDue" || event.kind === "roundDue") return node.dueAtMs;
+  if (event.kind === "taskFailed") return event.deadline === undefined ? undefined : node.dueAtMs;
+  if (event.kind === "nodeFailed") {
+    if (event.error.code === "JOIN_TIMEOUT") return joinDueMs(node);
+    return event.error.code === "SIGNAL_TIMEOUT" ? node.dueAtMs : undefined;
+  }
+  const isOver = event.kind === "nodeCompleted" && node.wait?.for === "timer" && node.end === null;
+  return isOver ? node.dueAtMs : undefined;
 }
 
 /** Whatever was posted this long before a commit was there to be read when it was decided. */
@@ -108,9 +181,8 @@ const fireOnce: Invariant = {
   before(step, found) {
     const { event, node } = step;
     if (node === undefined || node.end !== null) return;
-    if (event.kind === "retryDue" && node.status !== "waiting") {
-      found(`A retry became due while it was ${node.status}`, placeOf(step));
-    }
+    const wrong = isOutOfTurn(event, node);
+    if (wrong !== undefined) found(wrong, placeOf(step));
     if (event.kind !== "taskFailed" || event.deadline === undefined) return;
     const status = event.deadline === "queue" ? "queued" : "running";
     if (node.status !== status || !node.out)
@@ -123,17 +195,36 @@ const fireOnce: Invariant = {
   },
 };
 
-/** Nothing fires before its time, and time goes forward. */
+function isOutOfTurn(event: ExecutionEvent, node: NodeStory): string | undefined {
+  const isWaiting = node.status === "waiting";
+  if (event.kind === "retryDue" && !(isWaiting && node.wait === null && node.error !== null)) {
+    return `A retry became due while it was ${node.status}`;
+  }
+  if (event.kind === "roundDue" && !(isWaiting && node.roundAtMs !== null && !node.unjudged)) {
+    return `A round became due while it was ${node.status}`;
+  }
+  if (event.kind === "reviewDue" && node.wait?.for !== "review") return "A review became due, and none is open";
+  if (event.kind !== "nodeFailed" || event.error.code !== "JOIN_TIMEOUT" || node.joined === "wait") return undefined;
+  return `Its join's time was up, and its join had said ${node.joined} before`;
+}
+
+/** Nothing fires before its time, and time goes forward. In peace nothing fires long after its time either. */
 const onTime: Invariant = {
   id: "I29",
   name: "on time",
   before(step, found) {
-    const { event, node, story } = step;
-    const isTimeout = event.kind === "executionEnded" && event.reason === "timeout";
-    const isDeadline = event.kind === "retryDue" || (event.kind === "taskFailed" && event.deadline !== undefined);
-    const dueAtMs = isTimeout ? story.deadlineAtMs : isDeadline ? node?.dueAtMs : null;
-    if (dueAtMs === null || dueAtMs === undefined || event.atMs >= dueAtMs) return;
-    found(`${isTimeout ? "The timeout" : event.kind} came at ${event.atMs}, and is due at ${dueAtMs}`, placeOf(step));
+    const { event, node, commit, evidence } = step;
+    const dueAtMs = dueOf(step);
+    if (dueAtMs !== undefined && dueAtMs !== null && event.atMs < dueAtMs) {
+      found(`${event.kind} came at ${event.atMs}, and is due at ${dueAtMs}`, placeOf(step));
+    }
+    if (dueAtMs !== undefined && dueAtMs !== null) isPunctual(step, dueAtMs, found);
+    const isJoined = event.kind !== "nodeFailed" && node !== undefined && !hasBegun(node) && node.joined !== "wait";
+    if (isJoined) joinWasInTime(step, node, found);
+    const date = node?.end === null ? dateOf(event, node) : undefined;
+    if (date !== undefined && evidence.latestClockMs(commit.entry.at) < date) {
+      found(`${event.kind} came before ${new Date(date).toISOString()}, by any clock of the store`, placeOf(step));
+    }
   },
   world({ surviving }, _stories, found) {
     const times = new Map<number, { commitMs: number; eventMs: number }>();
@@ -156,5 +247,48 @@ const onTime: Invariant = {
     }
   },
 };
+
+/** The date that an event had to wait for, by the store's clock. */
+function dateOf(event: ExecutionEvent, { wait }: NodeStory): number | undefined {
+  if (event.kind === "reviewDue") return wait?.for === "review" ? wait.calendarAtMs : undefined;
+  return event.kind === "nodeCompleted" && wait?.for === "timer" ? wait.calendarAtMs : undefined;
+}
+
+/** How long after the faults everybody is himself again, and how late a timer may then be. */
+const RECOVERED_MS = 30_000;
+const LATE_MS = 30_000;
+
+/** In a world at peace time goes on evenly: what is due then happens then. */
+function isPunctual(step: Step, dueAtMs: number, found: Found): void {
+  const sinceMs = peaceOf(step.evidence).get(step.commit.entry.partition);
+  if (sinceMs === undefined || dueAtMs < sinceMs || step.event.atMs <= dueAtMs + LATE_MS) return;
+  found(`${step.event.kind} came at ${step.event.atMs}, and was due at ${dueAtMs}, in peace`, placeOf(step));
+}
+
+/** A join that took longer than its time was to fail. */
+function joinWasInTime(step: Step, node: NodeStory, found: Found): void {
+  const seconds = node.item === null ? node.spec.join_timeout_seconds : undefined;
+  if (seconds === undefined || node.firstDecidedAtMs === null || node.joinedAtMs === null) return;
+  const dueAtMs = node.firstDecidedAtMs + seconds * 1000;
+  const sinceMs = peaceOf(step.evidence).get(step.commit.entry.partition);
+  if (sinceMs === undefined || dueAtMs < sinceMs || node.joinedAtMs <= dueAtMs + LATE_MS) return;
+  found(`Its join spoke at ${node.joinedAtMs}, and its time was up at ${dueAtMs}`, placeOf(step));
+}
+
+const PEACE = new WeakMap<Evidence, Map<number, number>>();
+
+/** Per partition, its time at which peace was sure. */
+function peaceOf(evidence: Evidence): ReadonlyMap<number, number> {
+  let peace = PEACE.get(evidence);
+  if (peace !== undefined) return peace;
+  PEACE.set(evidence, (peace = new Map()));
+  const healed = healedOf(evidence);
+  if (healed < 0) return peace;
+  const from = evidence.world.history[healed]!.at + RECOVERED_MS;
+  for (const { entry } of evidence.surviving) {
+    if (entry.at >= from && !peace.has(entry.partition)) peace.set(entry.partition, entry.timeMs);
+  }
+  return peace;
+}
 
 export const TIMERS: readonly Invariant[] = [everyWaitHasWaker, deadlineWithDispatch, fireOnce, onTime];

@@ -1,0 +1,198 @@
+import type { NodeCompleted, NodeFailed, NodeWaiting } from "../../core/execution/events.ts";
+import { isJsonObject, type Json } from "../../json/json.ts";
+import type { Command } from "../history.ts";
+import { shorten } from "./data.ts";
+import type { Commit, Evidence } from "./evidence.ts";
+import { type Found, type Invariant, placeOf, readerOf, type Step } from "./invariant.ts";
+import type { NodeStory } from "./node-story.ts";
+import { fieldOf, mockOf } from "./reference-nodes.ts";
+import { UNKNOWN, valueOf } from "./reference-path.ts";
+import { sameJson } from "./same-json.ts";
+import type { Story } from "./story.ts";
+
+/** The requests of a kind that a commit has applied to an execution, as people sent them. */
+export function appliedIn<Kind extends Command["kind"]>(
+  kind: Kind,
+  story: Story,
+  commit: Commit,
+  { clients }: Evidence,
+): Extract<Command, { readonly kind: Kind }>[] {
+  const events = commit.entry.records.find(({ entity }) => entity === story.entity)?.events ?? [];
+  const asked = clients.get(story.id)?.commands ?? [];
+  return events.flatMap((event) => {
+    if (event.kind !== "commandApplied" || event.command !== kind) return [];
+    const sent = asked.find(({ entry, order }) => entry.request === event.request && order < commit.order);
+    return sent?.entry.command.kind === kind ? [sent.entry.command as Extract<Command, { readonly kind: Kind }>] : [];
+  });
+}
+
+/** How many signals of one name are kept. */
+const MOST_SIGNALS = 100;
+
+/** Each signal is kept until a wait takes it, the oldest first, and is taken once. */
+const signals: Invariant = {
+  id: "C5-signal",
+  name: "signals",
+  before(step, found) {
+    const { event, node, story, commit, evidence } = step;
+    if (event.kind === "signalReceived") {
+      const same = appliedIn("signal", story, commit, evidence).some(
+        ({ name, data }) => name === event.name && sameJson(data as Json, event.data as Json),
+      );
+      if (!same) found(`A signal ${event.name} was received that nobody had sent`, placeOf(step));
+      const kept = story.signals.get(event.name)?.length ?? 0;
+      if (kept >= MOST_SIGNALS) found(`${kept} signals ${event.name} were kept, and one more`, placeOf(step));
+    }
+    if (node === undefined || node.end !== null) return;
+    if (event.kind === "nodeCompleted") judgeTaken(step, event, node, found);
+    if (event.kind === "nodeFailed" && event.error.code === "SIGNAL_TIMEOUT") judgeTimeout(step, node, found);
+  },
+  committed(story, commit, { world }, found) {
+    if (world.lossy) return;
+    const events = commit.entry.records.find(({ entity }) => entity === story.entity)?.events ?? [];
+    const received = events.filter((event) => event.kind === "signalReceived").length;
+    const applied = events.filter((event) => event.kind === "commandApplied" && event.command === "signal").length;
+    if (received === applied) return;
+    found(`${applied} signals were acknowledged, and ${received} were received`, { execution: story.id, commit });
+  },
+};
+
+function judgeTaken(step: Step, event: NodeCompleted, node: NodeStory, found: Found): void {
+  const { story } = step;
+  const name = fieldOf("signal", readerOf(step, node));
+  const isForSignal = node.spec.handler === "wait" && name !== undefined;
+  if (!isForSignal) {
+    if (event.signal !== undefined) found(`It took the signal ${event.signal}, and waits for none`, placeOf(step));
+    return;
+  }
+  if (event.signal === undefined) return found("It is done, and took no signal", placeOf(step));
+  if (name !== UNKNOWN && name !== event.signal) {
+    found(`It took the signal ${event.signal}, and waits for another`, placeOf(step));
+  }
+  const oldest = story.signals.get(event.signal)?.[0];
+  if (oldest === undefined) return found(`It took a signal ${event.signal}, and none was there`, placeOf(step));
+  if (!sameJson(event.output as Json, oldest as Json)) {
+    found(`It took another signal ${event.signal} than the oldest`, placeOf(step));
+  }
+}
+
+function judgeTimeout(step: Step, { wait }: NodeStory, found: Found): void {
+  const name = wait?.for === "signal" ? wait.signal : undefined;
+  if (name === undefined) return found("It gave up waiting for a signal, and waited for none", placeOf(step));
+  const kept = step.story.signals.get(name)?.length ?? 0;
+  if (kept > 0) found(`It gave up waiting for the signal ${name}, and ${kept} were there`, placeOf(step));
+}
+
+/** A review is decided once, by somebody who was asked, or by what is to happen when nobody is. */
+const reviews: Invariant = {
+  id: "C6-review",
+  name: "reviews",
+  before(step, found) {
+    const { event, node } = step;
+    if (node === undefined || node.end !== null || node.spec.handler !== "review") return;
+    if (event.kind === "nodeWaiting") return judgeReview(step, event, node, found);
+    if (event.kind === "nodeCompleted") return judgeDecision(step, event, node, found);
+    if (event.kind === "nodeFailed") judgeExpiry(step, event, node, found);
+  },
+  committed(story, commit, evidence, found) {
+    const decisions = appliedIn("decideReview", story, commit, evidence);
+    const names = decisions.map(({ instance, generation }) => `${generation}:${instance}`);
+    if (new Set(names).size === names.length) return;
+    found("A review was decided twice by the same commit", { execution: story.id, commit });
+  },
+  world({ world }, stories, found) {
+    if (!world.liveness || world.lossy) return;
+    const listed = new Set(world.remains.listed);
+    for (const story of stories.values()) {
+      if (story.isQuarantined) continue;
+      for (const node of story.units()) {
+        const isOpen = story.isOpen && node.end === null && node.wait?.for === "review";
+        const id = `review ${story.id}:${node.generation}:${node.instance}`;
+        const place = { execution: story.id, node: node.instance };
+        if (isOpen && !listed.has(id)) found("It waits for a person, and is on no list", place);
+        if (!isOpen && listed.has(id)) found("It is on the list of open reviews, and waits for nobody", place);
+      }
+    }
+  },
+};
+
+/** An owner knows the store's clock only from its answers, which have been on their way. */
+const CLOCK_ERROR_MS = 5_000;
+
+function judgeReview(step: Step, { wait }: NodeWaiting, node: NodeStory, found: Found): void {
+  if (wait.for !== "review") return found(`It waits for a ${wait.for}, and is a review`, placeOf(step));
+  const seconds = fieldOf("due_seconds", readerOf(step, node));
+  if (typeof seconds !== "number") return;
+  const latest = step.evidence.latestClockMs(step.commit.entry.at) + seconds * 1000 + CLOCK_ERROR_MS;
+  if (wait.calendarAtMs > latest)
+    found(`It may take until ${wait.calendarAtMs}, and ${latest} is right`, placeOf(step));
+}
+
+function judgeDecision(step: Step, event: NodeCompleted, node: NodeStory, found: Found): void {
+  const { story, commit, evidence } = step;
+  const mock = mockOf(readerOf(step, node));
+  if (mock !== undefined) return;
+  const output = valueOf(event.output, evidence);
+  if (output === UNKNOWN) return;
+  const said = isJsonObject(output) ? output : {};
+  const decisions = appliedIn("decideReview", story, commit, evidence).filter(
+    ({ instance, generation }) => instance === node.instance && generation === story.generation,
+  );
+  const isDecided = decisions.some(
+    ({ decision, data, comment }) =>
+      said["decision"] === decision && sameJson(said["data"]!, data) && (said["comment"] ?? null) === (comment ?? null),
+  );
+  if (isDecided || isByDueDate(step, said, node)) return;
+  found(`It is done as ${shorten(output)}, and nobody had decided that`, placeOf(step));
+}
+
+function isByDueDate(
+  { story, commit }: Step,
+  said: Readonly<Record<string, Json>>,
+  { wait, instance }: NodeStory,
+): boolean {
+  if (wait?.for !== "review" || wait.review.onDue === "fail") return false;
+  const { decision, data = null } = wait.review.onDue;
+  const events = commit.entry.records.find(({ entity }) => entity === story.entity)?.events ?? [];
+  const isDue = events.some((event) => event.kind === "reviewDue" && event.node === instance);
+  return isDue && said["decision"] === decision && sameJson(said["data"] ?? null, data);
+}
+
+function judgeExpiry(step: Step, { error }: NodeFailed, { wait }: NodeStory, found: Found): void {
+  if (error.code !== "REVIEW_EXPIRED") return;
+  if (wait?.for !== "review") return found("Its review expired, and none was open", placeOf(step));
+  if (wait.review.onDue !== "fail") found("Its review expired, and it says what then to decide", placeOf(step));
+  if (error.retryable) found("Its review expired, and that can be retried", placeOf(step));
+}
+
+/** A wait lasts as long as it says. */
+const waits: Invariant = {
+  id: "C6-wait",
+  name: "waits",
+  before(step, found) {
+    const { event, node } = step;
+    if (event.kind !== "nodeWaiting" || node === undefined) return;
+    const { handler } = node.spec;
+    if (handler !== "wait" && handler !== "delay") return;
+    const reader = readerOf(step, node);
+    const [seconds, until, signal] = ["seconds", "until", "signal"].map((name) => fieldOf(name, reader));
+    const timeout = fieldOf("timeout_seconds", reader);
+    const { wait, dueAtMs, atMs } = event;
+    const say = (sentence: string): void => found(sentence, placeOf(step));
+    if (typeof seconds === "number") {
+      if (wait.for !== "timer" || dueAtMs !== atMs + seconds * 1000)
+        say(`It waits until ${dueAtMs}, not for ${seconds} s`);
+    } else if (typeof until === "string") {
+      const date = Date.parse(until);
+      if (wait.for !== "timer" || wait.calendarAtMs !== date) say(`It waits for another date than ${until}`);
+    } else if (typeof signal === "string") {
+      if (wait.for !== "signal" || wait.signal !== signal) say(`It does not wait for the signal ${signal}`);
+      else if (typeof timeout === "number" && dueAtMs !== atMs + timeout * 1000) {
+        say(`It waits for its signal until ${dueAtMs}, not for ${timeout} s`);
+      }
+      if ((step.story.signals.get(signal)?.length ?? 0) > 0) say(`It waits for the signal ${signal}, and one is there`);
+    }
+  },
+};
+
+export const WAITS: readonly Invariant[] = [signals, reviews, waits];
