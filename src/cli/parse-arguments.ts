@@ -29,17 +29,14 @@ export function findCommand(
 
 /** Reads a command line. What it cannot read it refuses with a sentence; nothing is ever guessed. */
 export function parseArguments(argv: readonly string[]): Parsed {
-  // Options may stand before the command; those that take a value may not, as nobody knows yet which do.
-  const words = argv.filter((word) => !word.startsWith("-"));
+  // Switches may stand before the command; options with a value may not, as nobody knows yet which have one.
+  const first = argv.findIndex((word) => !word.startsWith("-"));
+  const begin = first < 0 ? argv.length : first;
+  const length = argv.slice(begin).findIndex((word) => word.startsWith("-"));
+  const words = length < 0 ? argv.slice(begin) : argv.slice(begin, begin + length);
   const found = findCommand(words);
   if (found === undefined) throw unknownCommand(words);
-  const rest = withoutWords(argv, found.taken);
-  return readRest(found.spec, rest);
-}
-
-function withoutWords(argv: readonly string[], count: number): readonly string[] {
-  let left = count;
-  return argv.filter((word) => word.startsWith("-") || left-- <= 0);
+  return readRest(found.spec, [...argv.slice(0, begin), ...argv.slice(begin + found.taken)]);
 }
 
 function readRest(spec: CommandSpec, words: readonly string[]): Parsed {

@@ -6,7 +6,7 @@ import { drawSvg } from "../drawing/draw-svg.ts";
 import { isOver, shownDuration } from "../drawing/states.ts";
 import type { Json } from "../json/json.ts";
 import { shownTime } from "./executions-page.ts";
-import { type Html, markup, trusted } from "./html.ts";
+import { type Html, inPath, markup, trusted } from "./html.ts";
 import { layout, state } from "./layout.ts";
 
 /** The part of an execution that the page shows. */
@@ -117,7 +117,7 @@ function graph({ execution, workflow }: ExecutionView): Html {
     return markup`<p>${count} nodes are too many for a picture here: <code>millrace graph ${id} --format svg</code></p>`;
   }
   const statusOf = (node: string): string | undefined => states?.[node]?.status;
-  const svg = drawSvg(diagramOf(workflow), { statusOf, href: (node) => `#node-${encodeURIComponent(node)}` });
+  const svg = drawSvg(diagramOf(workflow), { statusOf, href: (node) => `#node-${inPath(node)}` });
   return markup`<div class="scroll" tabindex="0" role="region" aria-label="Graph; the table below says the same">
 ${trusted(svg)}</div>`;
 }
@@ -137,12 +137,12 @@ ${Object.entries(all).map(([name, node]) => nodeRow(id, name, node))}</tbody>
 
 function nodeRow(id: string, name: string, node: PageNode): Html {
   const { status, attempt, error, reason, items, child_execution_id: child } = node;
-  const place = encodeURIComponent(name);
+  const place = inPath(name);
   return markup`<tr id="node-${place}">
 <th scope="row"><a href="/v1/executions/${id}/nodes/${place}"><code>${name}</code></a></th>
 <td>${state(status)}</td><td>${attempt}</td><td>${durationOf(node)}</td>
 <td>${items !== undefined && markup`${items.completed} of ${items.total} items `}
-${child !== null && markup`<a href="/runs/${encodeURIComponent(child)}">child execution</a> `}
+${child !== null && markup`<a href="/runs/${inPath(child)}">child execution</a> `}
 ${reason ?? ""} ${error !== null && errorText(error)}</td>
 </tr>
 `;

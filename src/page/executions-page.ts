@@ -1,6 +1,6 @@
 import type { ListedExecution } from "../api/service/executions.ts";
 import { shownDuration } from "../drawing/states.ts";
-import { type Html, markup } from "./html.ts";
+import { type Html, inPath, markup } from "./html.ts";
 import { layout, state } from "./layout.ts";
 
 export interface ExecutionsView {
@@ -57,7 +57,7 @@ function row(item: ListedExecution): Html {
   const { execution_id: id, workflow, status, created_at: created, finished_at: finished } = item;
   const took = finished === null ? "" : shownDuration(Date.parse(finished) - Date.parse(created));
   return markup`<tr>
-<td><a href="/runs/${encodeURIComponent(id)}"><code>${id}</code></a></td><td>${workflow}</td><td>${state(status)}</td>
+<td><a href="/runs/${inPath(id)}"><code>${id}</code></a></td><td>${workflow}</td><td>${state(status)}</td>
 <td><time datetime="${created}">${shownTime(created)}</time></td><td>${took}</td>
 </tr>
 `;
@@ -66,7 +66,7 @@ function row(item: ListedExecution): Html {
 function needsYou({ reviews, deadLetters }: ExecutionsView): Html | undefined {
   if (reviews.length === 0 && deadLetters === 0) return undefined;
   const waiting = reviews.map(({ id, title, node_id: node, execution_id: execution }) => {
-    const link = markup`<a href="/runs/${encodeURIComponent(execution)}">${title ?? node}</a>`;
+    const link = markup`<a href="/runs/${inPath(execution)}">${title ?? node}</a>`;
     return markup`<li>${link} waits for a person: <code>millrace approve ${id}</code></li>
 `;
   });

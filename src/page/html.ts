@@ -19,6 +19,11 @@ export function trusted(text: string): Html {
   return new Html(text);
 }
 
+/** A name as a part of an address. */
+export function inPath(name: string): string {
+  return encodeURIComponent(name.toWellFormed());
+}
+
 function shown(value: Part): string {
   if (value === undefined || value === false) return "";
   if (value instanceof Html) return value.text;

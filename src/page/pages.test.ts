@@ -1,0 +1,103 @@
+import { describe, expect, test } from "vitest";
+import { checkDefinition } from "../definition/read.ts";
+import { executionPage, type ExecutionView, type PageExecution } from "./execution-page.ts";
+import { executionsPage } from "./executions-page.ts";
+import { markup } from "./html.ts";
+
+/** What somebody may have written into a name, an input or an error. */
+const EVIL = `<script>alert("1")</script>'"&<img src=x onerror=alert(1)> javascript:alert(1) \u0000\uD800`;
+
+const TIMES = { started_at: "2026-01-01T00:00:00.000Z", finished_at: "2026-01-01T00:00:01.500Z" };
+
+const EXECUTION: PageExecution = {
+  execution_id: "0198-1",
+  workflow: EVIL,
+  version: 1,
+  status: "FAILED",
+  generation: 2,
+  input: { [EVIL]: EVIL },
+  output: null,
+  error: { code: "HANDLER_ERROR", message: EVIL, node_id: "a" },
+  created_at: "2026-01-01T00:00:00.000Z",
+  ...TIMES,
+  nodes: {
+    a: {
+      status: "FAILED",
+      attempt: 3,
+      error: { code: "X", message: EVIL },
+      reason: null,
+      child_execution_id: null,
+      ...TIMES,
+    },
+    b: {
+      status: "SKIPPED",
+      attempt: 0,
+      error: null,
+      reason: "upstream_failed",
+      child_execution_id: "0198-2",
+      started_at: null,
+      finished_at: null,
+    },
+  },
+};
+
+const { workflow } = checkDefinition({
+  name: "w",
+  nodes: [
+    { id: "a", handler: "transform", config: { value: 1 } },
+    { id: "b", handler: "output", dependencies: ["a"] },
+  ],
+});
+
+function view(more: Partial<ExecutionView> = {}): ExecutionView {
+  return { execution: EXECUTION, workflow, why: [], events: [], isLive: false, ...more };
+}
+
+describe("pages", () => {
+  test("show what users wrote as text, and hold no script", () => {
+    const event = { seq: 1, type: EVIL, at: "2026-01-01T00:00:00.000Z", node_id: EVIL, data: {} };
+    const why = [{ node_id: EVIL, reason: "queued", sentence: EVIL, details: {} }];
+    const item = { execution_id: EVIL, workflow: EVIL, status: EVIL, created_at: EVIL, finished_at: null };
+    const review = { id: EVIL, title: EVIL, node_id: "r", execution_id: EVIL };
+    const pages = [
+      executionPage(view({ events: [event], why })),
+      executionsPage({ items: [item], next: EVIL, status: EVIL, reviews: [review], deadLetters: 2 }),
+    ];
+    for (const page of pages) {
+      expect(page).not.toMatch(/<script|<img|href="javascript/i);
+      expect(page.isWellFormed() && !page.includes("\u0000")).toBe(true);
+      expect(page).toContain("&lt;script&gt;");
+    }
+  });
+
+  test("say each state in a word, once in the picture and once in the table", () => {
+    const page = executionPage(view());
+    expect(page).toContain("✗ failed · transform");
+    expect(page).toMatch(/<tr id="node-b">[\s\S]*<span aria-hidden="true">–<\/span> skipped[\s\S]*upstream_failed/);
+    expect(page).toContain('<a href="/runs/0198-2">child execution</a>');
+  });
+
+  test("come back by themselves only if they were asked to, and while there is something to come", () => {
+    const running = { ...EXECUTION, status: "RUNNING", error: null };
+    expect(executionPage(view({ execution: running }))).not.toContain("http-equiv");
+    expect(executionPage(view({ execution: running, isLive: true }))).toContain(
+      '<meta http-equiv="refresh" content="2">',
+    );
+    expect(executionPage(view({ isLive: true }))).not.toContain("http-equiv");
+  });
+
+  test("draw no picture that nobody could read, and say so when the definition is gone", () => {
+    const many = {
+      ...workflow!,
+      nodes: Array.from({ length: 401 }, (_, i) => ({ ...workflow!.nodes[0]!, id: `n${i}` })),
+    };
+    expect(executionPage(view({ workflow: many }))).toContain("401 nodes are too many for a picture here");
+    expect(executionPage(view({ workflow: undefined }))).toContain("not stored any more");
+  });
+
+  test("escape by default", () => {
+    expect(markup`<p title="${'"'}">${"<b>"}${undefined}${false}${3}${[markup`<i>`, markup`</i>`]}</p>`.text).toBe(
+      '<p title="&quot;">&lt;b&gt;3<i></i></p>',
+    );
+  });
+});

@@ -1,0 +1,246 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { dev, folder, getJson, millrace, postJson, removeFolders, serve } from "./program.ts";
+
+afterAll(removeFolders);
+
+interface Listed {
+  readonly items: readonly { readonly execution_id: string; readonly workflow: string; readonly status: string }[];
+}
+
+interface Shown {
+  readonly status: string;
+  readonly output: unknown;
+  readonly nodes: Readonly<
+    Record<string, { readonly status: string; readonly attempt: number; readonly output: unknown }>
+  >;
+}
+
+describe("millrace dev", () => {
+  test("runs the sample where there is no workflow, and shows it on a page", async () => {
+    const here = folder();
+    const server = await dev([], { cwd: here });
+    const [told] = await server.program.says(/ {2}hello #1 {3}completed in [\s\S]*?open \S+/);
+    const [, id] = /\/runs\/(\S+)$/.exec(told)!;
+    expect(told.replaceAll(/\d+(\.\d+)? m?s/g, "N").replace(/ +N/g, "   N")).toBe(
+      `  hello #1   completed in   N
+    ✓ load   N
+    ✓ ocr   N   (parallel)
+    ✓ meta   N   (parallel)
+    ✓ merge
+  open ${server.url}/runs/${id}`.replace("in   N", "in   N"),
+    );
+    const page = await (await fetch(`${server.url}/runs/${id}`)).text();
+    expect(page).toContain("<svg");
+    expect((await fetch(`${server.url}/docs`)).status).toBe(200);
+    expect((await server.stop()).code).toBe(0);
+  });
+
+  test("runs again what is saved, tells what is wrong with it, and takes new handlers", async () => {
+    const workflow = (text: string): string =>
+      `name: mine\nnodes: [{ id: a, handler: up, config: { text: ${text} } }]\n`;
+    const here = folder({
+      "workflow.yaml": workflow("abc"),
+      "handlers.mjs": "export const handlers = { up: (config) => config.text.toUpperCase() };\n",
+    });
+    const server = await dev([], { cwd: here });
+    await server.program.says(/mine #1 {3}completed/);
+    await server.program.says(/watching workflow\.yaml, handlers\.mjs – save to run again/);
+    writeFileSync(join(here, "workflow.yaml"), workflow("def").replace("id: a,", "id: a, dependencies: [b],"));
+    await server.program.says(/"a" depends on "b", which is not a node\./);
+    writeFileSync(join(here, "workflow.yaml"), workflow("def"));
+    await server.program.says(/mine #2 {3}completed/);
+    writeFileSync(join(here, "handlers.mjs"), "export const handlers = { up: (config) => `<${config.text}>` };\n");
+    await server.program.says(/mine #3 {3}completed/);
+    const outputs: unknown[] = [];
+    const { items } = await getJson<Listed>(`${server.url}/v1/executions`);
+    for (const { execution_id: id } of items)
+      outputs.push((await getJson<Shown>(`${server.url}/v1/executions/${id}`)).output);
+    expect(outputs.toReversed()).toEqual([{ a: "ABC" }, { a: "DEF" }, { a: "<def>" }]);
+    await server.stop();
+  });
+
+  test("runs a workflow in TypeScript as init writes it, where nothing is installed", async () => {
+    const here = folder();
+    const written = await millrace(["init", "hello"], { cwd: here });
+    expect(written.stdout).toBe(
+      "wrote hello/workflow.ts, hello/package.json, hello/.gitignore\n\nrun it:  cd hello && millrace dev\n",
+    );
+    const again = await millrace(["init", "hello"], { cwd: here });
+    expect([again.code, again.stderr]).toEqual([
+      5,
+      expect.stringContaining("hello has workflow.ts, package.json, .gitignore already."),
+    ]);
+    const project = join(here, "hello");
+    const server = await dev([], { cwd: project });
+    await server.program.says(/hello #1 {3}completed/);
+    writeFileSync(
+      join(project, "workflow.ts"),
+      readFileSync(join(project, "workflow.ts"), "utf8").replace("1200", "1300"),
+    );
+    await server.program.says(/hello #2 {3}completed/);
+    const { items } = await getJson<Listed>(`${server.url}/v1/executions`);
+    expect((await getJson<Shown>(`${server.url}/v1/executions/${items[0]!.execution_id}`)).output).toEqual({
+      merge: { text: "one two", size: 1300 },
+    });
+    await server.stop();
+    const once = await millrace(["run", "workflow.ts"], { cwd: project });
+    expect([once.code, JSON.parse(once.stdout)]).toEqual([0, { merge: { text: "one two", size: 1300 } }]);
+  });
+
+  test("runs the other template too", async () => {
+    const here = folder();
+    await millrace(["init", "--template", "yaml"], { cwd: here });
+    expect((await millrace(["validate", "workflow.yaml", "--handlers", "handlers.mjs"], { cwd: here })).code).toBe(0);
+    const server = await dev(["--ephemeral", "--no-watch"], { cwd: here });
+    await server.program.says(/hello #1 {3}completed/);
+    await server.stop();
+  });
+
+  test("says who has the data when it is started twice, and shows the old runs when it is started again", async () => {
+    const here = folder();
+    const first = await dev([], { cwd: here });
+    await first.program.says(/hello #1/);
+    const { code, stderr } = await millrace(["dev", "--port", "0"], { cwd: here });
+    expect(code).toBe(6);
+    expect(stderr).toMatch(/millrace\.db is in use by process \d+ since \S+\. One process at a time can have it/);
+    expect(stderr).toContain("STORE_LOCKED");
+    expect((await first.stop()).code).toBe(0);
+    const second = await dev(["--no-run"], { cwd: here });
+    expect((await getJson<Listed>(`${second.url}/v1/executions`)).items).toMatchObject([
+      { workflow: "hello", status: "COMPLETED" },
+    ]);
+    await second.stop();
+  });
+});
+
+describe("a process that is killed in the middle of its work", () => {
+  const DEFINITION = `name: work
+nodes:
+  - { id: a, handler: transform, config: { expression: "input.n * 2.0" } }
+  - { id: b, handler: delay, dependencies: [a], config: { seconds: 0.3 } }
+  - { id: c, handler: transform, dependencies: [a], config: { expression: "a.output + 1.0" } }
+  - { id: out, handler: output, dependencies: [b, c], config: { n: "{{ c }}" } }
+`;
+
+  test("loses nothing: after kill -9 and a restart all executions end, with the right outputs", async () => {
+    const here = folder({ "workflow.yaml": DEFINITION });
+    const first = await dev(["--input", '{"n": 0}'], { cwd: here });
+    await first.program.says(/work #1 {3}completed/);
+    const inputs = Array.from({ length: 1_000 }, (_, n) => ({ n }));
+    const { items } = await postJson<{ items: { execution_id: string }[] }>(
+      `${first.url}/v1/workflows/work/executions`,
+      { inputs },
+    );
+    expect(items).toHaveLength(1_000);
+    await first.kill();
+
+    const second = await dev(["--no-run"], { cwd: here });
+    const [, open] = await second.program.says(/(\d+) executions go on from before/);
+    expect(Number(open)).toBeGreaterThan(0);
+    const ended = async (): Promise<number> => {
+      const text = await (await fetch(`${second.url}/metrics`)).text();
+      return Number(/millrace_executions_ended_total\{status="COMPLETED"\} (\d+)/.exec(text)?.[1] ?? 0);
+    };
+    await expect.poll(ended, { timeout: 90_000, interval: 500 }).toBe(Number(open));
+    const outputs = await Promise.all(
+      items.map(async ({ execution_id: id }) => (await getJson<Shown>(`${second.url}/v1/executions/${id}`)).output),
+    );
+    expect(outputs).toEqual(inputs.map(({ n }) => ({ n: n * 2 + 1 })));
+    await second.stop();
+  });
+
+  test("hands its tasks back on SIGTERM: it is not ready first, and the attempt is not used up", async () => {
+    const here = folder({
+      "handlers.mjs": `export const handlers = { long: async (config, ctx) => {
+  await new Promise((resolve) => setTimeout(resolve, config.ms));
+  return "done";
+} };`,
+    });
+    const store = `sqlite:${join(here, "m.db")}`;
+    const args = ["--handlers", "handlers.mjs", "--grace", "1"];
+    const first = await serve(store, args, { cwd: here });
+    const definition = {
+      name: "long",
+      nodes: [{ id: "a", handler: "long", config: { ms: "{{ input.ms }}" }, retry: { max_attempts: 1 } }],
+    };
+    const submitted = await postJson<{ execution_id: string }>(`${first.url}/v1/workflow?start=true`, {
+      definition,
+      input_params: { ms: 4_000 },
+    });
+    await expect
+      .poll(
+        async () => (await getJson<Shown>(`${first.url}/v1/executions/${submitted.execution_id}`)).nodes["a"]!.status,
+        { timeout: 10_000 },
+      )
+      .toBe("RUNNING");
+    const stopping = first.stop();
+    await expect.poll(async () => (await fetch(`${first.url}/readyz`)).status).toBe(503);
+    // Still served while it stops.
+    expect((await fetch(`${first.url}/livez`)).status).toBe(200);
+    expect((await stopping).code).toBe(0);
+    const second = await serve(store, args, { cwd: here });
+    const shown = async (): Promise<Shown> => getJson(`${second.url}/v1/executions/${submitted.execution_id}`);
+    await expect.poll(async () => (await shown()).status, { timeout: 20_000 }).toBe("COMPLETED");
+    expect((await shown()).nodes["a"]).toMatchObject({ attempt: 1, output: "done" });
+    await second.stop();
+  });
+
+  test("ends at once on the second interrupt", async () => {
+    const here = folder({
+      "handlers.mjs": "export const handlers = { long: () => new Promise((resolve) => setTimeout(resolve, 60_000)) };",
+    });
+    const server = await serve("memory:", ["--handlers", "handlers.mjs"], { cwd: here });
+    const definition = { name: "long", nodes: [{ id: "a", handler: "long" }] };
+    await postJson(`${server.url}/v1/workflow?start=true`, definition);
+    server.program.child.kill("SIGINT");
+    await server.program.says(/"asked to stop"/);
+    server.program.child.kill("SIGINT");
+    expect((await server.program.ended).code).toBe(130);
+  });
+});
+
+describe("the log of a server", () => {
+  test("is JSON, one line for each change of a node, with ids, whatever users write", async () => {
+    const server = await serve("memory:");
+    const name = "evil\u001B[31m name ${jndi:ldap://x}";
+    const definition = {
+      name,
+      nodes: [
+        { id: "a", handler: "transform", config: { value: 1 } },
+        {
+          id: "b",
+          handler: "http",
+          dependencies: ["a"],
+          config: { url: "http://10.0.0.1/" },
+          retry: { max_attempts: 1 },
+        },
+      ],
+    };
+    const refused = await postJson<{ code: string }>(`${server.url}/v1/workflow?start=true`, definition);
+    expect(refused.code).toBe("INVALID_DEFINITION");
+    const submitted = await postJson<{ execution_id: string }>(`${server.url}/v1/workflow?start=true`, {
+      ...definition,
+      name: "fine",
+    });
+    await server.program.says(/"status":"FAILED","seq":\d+,"at":"[^"]+","reason"/);
+    const { stdout } = await server.stop();
+    const lines = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    const told = lines
+      .filter(({ execution_id: id }) => id === submitted.execution_id)
+      .map(({ node_id: node, status }) => [node, status]);
+    expect(told).toEqual([
+      [undefined, "RUNNING"],
+      ["a", "QUEUED"],
+      ["a", "COMPLETED"],
+      ["b", "QUEUED"],
+      ["b", "FAILED"],
+      [undefined, "FAILED"],
+    ]);
+    expect(lines.at(-1)).toMatchObject({ level: "info", env: "dev", msg: "stopped" });
+  });
+});

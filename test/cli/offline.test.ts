@@ -1,0 +1,343 @@
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { BROKEN, FAILING, HELLO, PARTIAL, REVIEW, SLOW, TYPED_INPUT } from "./files.ts";
+import { type Ended, folder, millrace, removeFolders, start } from "./program.ts";
+
+afterAll(removeFolders);
+
+const HERE = folder({
+  "hello.yaml": HELLO,
+  "failing.yaml": FAILING,
+  "partial.yaml": PARTIAL,
+  "slow.yaml": SLOW,
+  "review.yaml": REVIEW,
+  "typed.yaml": TYPED_INPUT,
+  "broken.json": BROKEN,
+  "empty.json": "",
+  "handlers.mjs":
+    "export const handlers = { 'text.up': (config) => config.text.toUpperCase(), boom: () => { throw undefined; } };",
+  "mine.yaml": "name: mine\nnodes: [{ id: a, handler: text.up, config: { text: '{{ input.t }}' } }]\n",
+  "secret.yaml": "name: s\nnodes: [{ id: a, handler: text.up, config: { text: '{{ secrets.WORD }}' } }]\n",
+});
+
+function run(...args: readonly string[]): Promise<Ended> {
+  return millrace(args, { cwd: HERE });
+}
+
+describe("bin/millrace", () => {
+  test("says which version it is", async () => {
+    const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8")) as {
+      version: string;
+    };
+    expect(await run("--version")).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
+  });
+
+  test("lists every command, and tells of each", async () => {
+    const { code, stdout } = await run("--help");
+    expect(code).toBe(0);
+    for (const command of ["init", "dev", "run", "validate", "why", "rerun", "dlq retry", "completion"])
+      expect(stdout).toContain(`  ${command} `);
+    const rerun = await run("rerun", "--help");
+    expect(rerun.code).toBe(0);
+    expect(rerun.stdout).toContain("--from NODE");
+    expect(rerun.stdout).toContain("Also: millrace runs rerun");
+  });
+
+  // Golden: what is wrong, and what to do. stdout stays empty, as it holds data only.
+  const rubbish: readonly [args: readonly string[], code: number, stderr: string][] = [
+    [["grahp"], 2, 'millrace: there is no command "grahp".\n  hint: did you mean "graph"?\n'],
+    [["frobnicate"], 2, 'millrace: there is no command "frobnicate".\n  hint: millrace --help lists all commands\n'],
+    [["dlq", "retyr"], 2, 'millrace: there is no command "dlq retyr".\n  hint: did you mean "dlq retry"?\n'],
+    [
+      ["runs"],
+      2,
+      'millrace: "runs" needs one more word.\n  hint: one of: runs ls, runs show, runs result, runs watch, runs events, runs logs, runs why, runs cancel, runs pause, runs resume, runs retry, runs rerun, runs signal, runs export\n',
+    ],
+    [["run"], 2, "millrace: <file|workflow> is missing.\n  hint: usage: millrace run <file|workflow> [options]\n"],
+    [
+      ["run", "a", "b"],
+      2,
+      'millrace: "b" is one argument too many.\n  hint: usage: millrace run <file|workflow> [options]\n',
+    ],
+    [
+      ["run", "hello.yaml", "--inptu", "1"],
+      2,
+      'millrace: "run" has no option "--inptu".\n  hint: did you mean --input?\n',
+    ],
+    [
+      ["run", "hello.yaml", "--input"],
+      2,
+      "millrace: --input needs a value.\n  hint: usage: millrace run <file|workflow> [options]\n",
+    ],
+    [
+      ["validate", "hello.yaml", "--json=yes"],
+      2,
+      "millrace: --json takes no value.\n  hint: usage: millrace validate <file…> [options]\n",
+    ],
+    [
+      ["run", "hello.yaml", "--timeout", "soon"],
+      2,
+      'millrace: --timeout must be a time such as 30s, 5m or 2h, not "soon".\n',
+    ],
+    [
+      ["graph", "hello.yaml", "--format", "png"],
+      2,
+      'millrace: --format must be text, mermaid, dot or svg, not "png".\n',
+    ],
+    [["run", "nowhere.yaml"], 4, 'millrace: there is no file "nowhere.yaml".\n'],
+    [["validate", "."], 2, 'millrace: "." is a folder, not a file.\n'],
+    [
+      ["run", "hello.yaml", "--input", "@nowhere.json"],
+      4,
+      'millrace: --input names the file "nowhere.json", which cannot be read.\n',
+    ],
+    [
+      ["serve", "--port", "99999"],
+      2,
+      'millrace: --port must be from 0 to 65535, not "99999".\n  hint: docs/settings.md lists all settings\n',
+    ],
+    [
+      ["serve", "--store", "mysql://u:secret@h"],
+      2,
+      'millrace: MILLRACE_STORE must be sqlite:PATH, postgres://…, redis://… or memory:, not "mysql://…@h".\n',
+    ],
+    [
+      ["serve", "--host", "0.0.0.0", "--store", "memory:", "--port", "0", "--log-level", "silent"],
+      2,
+      "millrace: refusing to listen on 0.0.0.0 without an API key: set MILLRACE_API_KEYS\n",
+    ],
+    [
+      ["worker", "--store", "memory:"],
+      2,
+      "millrace: a memory store belongs to one process, which has its own worker.\n  hint: name a store that is shared: --store postgres://… or redis://…   or write a worker for the HTTP API: /docs, Tasks\n",
+    ],
+    [["ls", "--url", "localhost:1"], 2, 'millrace: --url must begin with http:// or https://, not "localhost:1".\n'],
+    [
+      ["ls", "--url", "http://127.0.0.1:2"],
+      6,
+      "millrace: cannot reach http://127.0.0.1:2: nobody listens there.\n  hint: start a server with: millrace dev   (or name another with --url or MILLRACE_URL)\n",
+    ],
+    [
+      ["ls", "--status", "sleeping"],
+      2,
+      'millrace: --status must be one of pending, running, paused, completed, partial, failed, cancelled, not "sleeping".\n',
+    ],
+    [["ls", "--limit", "0"], 2, 'millrace: --limit must be a number from 1 to 100000, not "0".\n'],
+    [["rerun", "x"], 2, "millrace: --from NODE is missing.\n  hint: millrace rerun <execution> --from <node>\n"],
+    [["completion", "csh"], 2, 'millrace: there is no completion for "csh".\n  hint: bash, zsh or fish\n'],
+    [
+      ["init", "--template", "cobol"],
+      2,
+      'millrace: there is no template "cobol".\n  hint: --template typescript or yaml\n',
+    ],
+    [
+      ["test", "hello.yaml"],
+      3,
+      "millrace: hello.yaml: it is not JSON: Unexpected token 'a', \"name: hello\"... is not valid JSON.\n  hint: make one with: millrace export <execution>\n",
+    ],
+    [
+      ["keys", "add", "--role", "king"],
+      2,
+      "millrace: --role must be one of viewer, author, operator, reviewer, worker, admin.\n",
+    ],
+    [
+      ["run", "mine.yaml", "--handlers", "nowhere.mjs"],
+      2,
+      "millrace: The handler module nowhere.mjs cannot be loaded: ",
+    ],
+  ];
+  test.each(rubbish)("answers %j by exit %i and a sentence", async (args, code, stderr) => {
+    const ended = await run(...args);
+    expect(
+      ended.stderr.startsWith(stderr) && (stderr.endsWith("\n") ? ended.stderr === stderr : true),
+      ended.stderr,
+    ).toBe(true);
+    expect(ended.code).toBe(code);
+    expect(ended.stdout).toBe("");
+  });
+
+  test("tells errors as JSON on stderr with --json", async () => {
+    const { code, stdout, stderr } = await run("run", "nowhere.yaml", "--json");
+    expect([code, stdout]).toEqual([4, ""]);
+    expect(JSON.parse(stderr)).toEqual({ error: { exit: 4, message: 'there is no file "nowhere.yaml".' } });
+  });
+
+  test("says nothing when whoever reads it stops reading", () => {
+    const bin = join(import.meta.dirname, "../../bin/millrace");
+    const { stdout, stderr } = spawnSync("sh", ["-c", `"${bin}" --help | head -1`], { encoding: "utf8" });
+    expect(stdout).toContain("millrace:");
+    expect(stderr).toBe("");
+  });
+});
+
+describe("validate", () => {
+  test("prints every problem with place and hint", async () => {
+    const { code, stdout } = await run("validate", "broken.json");
+    expect(code).toBe(3);
+    expect(stdout).toBe(`broken.json: 6 problems
+
+  UNKNOWN_HANDLER        nodes[0].handler   6:18
+    No worker and no built-in node provides "htp".
+    hint: Did you mean "http"? To accept it before a worker connects, allow missing handlers.
+
+  CYCLE_DETECTED         nodes[1]   11:5
+    Nodes depend on each other in a circle: ocr → clean → check → ocr.
+    hint: Remove one of these dependencies, for instance "check" from those of "ocr". To run a node again use "retry" or "repeat".
+
+  ORPHAN_STEPS           nodes[3]   32:5
+    Never reached, because they come after a circle: "merge".
+    hint: They become reachable once the circle is gone.
+
+  UNKNOWN_DEPENDENCY     nodes[3].dependencies[1]   37:9
+    "merge" depends on "metadata", which is not a node.
+
+  INVALID_TIMEOUT        nodes[4].timeout_seconds   52:26
+    "timeout_seconds" must be more than 0 and at most 31536000 seconds, not -5.
+
+  DUPLICATE_NODE_ID      nodes[5].id   55:13
+    "ocr" is already the id of /nodes/1.
+    hint: Ids are compared exactly; give one of the two another.
+`);
+  });
+
+  test("prints the same as JSON and SARIF", async () => {
+    const json = JSON.parse((await run("validate", "broken.json", "--json")).stdout) as {
+      valid: boolean;
+      errors: { code: string }[];
+    };
+    expect([json.valid, json.errors.length]).toEqual([false, 6]);
+    const sarif = JSON.parse((await run("validate", "broken.json", "hello.yaml", "--format", "sarif")).stdout) as {
+      runs: [{ results: { ruleId: string; locations: [{ physicalLocation: { region: { startLine: number } } }] }[] }];
+    };
+    const [first] = sarif.runs[0].results;
+    expect([first!.ruleId, first!.locations[0].physicalLocation.region.startLine]).toEqual(["UNKNOWN_HANDLER", 6]);
+  });
+
+  test("takes several files, stdin and the handlers of a module", async () => {
+    expect(await run("validate", "hello.yaml", "failing.yaml")).toEqual({
+      code: 0,
+      stdout: "hello.yaml: hello is valid, 4 nodes\n\nfailing.yaml: failing is valid, 3 nodes\n".replace(
+        "\n\n",
+        "\n\n",
+      ),
+      stderr: "",
+    });
+    const piped = await millrace(["validate", "-"], { cwd: HERE, input: HELLO });
+    expect(piped).toEqual({ code: 0, stdout: "stdin: hello is valid, 4 nodes\n", stderr: "" });
+    expect((await run("validate", "mine.yaml")).code).toBe(3);
+    expect((await run("validate", "mine.yaml", "--handlers", "handlers.mjs")).code).toBe(0);
+    expect((await run("validate", "mine.yaml", "--allow-missing-handlers")).code).toBe(0);
+    expect((await run("validate", "empty.json")).code).toBe(3);
+  });
+});
+
+describe("graph and plan", () => {
+  test("draw and reckon without a server", async () => {
+    expect((await run("graph", "hello.yaml")).stdout).toBe(`hello   4 nodes · 4 dependencies · 3 levels
+
+level 1
+  load    transform
+
+level 2
+  wait    delay       after load
+  twice   transform   after load
+
+level 3
+  merge   output      after wait, twice
+`);
+    expect((await run("graph", "hello.yaml", "--format", "mermaid")).stdout).toContain("n0 --> n1");
+    expect((await run("graph", "hello.yaml", "--format", "dot")).stdout).toMatch(/^digraph "hello" \{/);
+    expect((await run("graph", "hello.yaml", "--format", "svg")).stdout).toMatch(/^<svg [\s\S]*<\/svg>\n$/);
+    expect((await run("plan", "failing.yaml")).stdout).toBe(`failing   3 nodes in 3 levels
+
+critical path    ok → call → after
+worst-case time  5 min 7 s if every attempt runs into its time limit
+workflow timeout 7 d 0 h
+width            1 side by side
+handlers         http, transform
+missing handlers none
+`);
+    const plan = JSON.parse((await run("plan", "mine.yaml", "--json")).stdout) as Record<string, unknown>;
+    expect(plan).toMatchObject({ critical_path: ["a"], handlers_missing: ["text.up"], width: 1 });
+  });
+});
+
+describe("run, with no server and no project", () => {
+  test("prints the output on stdout and how it went on stderr", async () => {
+    const { code, stdout, stderr } = await run("run", "hello.yaml", "--input", '{"n": 21}');
+    expect([code, JSON.parse(stdout)]).toEqual([0, { twice: 42 }]);
+    const lines = stderr.trimEnd().split("\n");
+    for (const line of lines)
+      expect(line).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z \S+ (running|queued|waiting|completed)\b/);
+    expect(lines.at(-1)).toMatch(/ hello completed/);
+  });
+
+  test("takes its input from a file, from stdin and from a definition on stdin", async () => {
+    const piped = await millrace(["run", "hello.yaml", "--input", "-"], { cwd: HERE, input: '{"n": 4}' });
+    expect(JSON.parse(piped.stdout)).toEqual({ twice: 8 });
+    const definition = await millrace(["run", "-"], { cwd: HERE, input: HELLO });
+    expect(JSON.parse(definition.stdout)).toEqual({ twice: 2 });
+  });
+
+  const ends: readonly [file: string, more: readonly string[], code: number, says: RegExp][] = [
+    [
+      "failing.yaml",
+      [],
+      1,
+      /FAILED {2}failing [\s\S]*node "call" failed\n {4}CONNECTION_FAILED: [\s\S]*1 node keeps its result; 1 did not run/,
+    ],
+    ["partial.yaml", [], 9, /PARTIAL {2}partial /],
+    ["broken.json", [], 3, /The definition has 6 problems; nothing was stored\. \(INVALID_DEFINITION\)/],
+    ["typed.yaml", [], 3, /INPUT_INVALID/],
+    ["typed.yaml", ["--input", '{"n": "x"}'], 3, /must be a number|must be number|type/],
+    ["mine.yaml", [], 3, /No worker and no built-in node provides "text\.up"/],
+    ["slow.yaml", ["--timeout", "300ms"], 124, /is still RUNNING after the timeout\. It ends with this process\./],
+    ["review.yaml", ["--no-wait-approval"], 8, /waits for a person/],
+  ];
+  test.each(ends)("%s %j ends with %i", async (file, more, code, says) => {
+    const ended = await run("run", file, ...more);
+    expect(ended.stderr).toMatch(says);
+    expect(ended.code).toBe(code);
+  });
+
+  test("prints the whole execution with --json, also of one that failed", async () => {
+    const { code, stdout } = await run("run", "failing.yaml", "--json");
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({
+      status: "FAILED",
+      nodes: { ok: { status: "COMPLETED" }, after: { status: "SKIPPED" } },
+    });
+  });
+
+  test("serves handlers of modules, and gives them secrets from the environment", async () => {
+    const mine = await run("run", "mine.yaml", "--handlers", "handlers.mjs", "--input", '{"t": "abc"}');
+    expect([mine.code, JSON.parse(mine.stdout)]).toEqual([0, { a: "ABC" }]);
+    const env = { MILLRACE_SECRET_WORD: "hush" };
+    const secret = await millrace(["run", "secret.yaml", "--handlers", "handlers.mjs"], { cwd: HERE, env });
+    expect(secret.code).toBe(0);
+    // What is secret is cut out of everything that is told, in the form it was given.
+    expect(secret.stdout + secret.stderr).not.toContain("hush");
+  });
+
+  test("ends at once when it is interrupted, and says what becomes of the execution", async () => {
+    const program = start(["run", "slow.yaml"], { cwd: HERE });
+    await program.says(/pause waiting/);
+    program.child.kill("SIGINT");
+    const { code, stderr } = await program.ended;
+    expect(code).toBe(130);
+    expect(stderr).toMatch(/interrupted; \S+ is RUNNING\. It ends with this process\./);
+  });
+});
+
+describe("completion", () => {
+  test("gives scripts that their shells can read", async () => {
+    const { stdout } = await run("completion", "bash");
+    expect(spawnSync("bash", ["-n"], { input: stdout }).status).toBe(0);
+    const script = `${stdout}\nCOMP_WORDS=(millrace dlq re); COMP_CWORD=2; _millrace; echo "\${COMPREPLY[@]}"\nCOMP_WORDS=(millrace validate --for); COMP_CWORD=2; _millrace; echo "\${COMPREPLY[@]}"`;
+    expect(spawnSync("bash", [], { input: script, encoding: "utf8" }).stdout).toBe("retry\n--format\n");
+    expect((await run("completion", "fish")).stdout).toContain("complete -c millrace");
+    expect((await run("completion", "zsh")).stdout).toMatch(/^#compdef millrace/);
+  });
+});

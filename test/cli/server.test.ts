@@ -1,0 +1,267 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { FAILING, HELLO, PARTIAL, REVIEW, SIGNAL, SLOW, TYPED_INPUT } from "./files.ts";
+import { type Ended, folder, millrace, removeFolders, serve, type Serving } from "./program.ts";
+
+afterAll(removeFolders);
+
+const HANDLERS = `let failures = 1;
+export const handlers = {
+  flaky: (config, ctx) => {
+    ctx.log("called", { x: config.x });
+    if (failures-- > 0) throw new Error("not yet");
+    return { x: config.x, authorization: "Bearer abcdefghijkl" };
+  },
+  sum: { run: (config) => config.a + config.b, config_schema: { type: "object", required: ["a", "b"] } },
+};
+`;
+
+const FLAKY = `name: flaky
+on_error: fail_branch
+nodes:
+  - { id: a, handler: flaky, config: { x: "{{ input.x }}" }, retry: { max_attempts: 2, base_delay_seconds: 0.1 } }
+  - { id: pause, handler: delay, dependencies: [a], config: { seconds: 0.2 } }
+  - { id: gate, handler: wait, dependencies: [pause], config: { signal: go } }
+  - { id: many, handler: map, dependencies: [a], config: { items: [1, 2, 3], handler: transform, config: { value: "{{ item }}" } } }
+  - { id: bad, handler: http, dependencies: [a], config: { url: "http://10.0.0.1/" }, retry: { max_attempts: 1 } }
+  - { id: out, handler: output, dependencies: [gate, many], config: { gate: "{{ gate }}", many: "{{ many }}" } }
+`;
+
+describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) => {
+  const here = folder({
+    "hello.yaml": HELLO,
+    "failing.yaml": FAILING,
+    "partial.yaml": PARTIAL,
+    "slow.yaml": SLOW,
+    "review.yaml": REVIEW,
+    "signal.yaml": SIGNAL,
+    "typed.yaml": TYPED_INPUT,
+    "flaky.yaml": FLAKY,
+    "handlers.mjs": HANDLERS,
+  });
+  let server: Serving;
+  beforeAll(async () => {
+    const store = kind === "memory" ? "memory:" : `sqlite:${join(here, "data/millrace.db")}`;
+    server = await serve(store, ["--handlers", "handlers.mjs"], { cwd: here });
+  });
+  afterAll(() => server.stop());
+
+  const run = (...args: readonly string[]): Promise<Ended> =>
+    millrace(args, { cwd: here, env: { MILLRACE_URL: server.url } });
+  const json = async <Answer>(...args: readonly string[]): Promise<Answer> => {
+    const { stdout, stderr } = await run(...args, "--json");
+    expect(stdout, stderr).not.toBe("");
+    return JSON.parse(stdout) as Answer;
+  };
+  const started = async (file: string, ...more: readonly string[]): Promise<string> => {
+    const { stdout, stderr, code } = await run("run", file, "--server", ...more);
+    expect([code, stderr]).toEqual([0, ""]);
+    return stdout.trim();
+  };
+
+  test("submit and trigger are two steps, and each can be repeated with its key", async () => {
+    const first = await run("submit", "hello.yaml", "--key", `k-${kind}`);
+    expect(first.code).toBe(0);
+    expect(first.stderr).toBe(`hello version 1, pending; run it: millrace trigger ${first.stdout.trim()}\n`);
+    const again = await run("submit", "hello.yaml", "--key", `k-${kind}`);
+    expect(again.stdout).toBe(first.stdout);
+    const id = first.stdout.trim();
+    expect((await run("why", id)).stdout).toContain("has not been triggered yet");
+    expect((await run("trigger", id, "--input", '{"n": 5}')).code).toBe(0);
+    const watched = await run("watch", id);
+    expect([watched.code, JSON.parse(watched.stdout)]).toEqual([0, { twice: 10 }]);
+    const over = await run("trigger", id);
+    expect([over.code, over.stderr]).toEqual([5, `millrace: The execution ${id} is over. (ALREADY_TERMINAL)\n`]);
+  });
+
+  test("run, ls, show, graph, events and result tell of it", async () => {
+    const id = await started("hello.yaml", "--input", '{"n": 3}');
+    expect((await run("watch", id)).code).toBe(0);
+    const { items } = await json<{ items: { execution_id: string; status: string }[] }>(
+      "ls",
+      "--workflow",
+      "hello",
+      "--status",
+      "completed",
+    );
+    expect(items.find(({ execution_id }) => execution_id === id)?.status).toBe("COMPLETED");
+    expect((await run("ls")).stdout).toMatch(new RegExp(`${id} +✓ completed +hello`));
+    expect((await run("runs", "ls", "--since", "1h", "--limit", "1")).stdout.trim().split("\n")).toHaveLength(2);
+    expect((await run("show", id)).stdout).toMatch(
+      /hello v1 +\S+\n✓ completed in .*\n\nNODE +STATUS[\s\S]*merge +✓ completed[\s\S]*output \{"twice":6\}\n$/,
+    );
+    expect((await json<{ output: unknown }>("show", id, "--node", "twice")).output).toBe(6);
+    expect((await run("graph", id)).stdout).toContain("  ✓ completed  merge   output      after wait, twice\n");
+    expect((await run("graph", "hello")).stdout).toContain("hello   4 nodes");
+    expect((await run("result", id)).stdout).toBe('{\n  "twice": 6\n}\n');
+    const events = (await run("events", id, "--json")).stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { seq: number; type: string });
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, i) => i + 1));
+    expect(events.at(-1)!.type).toBe("execution_ended");
+    const followed = await run("events", id, "--follow", "--after", String(events.length - 1), "--json");
+    expect(followed.stdout.trimEnd().split("\n")).toHaveLength(1);
+    expect((await run("why", id)).stdout).toBe(`${id} is over: completed.\n`);
+  });
+
+  test("run starts a stored workflow by its name", async () => {
+    expect((await run("workflow", "push", "hello.yaml")).stdout).toMatch(/^hello version \d+\n$/);
+    const watched = await run("run", "hello", "--watch", "--input", '{"n": 8}');
+    expect([watched.code, JSON.parse(watched.stdout)]).toEqual([0, { twice: 16 }]);
+    expect((await run("workflow", "ls")).stdout).toContain("hello");
+    expect(JSON.parse((await run("workflow", "show", "hello", "1")).stdout)).toMatchObject({ name: "hello" });
+    const unknown = await run("run", "goodbye");
+    expect([unknown.code, unknown.stderr]).toEqual([4, 'millrace: There is no workflow "goodbye". (NOT_FOUND)\n']);
+  });
+
+  test("exit codes are those of the execution", async () => {
+    expect((await run("run", "failing.yaml", "--server", "--watch")).code).toBe(1);
+    expect((await run("run", "partial.yaml", "--server", "--watch")).code).toBe(9);
+    expect((await run("run", "slow.yaml", "--server", "--watch", "--timeout", "200ms")).code).toBe(124);
+    expect((await run("run", "typed.yaml", "--server")).code).toBe(3);
+    expect((await run("run", "review.yaml", "--server", "--watch", "--no-wait-approval")).code).toBe(8);
+    expect((await run("show", "01a1df52-786b-7150-bdd6-813261709c81")).code).toBe(4);
+    const slow = await started("slow.yaml");
+    expect((await run("cancel", slow)).stdout).toBe(`${slow} cancelled\n`);
+    expect((await run("watch", slow)).code).toBe(7);
+  });
+
+  test("pause, resume and cancel act on ids, or on all that a filter finds", async () => {
+    const [one, two] = [await started("slow.yaml"), await started("slow.yaml")];
+    expect((await run("pause", one, two)).stdout).toBe(`${one} paused\n${two} paused\n`);
+    expect((await run("resume", one)).stdout).toBe(`${one} running\n`);
+    const wrong = await run("resume", one, two);
+    expect([wrong.code, wrong.stdout]).toEqual([5, `${two} running\n`]);
+    expect(wrong.stderr).toContain("NOT_PAUSED");
+    const unsure = await run("cancel", "--all", "--workflow", "slow");
+    expect([unsure.code, unsure.stderr]).toEqual([
+      2,
+      expect.stringMatching(/^millrace: this would cancel \d+ executions\.\n {2}hint: say so with --yes\n$/),
+    ]);
+    expect((await run("cancel", "--all", "--workflow", "slow", "--yes")).code).toBe(0);
+    expect((await json<{ items: unknown[] }>("ls", "--workflow", "slow", "--status", "running")).items).toEqual([]);
+    expect((await run("cancel")).code).toBe(2);
+    expect((await run("cancel", one, "--all")).code).toBe(2);
+  });
+
+  test("retry and rerun keep what completed, and say beforehand what they would do", async () => {
+    const { stdout } = await run("run", "failing.yaml", "--server", "--watch", "--json");
+    const { execution_id: id } = JSON.parse(stdout) as { execution_id: string };
+    expect((await run("retry", id, "--dry-run")).stdout).toContain(`${id} would run again: call, after\n`);
+    expect((await run("retry", "@failed")).code).toBe(0);
+    expect((await run("watch", id)).code).toBe(1);
+    const only = await run("rerun", id, "--from", "ok", "--only", "--set", "value=7");
+    expect([only.code, only.stdout]).toEqual([0, `${id} running, generation 3\n`]);
+    await run("watch", id);
+    expect((await json<{ output: unknown }>("show", id, "--node", "ok")).output).toBe(7);
+    expect((await run("rerun", id, "--from", "nobody")).code).toBe(4);
+    expect((await run("rerun", id, "--from", "ok", "--set", "value=text")).code).toBe(2);
+  });
+
+  test("reviews are listed and decided once", async () => {
+    const id = await started("review.yaml");
+    await expect
+      .poll(async () => (await run("why", id, "ask")).stdout, { timeout: 20_000 })
+      .toContain("waits for somebody to decide");
+    const { items } = await json<{ items: { id: string; execution_id: string }[] }>("reviews");
+    const review = items.find(({ execution_id }) => execution_id === id)!.id;
+    expect((await run("approve", review)).code).toBe(3);
+    expect((await run("approve", review, "--data", '{"ok": true}', "--comment", "fine")).stdout).toBe(
+      `${review} approved\n`,
+    );
+    const late = await run("reject", review, "--data", '{"ok": false}');
+    expect([late.code, late.stderr]).toEqual([5, expect.stringContaining("REVIEW_CLOSED")]);
+    expect(JSON.parse((await run("watch", id)).stdout)).toEqual({ decision: "approve", data: { ok: true } });
+  });
+
+  test("signal reaches who waits for it", async () => {
+    const id = await started("signal.yaml");
+    expect((await run("signal", id, "go", "--data", '{"v": 1}')).code).toBe(0);
+    expect(JSON.parse((await run("watch", id)).stdout)).toEqual({ got: { v: 1 } });
+  });
+
+  test("dead letters are listed, shown, replayed and dropped", async () => {
+    await run("run", "failing.yaml", "--server", "--watch");
+    const { items } = await json<{ items: { id: string; node_id: string; status: string }[] }>(
+      "dlq",
+      "--class",
+      "poison",
+    );
+    const letter = items.find(({ status }) => status === "open")!;
+    expect(letter.node_id).toBe("call");
+    expect((await json<{ error: { code: string } }>("dlq", "show", letter.id)).error.code).toBe("EGRESS_BLOCKED");
+    expect((await run("dlq", "retry", letter.id)).stdout).toMatch(/runs again in/);
+    const open = items.filter(({ status, id }) => status === "open" && id !== letter.id);
+    expect(open.length).toBeGreaterThan(0);
+    expect((await run("dlq", "drop", open[0]!.id)).stdout).toBe(`${open[0]!.id} dropped\n`);
+    expect((await run("dlq", "show", open[0]!.id)).code).toBe(4);
+  });
+
+  test("logs keep what handlers say; export and test replay it all offline", async () => {
+    const id = await started("flaky.yaml", "--input", '{"x": 5, "password": "hunter2"}');
+    await expect
+      .poll(async () => (await run("why", id)).stdout, { timeout: 20_000 })
+      .toContain('waits for the signal "go"');
+    await run("signal", id, "go", "--data", '"now"');
+    expect((await run("watch", id)).code).toBe(9);
+    const lines = (await run("logs", id)).stdout.trimEnd().split("\n");
+    expect(lines.map((line) => line.replace(/^\S+ +/, ""))).toEqual([
+      'a  attempt 1  called  {"x":5}',
+      'a  attempt 2  called  {"x":5}',
+    ]);
+    expect((await run("logs", id, "--attempt", "2")).stdout.trimEnd().split("\n")).toHaveLength(1);
+    expect((await run("export", id, "-o", "run.json")).stderr).toBe(
+      "wrote run.json; replay it: millrace test run.json\n",
+    );
+    const text = readFileSync(join(here, "run.json"), "utf8");
+    expect(text).not.toContain("hunter2");
+    expect(text).not.toContain("abcdefghijkl");
+    const same = await run("test", "run.json");
+    expect([same.code, same.stdout]).toEqual([
+      0,
+      expect.stringMatching(/^run\.json: the same: PARTIAL, .* of its time in .*\n$/),
+    ]);
+    writeFileSync(
+      join(here, "changed.yaml"),
+      FLAKY.replace("{{ item }}", "{{ item * 2.0 }}").replace("seconds: 0.2", "seconds: 3600"),
+    );
+    const changed = await run("test", "run.json", "--definition", "changed.yaml");
+    expect(changed.code).toBe(1);
+    expect(changed.stdout).toContain("many: recorded the output [1,2,3], now [2,4,6]");
+  });
+
+  test("workers and doctor tell what is served", async () => {
+    expect((await run("workers")).stdout).toMatch(/http, llm, transform, flaky, sum/);
+    const { code, stdout } = await run("doctor");
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/✓ server +http:\S+ is ready/);
+    expect(stdout).toMatch(/✓ clock/);
+  });
+});
+
+describe("a server with keys", () => {
+  test("lets nobody in without one, and each role do its own", async () => {
+    const here = folder({ "hello.yaml": HELLO });
+    const server = await serve("memory:", [], { cwd: here, env: { MILLRACE_API_KEYS: "viewer:v-key,operator:o-key" } });
+    const run = (key: string, ...args: readonly string[]): Promise<Ended> =>
+      millrace(args, { cwd: here, env: { MILLRACE_URL: server.url, ...(key !== "" && { MILLRACE_API_KEY: key }) } });
+    expect((await run("", "ls")).code).toBe(5);
+    expect((await run("v-key", "ls")).code).toBe(0);
+    expect((await run("v-key", "submit", "hello.yaml")).code).toBe(5);
+    await server.stop();
+  });
+
+  test("takes keys that were added to its store", async () => {
+    const here = folder();
+    const store = `sqlite:${join(here, "m.db")}`;
+    const added = await millrace(["keys", "add", "--role", "viewer", "--store", store], { cwd: here });
+    expect(added.code).toBe(0);
+    const server = await serve(store, [], { cwd: here });
+    const env = { MILLRACE_URL: server.url };
+    expect((await millrace(["ls"], { env })).code).toBe(5);
+    expect((await millrace(["ls"], { env: { ...env, MILLRACE_API_KEY: added.stdout.trim() } })).code).toBe(0);
+    await server.stop();
+  });
+});
