@@ -87,7 +87,7 @@ describe("each thing that a node can wait for has its sentence", () => {
       "a",
       {
         reason: "retry",
-        sentence: "attempt 1 of 3 failed: broke. It is tried again.",
+        sentence: "Attempt 1 of 3 failed: broke. It is tried again.",
         untilMs: START_MS + 1000,
         details: { attempt: 1, code: "HANDLER_ERROR" },
       },

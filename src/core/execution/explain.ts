@@ -69,6 +69,9 @@ function explainUnit(state: ExecutionState, unit: number): Explanation {
     return say("quarantined", `The execution is in quarantine since it could not be decided: ${message}`, { code });
   }
   if (state.status === "pending") return say("held", "The execution was accepted and has not been triggered yet.");
+  if (wakerOf(state, unit) === null) {
+    return say("stuck", "Nothing would move it: the next sweep repairs that. Please report it.");
+  }
   const run = state.runs[unit];
   const until = run?.dueAtMs ?? null;
   switch (state.statusOf(unit)) {
@@ -109,25 +112,17 @@ type Say = (
 ) => Explanation;
 
 function explainPending(state: ExecutionState, unit: number, say: Say): Explanation {
-  switch (wakerOf(state, unit)) {
-    case "line":
-      return explainReady(state, unit, say);
-    case "skips":
-      return say("next", "It is about to be skipped.", { skip: state.skipReasons.get(unit)! });
-    case "items":
-      return say("items", "Other items of the map come first: as many are under way as may be.");
-    case "parents": {
-      const missing = missingParents(state, unit);
-      const { ok, bad } = edgeCounts(state, unit);
-      const shown = missing.slice(0, SHOWN).join(", ") + (missing.length > SHOWN ? " …" : "");
-      const { join } = state.planOf(unit).spec;
-      const sentence = `It waits for ${missing.length === 1 ? "its parent" : `${missing.length} parents`}: ${shown}.`;
-      const details = { join, missing: missing.slice(0, SHOWN), missing_count: missing.length, ok, bad };
-      return say("parents", sentence, details, state.runs[unit]?.dueAtMs);
-    }
-    default:
-      return say("stuck", "Nothing would move it: the next sweep repairs that. Please report it.");
-  }
+  const waker = wakerOf(state, unit);
+  if (waker === "line") return explainReady(state, unit, say);
+  if (waker === "skips") return say("next", "It is about to be skipped.", { skip: state.skipReasons.get(unit)! });
+  if (waker === "items") return say("items", "Other items of the map come first: as many are under way as may be.");
+  const missing = missingParents(state, unit);
+  const { ok, bad } = edgeCounts(state, unit);
+  const shown = missing.slice(0, SHOWN).join(", ") + (missing.length > SHOWN ? " …" : "");
+  const { join } = state.planOf(unit).spec;
+  const sentence = `It waits for ${missing.length === 1 ? "its parent" : `${missing.length} parents`}: ${shown}.`;
+  const details = { join, missing: missing.slice(0, SHOWN), missing_count: missing.length, ok, bad };
+  return say("parents", sentence, details, state.runs[unit]?.dueAtMs);
 }
 
 /** It may run, and does not yet. */
@@ -148,12 +143,10 @@ function explainWaiting(state: ExecutionState, unit: number, say: Say): Explanat
   switch (wait?.for) {
     case undefined: {
       if (state.inLine[unit] === 1) return say("next", `Round ${round} is about to be judged.`, { round });
-      if (dueAtMs === null)
-        return say("stuck", "Nothing would move it: the next sweep repairs that. Please report it.");
       if (error === null) {
         return say("timer", `Round ${round} is done; the next begins in time.`, { round }, dueAtMs);
       }
-      const of = `attempt ${attempt} of ${spec.retry.max_attempts}`;
+      const of = `Attempt ${attempt} of ${spec.retry.max_attempts}`;
       return say("retry", `${of} failed: ${error.message}. It is tried again.`, { attempt, code: error.code }, dueAtMs);
     }
     case "timer":

@@ -14,17 +14,17 @@ const PARENT = { entity: "execution/p", instance: "call" } as const;
  * tokens, repeated commands, jumps of the clocks, queues that are full, signals, decisions, children that end, retries
  * in every scope. Whatever comes, the core must cope with it.
  */
-export function randomHistory(seed: number): Trial {
+export function randomHistory(seed: number, steps: readonly [least: number, most: number] = [20, 300]): Trial {
   const random = new Random(seed);
   const trial = new Trial(randomWorkflow(random), { random: () => random.next(), fetched: FETCHED });
   begin(random, trial);
-  const limit = random.integer(20, 300);
+  const limit = random.integer(...steps);
   for (let i = 0; i < limit && !(trial.state.isEnded && random.chance(0.05)); i++) {
     random.weighted<() => void>([
-      [45, () => sendResult(random, trial)],
-      [14, () => sendWord(random, trial)],
-      [5, () => sendCommand(random, trial)],
-      [trial.state.isEnded ? 12 : 0.5, () => openAgain(random, trial)],
+      [trial.state.live.size > 0 ? 45 : 3, () => sendResult(random, trial)],
+      [isWaitedFor(trial) ? 14 : 1, () => sendWord(random, trial)],
+      [trial.state.status === "paused" ? 15 : 4, () => sendCommand(random, trial)],
+      [trial.state.isEnded ? 30 : 0.3, () => openAgain(random, trial)],
       [20, () => step(random, trial)],
       [7, () => (trial.nowMs += random.pick([1, 500, 3000, 20_000, 60_000]))],
       [1, () => (trial.calendarAheadMs += random.pick([-5000, 1000, 30_000]))],
@@ -35,6 +35,11 @@ export function randomHistory(seed: number): Trial {
     if (random.chance(0.7)) step(random, trial);
   }
   return trial;
+}
+
+/** As `randomHistory`, cut short: most of these are in the middle of things. */
+export function randomBeginning(seed: number): Trial {
+  return randomHistory(seed, [3, 40]);
 }
 
 /** What stands outside an execution: large values, and workflows by name. */
@@ -85,13 +90,20 @@ function sendResult(random: Random, trial: Trial): void {
   ])();
 }
 
+function isWaitedFor({ state }: Trial): boolean {
+  return state.signalWaits.size > 0 || state.reviews.size > 0 || state.children.size > 0;
+}
+
 /** Something that ends a wait, or comes too early, too late or for the wrong one. */
 function sendWord(random: Random, trial: Trial): void {
   const { state } = trial;
   const reviews = [...state.reviews];
   const children = [...state.children, ...state.orphans];
   random.weighted<() => void>([
-    [3, () => trial.ask({ kind: "signal", name: random.pick(SIGNALS), data: { json: random.integer(0, 9) } })],
+    [
+      state.signalWaits.size > 0 ? 3 : 0.5,
+      () => trial.ask({ kind: "signal", name: random.pick(SIGNALS), data: { json: random.integer(0, 9) } }),
+    ],
     [reviews.length > 0 ? 4 : 0.5, () => decideReview(random, trial, reviews)],
     [children.length > 0 ? 6 : 0.1, () => childEnds(random, trial, children)],
   ])();
@@ -133,8 +145,8 @@ function sendCommand(random: Random, trial: Trial): void {
   const request = `r${random.integer(0, 40)}`;
   random.weighted<() => void>([
     [0.6, () => trial.send({ kind: "cancel", request })],
-    [5, () => trial.send({ kind: "pause", request })],
-    [7, () => trial.send({ kind: "resume", request })],
+    [3, () => trial.send({ kind: "pause", request })],
+    [7, () => trial.ask({ kind: "resume" })],
     [1, () => trial.send({ kind: "trigger", request })],
     [1, () => trial.send({ kind: "discardLetter", request, letter: pickLetter(random, trial) })],
     [1, () => calledByParent(random, trial)],
@@ -189,6 +201,8 @@ export function runOut(trial: Trial): Trial {
       trial.settle();
       supply(trial);
     } while (trial.step().length > 0);
+    // With room for all and everything fetched, an execution that has work would have done it.
+    if (executionMachine.hasWork(trial.state)) throw new Error("it has work and does nothing");
     if (!trial.state.isEnded) pushOn(trial, i);
   }
   return trial.settle();
