@@ -111,6 +111,20 @@ describe.skipIf(disk === undefined)("a disk that is full", () => {
     await store.close();
   });
 
+  test("lets go of the store, and what was acknowledged is there when there is room", async () => {
+    const file = join(disk!.folder, "closing", "store.db");
+    const store = await openSqlite({ file, host: nodeHost });
+    const owner = await acquire(store);
+    disk!.fill(1024 * 1024);
+    const count = await commitUntilRefused(owner, 0);
+    await store.close();
+    disk!.empty();
+    const again = await openSqlite({ file, host: nodeHost });
+    expect((await acquire(again)).tenure.seq).toBe(count);
+    expect(await loaded(again, 0, count)).toBe(count);
+    await again.close();
+  });
+
   test("has no room to be opened on, and says so", async () => {
     disk!.fill();
     const opening = openSqlite({ file: join(disk!.folder, "store.db"), host: nodeHost });

@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import type { AcquireOutcome, CommitOutcome, Fence, Registration, RenewOutcome } from "../../../store/contract.ts";
 import { Commit, type FileBatch } from "./commit.ts";
 import type { Columns, Database } from "./database.ts";
+import { failureOf } from "./failure.ts";
 import type { FileLock } from "./lock.ts";
 import { openFile } from "./open-file.ts";
 import { FilePartitions, type Moment } from "./partitions.ts";
@@ -133,9 +134,11 @@ export class FileWriter {
   }
 
   close(): void {
-    // Without it the log would do as well; with it the file is all there is to copy.
     try {
-      this.db.script("pragma wal_checkpoint(truncate)");
+      // With it the file is all there is to copy, unless another program is reading. Without room the log has to do.
+      this.db.script("pragma wal_checkpoint(passive)");
+    } catch (error) {
+      if (!failureOf(error).isRefusal) throw error;
     } finally {
       this.db.close();
       this.#lock.release();
