@@ -84,6 +84,20 @@ const KINDS: Readonly<Record<ExecutionEventKind, true>> = {
   quarantined: true,
   parked: true,
   released: true,
+  paused: true,
+  resumed: true,
+  generationOpened: true,
+  nodeWaiting: true,
+  reviewDue: true,
+  roundEnded: true,
+  roundDue: true,
+  mapOpened: true,
+  signalReceived: true,
+  childrenCancelled: true,
+  parentCalled: true,
+  parentAnswered: true,
+  letterDiscarded: true,
+  repaired: true,
 };
 
 test("every kind of event stands in some journal", () => {

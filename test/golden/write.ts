@@ -4,7 +4,7 @@
  */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { executionMachine } from "../../src/core/execution/machine.ts";
-import { failure, node, RETRYABLE, Trial, workflow } from "../../src/core/execution/test-execution.ts";
+import { failure, node, RETRYABLE, startBody, Trial, workflow } from "../../src/core/execution/test-execution.ts";
 import { viewExecution } from "../../src/core/execution/view.ts";
 import type { Workflow, WorkflowNode } from "../../src/definition/workflow.ts";
 import type { Json } from "../../src/json/json.ts";
@@ -175,6 +175,187 @@ const cases: Readonly<Record<string, Case>> = {
       trial.apply({ kind: "quarantined", ...at, error }, { kind: "parked", ...at, message });
       trial.apply({ kind: "released", ...at, request: "r" }).send(body);
       trial.settle().completes("b", 2);
+    },
+  },
+  generations: {
+    about: "Held, triggered, failed, paused and resumed in a retry; a late result, a rerun with another config, letters.",
+    workflow: workflow([node("a"), node("b", ["a"]), node("c", ["b"]), node("d")]),
+    snapshotAt: 18,
+    run: (trial) => {
+      trial.send({ ...startBody(), hold: true });
+      trial.send({ kind: "trigger", request: "t1", input: { json: { n: 1 } } }, "ann");
+      trial.settle().completes("a", { value: 1 });
+      const late = trial.token("d");
+      trial.at(100).fails("b", { code: "HTTP_500", message: "no" });
+      trial.send({ kind: "taskCompleted", token: late, output: { json: "late" }, runningMs: 5 });
+      trial.at(200).send({ kind: "retry", request: "r1", scope: "failed" }, "ann");
+      trial.send({ kind: "pause", request: "p1" }, "ann");
+      trial.settle().send({ kind: "resume", request: "p2" }, "ann");
+      trial.settle().at(300).completes("b", 2).fails("c");
+      const [letter] = trial.letters.slice(-1);
+      trial.send({ kind: "retry", request: "r2", scope: "letters", letters: [letter!] }, "bob");
+      trial.settle().at(400).completes("c", 3);
+      trial.send({ kind: "discardLetter", request: "x1", letter: letter!.id }, "bob");
+      trial.send({ kind: "retry", request: "r3", scope: "node", from: "a", config: { literal: true } }, "bob");
+      trial.settle().at(500).completes("a", { value: 4 });
+    },
+  },
+  waits: {
+    about: "Timers, a date, signals early and late, reviews decided and due, a join whose time is up.",
+    workflow: workflow(
+      [
+        node("timer", [], engine("wait", { seconds: 5 })),
+        node("date", [], engine("wait", { until: "1970-01-01T00:16:50.000Z" })),
+        node("early", ["timer"], engine("wait", { signal: "go", timeout_seconds: 60 })),
+        node("late", [], engine("wait", { signal: "stop", timeout_seconds: 60 })),
+        node("never", [], { ...engine("wait", { signal: "no", timeout_seconds: 20 }), ...branch }),
+        node("asked", [], engine("review", { title: "Well?", due_seconds: 60, on_due: "fail" })),
+        node("due", [], engine("review", { due_seconds: 30, on_due: { decision: "reject" } })),
+        node("slow", []),
+        node("join", ["timer", "slow"], { join_timeout_seconds: 10, ...branch }),
+      ],
+      { on_error: "fail_branch" },
+    ),
+    snapshotAt: 12,
+    run: (trial) => {
+      trial.begin();
+      trial.send({ kind: "signal", request: "s1", name: "go", data: { json: 1 } }, "ann");
+      trial.at(5000).settle();
+      trial.send({ kind: "signal", request: "s2", name: "stop", data: { json: 2 } }, "ann");
+      const decision = { decision: "approve", data: null, comment: "fine" } as const;
+      trial.send({ kind: "decideReview", request: "d1", instance: "asked", generation: 1, ...decision }, "bob");
+      trial.at(10_000).settle().at(20_000).settle().at(30_000).settle().completes("slow", 1);
+    },
+  },
+  map: {
+    about: "Items in order, one tried again, one tolerated; a second map fails and only its failed item is made again.",
+    workflow: workflow(
+      [
+        node("list"),
+        node("all", ["list"], {
+          ...engine("map", {
+            items: "{{ list.items }}",
+            handler: "step",
+            config: { item: "{{ item }}", index: "{{ index }}" },
+            max_concurrency: 2,
+            tolerated_failures: 1,
+          }),
+          timeout_seconds: 30,
+        }),
+        node("strict", ["list"], {
+          ...engine("map", {
+            items: [1, 2],
+            handler: "step",
+            config: { item: "{{ item }}" },
+            max_concurrency: 10,
+            tolerated_failures: 0,
+          }),
+          timeout_seconds: 30,
+        }),
+      ],
+      { on_error: "fail_branch" },
+    ),
+    snapshotAt: 10,
+    run: (trial) => {
+      trial.begin().completes("list", { items: ["a", "b", "c"] }).completes("all[1]", "B").fails("all[0]", RETRYABLE);
+      trial.at(5000).settle().fails("all[2]").completes("all[0]", "A");
+      trial.completes("strict[0]", 1).fails("strict[1]").at(6000);
+      trial.send({ kind: "retry", request: "r1", scope: "failed" }, "ann");
+      trial.settle().completes("strict[1]", 2);
+    },
+  },
+  repeat: {
+    about: "Three rounds, one of them with a second attempt; and one that runs out of rounds.",
+    workflow: workflow([
+      node("poll", [], { repeat: { until: "poll.done", every_seconds: 2, max: 5 } }),
+      node("vain", [], { repeat: { until: "vain.done", every_seconds: 1, max: 2 }, ...branch }),
+    ]),
+    snapshotAt: 9,
+    run: (trial) => {
+      trial.begin().completes("poll", { done: false }).completes("vain", { done: false });
+      trial.at(2000).settle().fails("poll", RETRYABLE).completes("vain", { done: false });
+      trial.at(9000).settle().completes("poll", { done: false }).at(12_000).settle().completes("poll", { done: true });
+    },
+  },
+  router: {
+    about: "A route that was taken, and what was not.",
+    workflow: workflow([
+      node("given", [], engine("input")),
+      node("r", ["given"], {
+        ...engine("router", {
+          mode: "exclusive",
+          on_error: "fail",
+          routes: [
+            { when: "given.n > 5", to: "large" },
+            { when: "given.n > 0", to: ["small", "log"] },
+          ],
+          else: "none",
+        }),
+      }),
+      node("large", ["r"]),
+      node("small", ["r"]),
+      node("log", ["r"]),
+      node("none", ["r"]),
+      node("after", ["large", "small", "none"]),
+    ]),
+    snapshotAt: 6,
+    run: (trial) => {
+      trial.begin({ json: { n: 3 } }).completes("small", 1).completes("log", 2).completes("after", 3);
+    },
+  },
+  parent: {
+    about: "Calls another workflow, which fails; is retried, calls it again and is told; then is cancelled with one open.",
+    workflow: workflow([
+      node("call", [], { ...engine("workflow", { name: "child", input: { n: 1 } }), ...branch }),
+      node("open", ["call"], engine("workflow", { name: "child", input: { n: 2 } })),
+    ]),
+    snapshotAt: 5,
+    run: (trial) => {
+      trial.fetched.set("workflow:child@", { hash: "c0ffee", timeout_seconds: 60 });
+      trial.begin();
+      const child = (id: string): string => `execution/${trial.state.runs[trial.unit(id)]!.child!.execution}`;
+      const error = { code: "HANDLER_ERROR", message: "broke", retryable: false, node: "n" };
+      const ended = { kind: "childEnded", generation: 1, instance: "call" } as const;
+      trial.send({ ...ended, child: child("call"), status: "failed", call: 1, error });
+      trial.settle().at(1000).send({ kind: "retry", request: "r1", scope: "failed" }, "ann");
+      trial.settle().at(2000);
+      trial.send({ ...ended, child: child("call"), status: "completed", call: 2, output: { json: { x: 1 } } });
+      trial.settle().at(3000).send({ kind: "cancel", request: "c1" }, "ann");
+      trial.settle();
+    },
+  },
+  child: {
+    about: "A child that completes, and is asked again by its parent.",
+    workflow: workflow([node("a")]),
+    snapshotAt: 4,
+    run: (trial) => {
+      const parent = { entity: "execution/p", instance: "call", call: 1, depth: 1 };
+      trial.begin({ json: { n: 1 } }, parent).completes("a", { x: 1 });
+      trial.at(1000).send({ ...startBody({ json: { n: 1 } }), parent: { ...parent, call: 2 } });
+      trial.settle();
+    },
+  },
+  end: {
+    about: "Finished early by an end node, with an output of its own.",
+    workflow: workflow([
+      node("a"),
+      node("stop", ["a"], engine("end", { status: "COMPLETED", output: { early: "{{ a.x }}" } })),
+      node("b", ["a"]),
+      node("c"),
+    ]),
+    snapshotAt: 5,
+    run: (trial) => {
+      trial.begin().completes("a", { x: 1 });
+    },
+  },
+  repaired: {
+    about: "A wait that a bug had left without its waker, set going again by the sweep.",
+    workflow: workflow([node("a"), node("b", ["a"])]),
+    snapshotAt: 4,
+    run: (trial) => {
+      trial.begin();
+      trial.apply({ kind: "repaired", atMs: trial.nowMs, node: "a", what: "queued without a waker" });
+      trial.settle().completes("a", 1).completes("b", 2);
     },
   },
 };
