@@ -524,3 +524,77 @@ test("the error of an attempt is not an error of the execution", () => {
   const trial = new Trial(workflow([node("a")])).begin().fails("a", RETRYABLE).at(5000).settle().completes("a");
   expect(viewExecution(trial.state)).toMatchObject({ status: "COMPLETED", error: null });
 });
+
+describe("priority", () => {
+  test("of what is ready in one queue, higher ones go out first; equals in the order in which they became ready", () => {
+    const nodes = [
+      node("low", [], { priority: -5 }),
+      node("first"),
+      node("high", [], { priority: 7 }),
+      node("second"),
+      node("engine", [], { handler: "input", timeout_seconds: null, priority: -9 }),
+    ];
+    const trial = new Trial(workflow(nodes)).begin();
+    expect(trial.tasks.map(({ token, priority }) => [token.split(":")[3], priority])).toEqual([
+      ["high", 7],
+      ["first", 0],
+      ["second", 0],
+      ["low", -5],
+    ]);
+    // The engine's own are there for the asking.
+    expect(trial.events[2]).toMatchObject({ kind: "nodeCompleted", node: "engine" });
+  });
+
+  test("decides who runs when there is room for few", () => {
+    const nodes = [
+      node("low", [], { priority: 1 }),
+      node("high", [], { priority: 2 }),
+      node("mid", [], { priority: 1.5 }),
+    ];
+    const trial = new Trial(workflow(nodes, { max_parallel_nodes: 1 })).begin();
+    expect(trial.out).toEqual(["high"]);
+    expect(trial.completes("high").out).toEqual(["mid"]);
+    expect(trial.completes("mid").out).toEqual(["low"]);
+  });
+
+  test("of another queue does not hold anybody up", () => {
+    const nodes = [node("a", [], { priority: 9, queue: "full" }), node("b", [], { priority: 1, queue: "free" })];
+    const trial = new Trial(workflow(nodes), { room: (queue) => (queue === "full" ? 0 : 5) }).begin();
+    expect(trial.out).toEqual(["b"]);
+    expect(trial.last.blocked).toEqual(["full"]);
+  });
+
+  test("holds for items of maps, retries and lost deliveries alike", () => {
+    const nodes = [node("a", [], { priority: 5 }), node("b")];
+    const trial = new Trial(workflow(nodes, { max_parallel_nodes: 1 })).begin();
+    trial.send({
+      kind: "taskFailed",
+      token: trial.token("a"),
+      error: { code: "E", message: "", retryable: true },
+      runningMs: 1,
+    });
+    trial.settle();
+    expect(trial.out).toEqual(["b"]);
+    trial.room = () => 0;
+    trial.at(5000).loses("b");
+    trial.room = () => 9;
+    // Both are ready: the attempt of `a` goes before the delivery of `b`.
+    expect(trial.settle().out).toEqual(["a"]);
+  });
+});
+
+describe("what is held back by max_parallel_nodes", () => {
+  test("reads as WAITING parallel, and no longer once there is a place", () => {
+    const trial = new Trial(workflow([node("a"), node("b"), node("c", ["a"])], { max_parallel_nodes: 1 })).begin();
+    expect(trial.shown).toEqual({ a: "QUEUED", b: "WAITING parallel", c: "PENDING" });
+    expect(trial.completes("a").shown).toEqual({ a: "COMPLETED", b: "QUEUED", c: "WAITING parallel" });
+  });
+
+  test("is no engine's own node: those run", () => {
+    const nodes = [node("a"), node("i", [], { handler: "input", timeout_seconds: null })];
+    expect(new Trial(workflow(nodes, { max_parallel_nodes: 1 })).begin().shown).toEqual({
+      a: "QUEUED",
+      i: "COMPLETED",
+    });
+  });
+});

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { RepeatPolicy, WorkflowNode } from "../../definition/workflow.ts";
 import { executionMachine } from "./machine.ts";
-import { failure, node, RETRYABLE, START_MS, Trial, workflow } from "./test-execution.ts";
+import { engineNode, failure, node, RETRYABLE, START_MS, Trial, workflow } from "./test-execution.ts";
 
 const branch: Partial<WorkflowNode> = { on_error: "fail_branch" };
 
@@ -202,4 +202,19 @@ test("a paused execution begins no round", () => {
   const trial = repeating().completes("r", { done: false }).does({ kind: "pause" }).at(10_000).settle();
   expect(trial.tasks).toHaveLength(1);
   expect(trial.does({ kind: "resume" }).task("r").iteration).toBe(2);
+});
+
+test("one that has begun is not stopped by a router that comes later", () => {
+  const repeat = { until: "r.done", every_seconds: 5, max: 3 };
+  const routes = [{ when: "false", to: "r" }];
+  const nodes = [
+    node("p"),
+    node("q"),
+    engineNode("x", "router", { mode: "exclusive", routes, on_error: "fail" }, ["p"]),
+    node("r", ["q", "x"], { join: "one_success", repeat }),
+  ];
+  const trial = new Trial(workflow(nodes)).begin().completes("q").completes("r", { done: false });
+  trial.room = () => 0;
+  expect(trial.at(5000).settle().shown["r"]).toBe("PENDING");
+  expect(trial.completes("p").shown["r"]).toBe("PENDING");
 });

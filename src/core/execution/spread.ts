@@ -37,7 +37,8 @@ function routeAway(state: ExecutionState, node: number): void {
   const chosen = state.runs[node]?.chosen;
   if (routed.length === 0 || !chosen) return;
   for (const child of routed) {
-    const hasBegun = state.statusOf(child) !== "pending" || (state.runs[child]?.attempt ?? 0) > 0;
+    const { attempt = 0, round = 0 } = state.runs[child] ?? {};
+    const hasBegun = state.statusOf(child) !== "pending" || attempt > 0 || round > 1;
     if (chosen.includes(child) || hasBegun || state.skipReasons.has(child)) continue;
     state.joined[child] = 1;
     dequeue(state, child);

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { executionMachine } from "./machine.ts";
-import { outputOf, viewExecution } from "./view.ts";
-import { failure, node, RETRYABLE, START_MS, Trial, workflow } from "./test-execution.ts";
+import { engineNode, failure, mapNode, node, RETRYABLE, START_MS, Trial, workflow } from "./test-execution.ts";
+import { randomBeginning } from "./test-histories.ts";
+import { outputOf, viewExecution, viewNode } from "./view.ts";
 
 /** One node in each state that a node can be in. */
 function everyState(): Trial {
@@ -112,4 +113,88 @@ test.each([
     createdAtMs: START_MS,
     endedAtMs: headerClass === "open" ? null : START_MS,
   });
+});
+
+describe("reasons are a closed set", () => {
+  const SETS: Readonly<Record<string, readonly string[]>> = {
+    WAITING: [
+      "retry",
+      "rate_limit",
+      "concurrency",
+      "breaker",
+      "budget",
+      "parallel",
+      "review",
+      "signal",
+      "timer",
+      "child",
+    ],
+    SKIPPED: ["condition", "route", "upstream_failed"],
+    CANCELLED: ["cancel", "fail_fast", "timeout", "end"],
+    COMPLETED: ["late_result"],
+  };
+
+  test("in every state of random histories, and those that need one have one", () => {
+    const seen = new Set<string>();
+    for (let seed = 1; seed <= 500; seed++) {
+      const { state } = randomBeginning(seed);
+      for (let unit = 0; unit < state.runs.length; unit++) {
+        if (state.isItem(unit) && state.runs[unit] === undefined) continue;
+        const { status, reason } = viewNode(state, unit);
+        if (reason === null) expect(["WAITING", "SKIPPED", "CANCELLED"]).not.toContain(status);
+        else expect(SETS[status] ?? []).toContain(reason);
+        seen.add(`${status} ${reason ?? ""}`.trim());
+      }
+    }
+    const reachable = Object.entries(SETS).flatMap(([status, reasons]) =>
+      reasons.map((reason) => `${status} ${reason}`),
+    );
+    const gates = ["rate_limit", "concurrency", "breaker", "budget"].map((reason) => `WAITING ${reason}`);
+    expect(reachable.filter((pair) => !seen.has(pair) && !gates.includes(pair))).toEqual([]);
+  });
+});
+
+describe("what a node shows", () => {
+  test("usage is what its last completion has cost", () => {
+    const trial = new Trial(workflow([node("a"), node("b")])).begin();
+    const usage = { tokens: 12, usd: 0.3 };
+    trial.send({ kind: "taskCompleted", token: trial.token("a"), output: { json: 1 }, runningMs: 1, usage });
+    expect(trial.view("a").usage).toEqual(usage);
+    expect(trial.view("b")).not.toHaveProperty("usage");
+  });
+
+  test("deliveries are those of its attempt", () => {
+    const trial = new Trial(workflow([node("a")])).begin().loses("a").loses("a");
+    expect(trial.view("a")).toMatchObject({ attempt: 1, deliveries: 3 });
+  });
+
+  test("a child, a round and the items only where there are any", () => {
+    const fetched = new Map([["workflow:w@", { hash: "h", timeout_seconds: 60 }]]);
+    const nodes = [
+      engineNode("c", "workflow", { name: "w" }),
+      node("r", [], { repeat: { until: "true", every_seconds: 1, max: 2 } }),
+      mapNode("m", { items: [1], handler: "step" }),
+      node("plain"),
+    ];
+    const trial = new Trial(workflow(nodes), { fetched }).begin();
+    const shown = (id: string): string[] => ["child", "iteration", "items"].filter((key) => key in trial.view(id));
+    expect([shown("c"), shown("r"), shown("m"), shown("plain")]).toEqual([["child"], ["iteration"], ["items"], []]);
+  });
+
+  test("an output only once it is COMPLETED", () => {
+    const trial = new Trial(
+      workflow([node("a", [], { repeat: { until: "false", every_seconds: 5, max: 2 } })]),
+    ).begin();
+    expect(trial.completes("a", 1).view("a")).toMatchObject({ status: "WAITING", output: null });
+  });
+});
+
+test("the output of an execution is null when it failed or was cancelled, and of a new generation until it ends", () => {
+  const trial = new Trial(workflow([node("a", [], { on_error: "fail_branch" }), node("b")])).begin();
+  trial.completes("b", 2).fails("a");
+  expect(trial.summary).toMatchObject({ status: "PARTIAL", output: { b: 2 } });
+  trial.does({ kind: "trigger" });
+  expect(trial.summary.output).toBeNull();
+  trial.does({ kind: "cancel" });
+  expect(trial.summary).toMatchObject({ status: "CANCELLED", output: null });
 });

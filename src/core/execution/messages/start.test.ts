@@ -1,5 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { node, START_MS, startBody, Trial, workflow } from "../test-execution.ts";
+import type { Value } from "../../value.ts";
+import { executionMachine } from "../machine.ts";
+import { engineNode, imprint, node, START_MS, startBody, Trial, workflow } from "../test-execution.ts";
+import { forkedNodes } from "../view.ts";
 
 const one = workflow([node("a")]);
 
@@ -95,4 +98,72 @@ test.each([
   { kind: "childEnded", child: "execution/c", generation: 1, instance: "a", status: "completed" },
 ] as const)("$kind means nothing to a running execution without children", (body) => {
   expect(new Trial(one).begin().send(body)).toEqual([]);
+});
+
+describe("a fork begins with what another execution had completed", () => {
+  const nodes = [
+    node("a"),
+    node("b", ["a"], { config: { n: "{{ a.n }}" } }),
+    engineNode(
+      "r",
+      "router",
+      { mode: "exclusive", routes: [{ when: "a.n > 1", to: "c" }], else: "d", on_error: "fail" },
+      ["a"],
+    ),
+    node("c", ["r"]),
+    node("d", ["r"]),
+    node("e", ["b", "c"], { join: "one_success" }),
+  ];
+
+  function original(): Trial {
+    const trial = new Trial(workflow(nodes)).begin().completes("a", { n: 5 }).completes("c", 3);
+    return trial.fails("b");
+  }
+
+  function forked(from?: string): Trial {
+    const kept = forkedNodes(original().state, from) as { node: string; output: Value }[];
+    const trial = new Trial(workflow(nodes), { id: "y" });
+    trial.send({ ...startBody(), fork: { execution: "x", kept } });
+    return trial.settle();
+  }
+
+  test("every node that completed is done from the beginning, with its output, and the rest runs", () => {
+    const trial = forked();
+    expect(trial.events[0]).toMatchObject({ kind: "accepted", fork: { execution: "x" } });
+    expect(trial.shown).toEqual({
+      a: "COMPLETED",
+      b: "QUEUED",
+      r: "COMPLETED",
+      c: "COMPLETED",
+      d: "SKIPPED route",
+      e: "QUEUED",
+    });
+    expect(trial.task("b")).toMatchObject({ config: { n: 5 }, idempotencyKey: "y/b/1", generation: 1 });
+    expect(trial.taskTexts("a")).toEqual([]);
+  });
+
+  test("from a node, that one and all after it run", () => {
+    expect(forked("r").shown).toMatchObject({ a: "COMPLETED", r: "COMPLETED", c: "QUEUED", e: "PENDING" });
+    expect(forked("a").shown).toMatchObject({ a: "QUEUED", r: "PENDING", b: "PENDING" });
+  });
+
+  test("may be held, and ends and is retried like any other", () => {
+    const kept = forkedNodes(original().state) as { node: string; output: Value }[];
+    const trial = new Trial(workflow(nodes), { id: "y" });
+    trial.send({ ...startBody(), hold: true, fork: { execution: "x", kept } });
+    expect(trial.shown).toMatchObject({ a: "COMPLETED", b: "PENDING" });
+    const copy = executionMachine.restore("y", trial.state.plan, executionMachine.snapshot(trial.state));
+    expect(imprint(copy)).toBe(imprint(trial.state));
+    trial.does({ kind: "trigger" }).completes("e", 1).completes("b");
+    expect(trial.summary.status).toBe("COMPLETED");
+    trial.does({ kind: "retry", scope: "descendants", from: "a" });
+    expect(trial.task("a").idempotencyKey).toBe("y/a/2");
+  });
+
+  test("does not change the one it was forked from", () => {
+    const trial = original();
+    const before = imprint(trial.state);
+    forkedNodes(trial.state, "b");
+    expect(imprint(trial.state)).toBe(before);
+  });
 });
