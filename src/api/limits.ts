@@ -33,6 +33,9 @@ export const MAX_KEY_CHARS = 255;
 
 /** Folded executions kept to be read again, in characters of what they were folded from. */
 export const MAX_CACHED_CHARS: number = 64 * MIB;
+/** Outputs that were read from histories, and histories that are being paged through. */
+export const MAX_PAST_CHARS: number = 16 * MIB;
+export const MAX_PAGED_CHARS: number = 32 * MIB;
 /** Definitions kept ready, in characters. */
 export const MAX_DEFINITION_CHARS: number = 32 * MIB;
 /** How long folding or parsing may keep the process from anything else. */

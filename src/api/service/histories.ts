@@ -3,12 +3,13 @@ import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Host } from "../../host/host.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { JournalRecord, Store } from "../../store/contract.ts";
-import { FOLLOW_MS, MAX_NODES_SHOWN, MAX_UNREAD_BYTES } from "../limits.ts";
+import { FOLLOW_MS, MAX_NODES_SHOWN, MAX_PAGED_CHARS, MAX_UNREAD_BYTES } from "../limits.ts";
 import { eventsOf, type ShownEvent, showEvent } from "./event-view.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
 import { iso } from "./execution-view.ts";
 import { executionKey, isExecutionId } from "./ids.ts";
 import type { HandlerDirectory } from "./handler-directory.ts";
+import { Lru } from "./lru.ts";
 import { notFound } from "./refusal.ts";
 
 export interface ShownExplanation {
@@ -27,6 +28,8 @@ export interface News {
   readonly isEnd: boolean;
 }
 
+/** A history shorter than this is read anew for each page. */
+const PAGED_CHARS = 262_144;
 /** Events that are made ready at a time, however many there are. */
 const STREAM_BATCH = 256;
 
@@ -36,6 +39,11 @@ export class Histories {
   readonly #host: Host;
   readonly #reader: ExecutionReader;
   readonly #directory: HandlerDirectory;
+  readonly #paged = new Lru<{
+    readonly from: number;
+    readonly version: number;
+    readonly records: readonly JournalRecord[];
+  }>(MAX_PAGED_CHARS);
   /** Reads of the tail that are under way: all who stand at the same place share one. */
   readonly #tails = new Map<string, Promise<readonly JournalRecord[]>>();
 
@@ -54,12 +62,22 @@ export class Histories {
   ): Promise<{ readonly items: readonly ShownEvent[]; readonly next_cursor: string | null }> {
     const version = await this.#version(id);
     const items: ShownEvent[] = [];
-    for (const [seq, event] of eventsOf(await this.#reader.events(id, after), after)) {
+    for (const [seq, event] of eventsOf(await this.#records(id, after, version), after)) {
       if (items.length === limit) break;
       items.push(showEvent(seq, event, id));
     }
     const last = items.at(-1)?.seq ?? after;
     return { items, next_cursor: last < version ? String(last) : null };
+  }
+
+  /** The records beyond a place. A long history is kept while somebody pages through it. */
+  async #records(id: string, after: number, version: number): Promise<readonly JournalRecord[]> {
+    const known = this.#paged.get(id);
+    if (known !== undefined && known.version === version && known.from <= after) return known.records;
+    const records = await this.#reader.events(id, after);
+    const chars = records.reduce((sum, { text }) => sum + text.length, 0);
+    if (chars > PAGED_CHARS) this.#paged.set(id, { from: after, version, records }, chars);
+    return records;
   }
 
   /** True if nothing that matters to a follower comes after this event any more, as things stand. */

@@ -5,9 +5,10 @@ import { MillraceError } from "../../errors/millrace-error.ts";
 import { contentHash } from "../../json/hash.ts";
 import type { Json } from "../../json/json.ts";
 import type { Store } from "../../store/contract.ts";
-import { INLINE_ANSWER_BYTES, INLINE_PAYLOAD_BYTES, MAX_INPUT_BYTES } from "../limits.ts";
+import { INLINE_ANSWER_BYTES, INLINE_PAYLOAD_BYTES, MAX_INPUT_BYTES, MAX_PAST_CHARS } from "../limits.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
 import { executionKey } from "./ids.ts";
+import { Lru } from "./lru.ts";
 import { Refusal } from "./refusal.ts";
 
 /** From this size on a value says how large it is, so that nobody has to write it down only to know. */
@@ -23,6 +24,8 @@ export interface Payload {
 export class Payloads {
   readonly #store: Store;
   readonly #reader: ExecutionReader;
+  /** Outputs of the past, so that whoever watches an execution does not read its whole journal each time. */
+  readonly #known = new Lru<string>(MAX_PAST_CHARS);
 
   constructor(store: Store, reader: ExecutionReader) {
     this.#store = store;
@@ -77,14 +80,26 @@ export class Payloads {
   /** Outputs that have left the state, by the version of the event that brought them. */
   async #past(id: string, versions: ReadonlySet<number>): Promise<ReadonlyMap<number, string>> {
     const found = new Map<number, string>();
-    if (versions.size === 0) return found;
-    for (const record of await this.#reader.events(id, Math.min(...versions) - 1)) {
+    const missing = new Set<number>();
+    for (const version of versions) {
+      const known = this.#known.get(`${id} ${version}`);
+      if (known === undefined) missing.add(version);
+      else found.set(version, known);
+    }
+    if (missing.size === 0) return found;
+    let first = Number.MAX_SAFE_INTEGER;
+    for (const version of missing) first = Math.min(first, version);
+    for (const record of await this.#reader.events(id, first - 1)) {
       let events: readonly ExecutionEvent[] | undefined;
       for (let i = 0; i < record.count; i++) {
-        if (!versions.has(record.version + i)) continue;
+        const version = record.version + i;
+        if (!missing.has(version)) continue;
         events ??= JSON.parse(record.text) as ExecutionEvent[];
         const value = executionMachine.pastValue?.(events[i]!);
-        if (value !== undefined) found.set(record.version + i, JSON.stringify(value));
+        if (value === undefined) continue;
+        const text = JSON.stringify(value);
+        found.set(version, text);
+        this.#known.set(`${id} ${version}`, text, text.length);
       }
       if (found.size === versions.size) break;
     }

@@ -1,7 +1,7 @@
 import type { ErrorCode, ErrorDetails } from "../../../errors/registry.ts";
 import { MAX_BODY_BYTES, MAX_BULK_BYTES, MAX_OUTPUT_BYTES } from "../../limits.ts";
 import { Refusal } from "../../service/refusal.ts";
-import type { Settled } from "../../service/gateway.ts";
+import type { Settled } from "../../service/task-results.ts";
 import { asJson, json, type Reply, route, type Route } from "../route.ts";
 import * as shape from "../schemas.ts";
 

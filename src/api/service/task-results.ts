@@ -1,0 +1,183 @@
+import { entityId } from "../../core/entity.ts";
+import type { Answer } from "../../core/machine.ts";
+import { type MessageBody, messageText } from "../../core/message.ts";
+import { parseToken } from "../../core/token.ts";
+import { INLINE_BYTES, type Value } from "../../core/value.ts";
+import { DECISION_TIMEOUT_MS, type Expected, type Requests } from "../../inbox/requests.ts";
+import { contentHash } from "../../json/hash.ts";
+import type { Json } from "../../json/json.ts";
+import type { Settlement, Store } from "../../store/contract.ts";
+import { Concealment } from "../../worker/concealment.ts";
+import { errorValue } from "../../worker/error-value.ts";
+import { HandlerError } from "../../worker/handler.ts";
+import { storableOutput } from "../../worker/output.ts";
+import type { Caller } from "./caller.ts";
+import { eventsOf } from "./event-view.ts";
+import { type ExecutionReader, standing } from "./execution-reader.ts";
+import type { Ticket, Tickets } from "./tickets.ts";
+
+export type TaskResult =
+  | { readonly token: string; readonly output: Json; readonly usage?: Json | undefined }
+  | { readonly token: string; readonly error: ReportedError };
+
+export interface ReportedError {
+  readonly code?: string | undefined;
+  readonly message?: string | undefined;
+  readonly retryable?: boolean | undefined;
+  readonly retry_after_seconds?: number | undefined;
+  readonly details?: Json | undefined;
+}
+
+export interface Settled {
+  readonly token: string;
+  readonly accepted: boolean;
+  readonly recorded?: boolean;
+  readonly code?: string;
+  /** Of a result that counts no more: how its execution stands. */
+  readonly execution?: Json;
+}
+
+/** What will be posted for one result. */
+interface Report {
+  readonly ticket: Ticket;
+  readonly body: MessageBody;
+  /** Why the output failed its node. */
+  readonly unfit?: string;
+}
+
+/** Results from workers elsewhere: posted to the owners, whose word on them is the answer. */
+export class TaskResults {
+  readonly #store: Store;
+  readonly #requests: Requests;
+  readonly #reader: ExecutionReader;
+  readonly #tickets: Tickets;
+  readonly #secret: (name: string) => string | undefined;
+
+  constructor(parts: {
+    readonly store: Store;
+    readonly requests: Requests;
+    readonly reader: ExecutionReader;
+    readonly tickets: Tickets;
+    readonly secret: (name: string) => string | undefined;
+  }) {
+    this.#store = parts.store;
+    this.#requests = parts.requests;
+    this.#reader = parts.reader;
+    this.#tickets = parts.tickets;
+    this.#secret = parts.secret;
+  }
+
+  /** Reports results, and tells what the owners made of them: one call of the store for all. */
+  async settle(caller: Caller, results: readonly TaskResult[]): Promise<readonly Settled[]> {
+    const reports = await Promise.all(results.map((result) => this.#report(result)));
+    const expected = new Map<Report, Expected>();
+    for (const report of reports) if (report !== undefined) expected.set(report, this.#requests.expect());
+    const outcomes = new Map<Report, string>();
+    try {
+      const posted = [...expected.keys()];
+      const settlements = posted.map((report) => settlementOf(report, caller, expected.get(report)!));
+      const given = settlements.length === 0 ? [] : await this.#store.tasks.settle(settlements);
+      for (const [i, report] of posted.entries()) outcomes.set(report, given[i]!);
+    } catch (error) {
+      for (const waiting of expected.values()) void waiting.wait(0);
+      throw error;
+    }
+    return Promise.all(
+      results.map(async ({ token }, i): Promise<Settled> => {
+        const report = reports[i];
+        if (report === undefined) return { token, accepted: false, code: "TASK_TOKEN_INVALID" };
+        const isStale = outcomes.get(report) === "stale";
+        const answer = await expected.get(report)!.wait(isStale ? 0 : DECISION_TIMEOUT_MS);
+        const settled = isStale ? await this.#repeated(report.ticket) : verdict(answer, report.unfit);
+        if (settled.code !== "STALE_ATTEMPT") return { token, ...settled };
+        const execution = await this.#reader.read(entityId(report.ticket.entity), ({ state }) => standing(state));
+        return { token, ...settled, execution };
+      }),
+    );
+  }
+
+  /** undefined if the token is none of ours. */
+  async #report(result: TaskResult): Promise<Report | undefined> {
+    const ticket = await this.#tickets.open(result.token);
+    if (ticket === undefined) return undefined;
+    this.#tickets.setTold(ticket);
+    const { token } = ticket;
+    const concealment = this.#concealment(ticket);
+    const runningMs = this.#tickets.runningMs(ticket);
+    if ("error" in result) {
+      const { code = "HANDLER_ERROR", message = "", retryable = true, details, retry_after_seconds } = result.error;
+      const thrown = new HandlerError(code, message, { retryable, ...(details !== undefined && { details }) });
+      const error = errorValue(thrown, concealment);
+      const retryAfterMs = retry_after_seconds === undefined ? {} : { retryAfterMs: retry_after_seconds * 1000 };
+      return { ticket, body: { kind: "taskFailed", token, error, runningMs, ...retryAfterMs } };
+    }
+    const output = storableOutput(result.output, concealment);
+    if ("error" in output) {
+      const { error } = output;
+      return { ticket, unfit: error.code, body: { kind: "taskFailed", token, error, runningMs } };
+    }
+    const value = await storedValue(this.#store, ticket.entity, output);
+    const usage = result.usage === undefined ? {} : { usage: result.usage };
+    return { ticket, body: { kind: "taskCompleted", token, output: value, runningMs, ...usage } };
+  }
+
+  #concealment({ secrets = [] }: Ticket): Concealment {
+    const concealment = new Concealment();
+    for (const name of secrets) {
+      const secret = this.#secret(name);
+      if (secret !== undefined) concealment.add(secret);
+    }
+    return concealment;
+  }
+
+  /** A failure whose task is gone: the very same one that was reported before, or one that counts no more. */
+  async #repeated({ entity, token }: Ticket): Promise<{ readonly accepted: boolean; readonly code?: string }> {
+    const dispatch = parseToken(token);
+    if (dispatch === undefined) return { accepted: false, code: "TASK_TOKEN_INVALID" };
+    const node = dispatch.instance.replace(/@\d+$/, "");
+    let generation = 1;
+    for (const [, event] of eventsOf(await this.#reader.events(entityId(entity), 0), 0)) {
+      if (event.kind === "generationOpened") ({ generation } = event);
+      const isIt =
+        event.kind === "taskFailed" &&
+        generation === dispatch.generation &&
+        event.node === node &&
+        event.attempt === dispatch.attempt &&
+        event.delivery === dispatch.delivery &&
+        event.deadline === undefined;
+      if (isIt) return { accepted: true };
+    }
+    return { accepted: false, code: "STALE_ATTEMPT" };
+  }
+}
+
+/** An output as events carry it; a large one is written first, under its execution. */
+export async function storedValue(
+  store: Store,
+  entity: string,
+  { json, text }: { readonly json: Json; readonly text: string },
+): Promise<Value> {
+  const bytes = Buffer.byteLength(text);
+  if (bytes <= INLINE_BYTES) return bytes >= 1024 ? { json, bytes } : { json };
+  const hash = contentHash(text);
+  await store.records.put([{ scope: entity, hash, text }]);
+  return { blob: { hash, bytes } };
+}
+
+function settlementOf({ ticket, body }: Report, { by, trace, tenant }: Caller, { address }: Expected): Settlement {
+  const { ref, token, partition, entity } = ticket;
+  const message = { id: `${body.kind}:${token}`, to: entity, by, trace, tenant, reply: address, body };
+  const outcome = body.kind === "taskCompleted" ? "completed" : "failed";
+  return { ref, token, partition, outcome, text: messageText(message) };
+}
+
+/** What the owner's answer means to the worker. */
+function verdict(answer: Answer | undefined, unfit: string | undefined): Omit<Settled, "token"> {
+  if (answer === undefined) return { accepted: false, code: "NO_OWNER" };
+  if ("refused" in answer) {
+    return { accepted: false, code: answer.refused === "NOT_FOUND" ? "TASK_TOKEN_INVALID" : answer.refused };
+  }
+  if (unfit !== undefined) return { accepted: false, code: unfit };
+  const { accepted, recorded } = answer.ok as { readonly accepted: boolean; readonly recorded?: boolean };
+  return { accepted, ...(recorded !== undefined && { recorded }) };
+}
