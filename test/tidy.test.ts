@@ -22,7 +22,9 @@ const LADDER: Readonly<Record<string, readonly string[]>> = {
   worker: ["json", "expression", "core", "host", "store"],
   handlers: ["errors", "json", "expression", "definition", "worker", "host"],
   api: ["errors", "json", "expression", "definition", "core", "host", "store", "inbox", "worker"],
-  sdk: ["errors", "json", "definition", "core", "host", "worker", "api"],
+  sdk: [
+    ...["errors", "json", "definition", "core", "host", "settings", "store", "worker", "handlers", "api", "process"],
+  ],
   testing: [
     ...[
       "errors",
@@ -56,7 +58,7 @@ const LADDER: Readonly<Record<string, readonly string[]>> = {
   ],
   cli: [
     ...["errors", "json", "definition", "core", "host", "settings", "drawing", "store", "drivers", "inbox", "engine"],
-    ...["worker", "api", "sdk", "simulator", "page", "process"],
+    ...["worker", "api", "process", "sdk", "simulator", "page"],
   ],
 };
 

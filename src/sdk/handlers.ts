@@ -1,3 +1,5 @@
+import type { HandlerEntry } from "../definition/handlers.ts";
+import { type DefinedHandler, isDefinedHandler } from "../handlers/define-handler.ts";
 import type { Json } from "../json/json.ts";
 import type { Handler } from "../worker/handler.ts";
 import { type TaskContext, taskContext } from "./task-context.ts";
@@ -5,8 +7,9 @@ import { type TaskContext, taskContext } from "./task-context.ts";
 /** A handler for nodes that name it: given its config, with all templates resolved and secrets filled in. */
 export type HandlerFunction = (config: never, ctx: TaskContext) => unknown;
 
+/** Handlers by name: functions, or what `defineHandler` made, which brings its schemas. */
 export interface Handlers {
-  readonly [name: string]: HandlerFunction;
+  readonly [name: string]: HandlerFunction | DefinedHandler;
 }
 
 /** Handlers by name, for workflows that are written as JSON or YAML. */
@@ -14,12 +17,27 @@ export function handlers<const H extends Handlers>(table: H): H {
   return table;
 }
 
-/** The same as workers take them. */
-export function handlersOf(table: Handlers): ReadonlyMap<string, Handler> {
-  return new Map(
-    Object.entries(table).map(([name, run]): [string, Handler] => [
-      name,
-      async (call) => (await run(call.config as never, taskContext(call))) as Json,
-    ]),
-  );
+/** The same as workers take them, and what definitions are checked by. */
+export interface ReadyHandlers {
+  readonly handlers: ReadonlyMap<string, Handler>;
+  readonly entries: ReadonlyMap<string, HandlerEntry>;
+  close(): void;
+}
+
+export function readyHandlers(table: Handlers = {}): ReadyHandlers {
+  const handlers = new Map<string, Handler>();
+  const entries = new Map<string, HandlerEntry>();
+  const defined: DefinedHandler[] = [];
+  for (const [name, given] of Object.entries(table)) {
+    if (isDefinedHandler(given)) {
+      if (given.name !== name) throw new TypeError(`The handler ${given.name} is registered as ${name}`);
+      handlers.set(name, given.handler);
+      entries.set(name, given.entry);
+      defined.push(given);
+    } else if (typeof given === "function") {
+      handlers.set(name, async (call) => (await given(call.config as never, taskContext(call))) as Json);
+      entries.set(name, { engine: false });
+    } else throw new TypeError(`The handler ${name} is not a function`);
+  }
+  return { handlers, entries, close: () => defined.forEach((one) => one.close()) };
 }

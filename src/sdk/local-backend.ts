@@ -44,7 +44,9 @@ export class LocalBackend implements Backend {
   }
 
   async *events(id: string, after: number, signal: AbortSignal): AsyncGenerator<EventView, void> {
-    for await (const { events, isEnd } of this.#service.histories.follow(id, after, signal)) {
+    const { histories } = this.#service;
+    if (await histories.isOver(id, after)) return;
+    for await (const { events, isEnd } of untilAborted(histories.follow(id, after, signal), signal)) {
       yield* events;
       if (isEnd) return;
     }
@@ -63,6 +65,24 @@ export class LocalBackend implements Backend {
 
   close(): Promise<void> {
     return this.#close();
+  }
+}
+
+/** The same, but over as soon as nobody listens any more, instead of when there would have been something to hear. */
+async function* untilAborted<T>(values: AsyncGenerator<T, void>, signal: AbortSignal): AsyncGenerator<T, void> {
+  const { promise: aborted, resolve } = Promise.withResolvers<{ readonly done: true }>();
+  const stop = (): void => resolve({ done: true });
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    while (!signal.aborted) {
+      const next = await Promise.race([values.next(), aborted]);
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    signal.removeEventListener("abort", stop);
+    // It ends when its wait is over; nobody has to wait for that.
+    void values.return();
   }
 }
 

@@ -1,4 +1,4 @@
-import { handlersOf, type Handlers } from "../sdk/handlers.ts";
+import { type Handlers, readyHandlers } from "../sdk/handlers.ts";
 import { Client, type InputArguments } from "../sdk/client.ts";
 import type { Body } from "../sdk/closure.ts";
 import { type Duration, durationMs } from "../sdk/duration.ts";
@@ -36,7 +36,7 @@ export async function testRun<In, Out>(
   ...[input, options = {}]: InputArguments<NoInfer<In>, TestOptions>
 ): Promise<TestRun<Out>> {
   const { mocks = {}, failOnce = [], handlers = {}, seed = 1, startAt, patience = "1s" } = options;
-  const prepared = prepare(workflow[PARTS], { mocks, failOnce, handlers: handlersOf(handlers) });
+  const prepared = prepare(workflow[PARTS], { mocks, failOnce, handlers: readyHandlers(handlers).handlers });
   const logs: TestLog[] = [];
   const world = new VirtualWorld({
     seed,

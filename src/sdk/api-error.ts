@@ -1,0 +1,56 @@
+import type { Json } from "../json/json.ts";
+
+/** One of several things that are wrong with a request. */
+export interface ApiFault {
+  readonly code: string;
+  /** JSON pointer. */
+  readonly path: string;
+  readonly message: string;
+  readonly hint?: string;
+}
+
+/** A server's no. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  /** Stays the same for the same reason: `INPUT_INVALID`, `ALREADY_TERMINAL`, … */
+  readonly code: string;
+  readonly status: number;
+  readonly errors: readonly ApiFault[];
+  /** How the execution stands that it is about. */
+  readonly execution: Json | undefined;
+
+  constructor(status: number, problem: ApiProblem) {
+    const { code = `HTTP_${status}`, detail = `The server answered ${status}`, errors = [], execution } = problem;
+    const lines = errors.map(({ path, message, hint }) => {
+      const place = path === "" ? "" : `${path}: `;
+      return `\n  ${place}${message}${hint === undefined ? "" : ` ${hint}`}`;
+    });
+    super(`${code}: ${detail}${lines.join("")}`);
+    this.code = code;
+    this.status = status;
+    this.errors = errors;
+    this.execution = execution;
+  }
+}
+
+/** The part of `application/problem+json` that we read. */
+export interface ApiProblem {
+  readonly code?: string;
+  readonly detail?: string;
+  readonly errors?: readonly ApiFault[];
+  readonly execution?: Json;
+}
+
+/** Nobody answers, or nobody who speaks our language. What was asked may still have been done: keys make it safe to ask again. */
+export class ServerUnreachable extends Error {
+  override readonly name = "ServerUnreachable";
+  readonly url: string;
+
+  constructor(url: string, cause: unknown) {
+    const { message, cause: inner } = cause as Error;
+    const { code, message: reason } = (inner ?? {}) as { readonly code?: string; readonly message?: string };
+    const why = code === "ECONNREFUSED" ? "nobody listens there. Start one with: millrace dev" : (reason ?? message);
+    super(`Cannot reach Millrace at ${url}: ${why}`, { cause });
+    this.url = url;
+  }
+}

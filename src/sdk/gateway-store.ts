@@ -1,0 +1,208 @@
+import type { TaskText } from "../core/execution/prepare.ts";
+import type { Message, TaskCompleted, TaskFailed } from "../core/message.ts";
+import type { Value } from "../core/value.ts";
+import type { Host } from "../host/host.ts";
+import type { Json, JsonObject } from "../json/json.ts";
+import type {
+  Heartbeat,
+  HeartbeatOutcome,
+  LeasedTask,
+  LeaseRequest,
+  Records,
+  Settlement,
+  SettleOutcome,
+  Store,
+  Tasks,
+} from "../store/contract.ts";
+import type { HttpClient } from "./http-client.ts";
+
+/** A task as the gateway of a server hands it out. */
+interface GatewayTask {
+  readonly token: string;
+  readonly execution_id: string;
+  readonly node_id: string;
+  readonly handler: string;
+  readonly attempt: number;
+  readonly generation: number;
+  readonly config: Json;
+  readonly idempotency_key: string;
+  readonly timeout_seconds: number;
+  readonly item?: number;
+  readonly iteration?: number;
+  readonly inputs?: Json;
+}
+
+export interface GatewayOptions {
+  /** What the server calls the worker. */
+  readonly worker: string;
+  /** Which tasks it takes: of these handlers, or of these queues. */
+  readonly serves: { readonly handlers: readonly string[] } | { readonly queues: readonly string[] };
+}
+
+/** The longest that a lease may wait, by the server. */
+const MAX_WAIT_MS = 30_000;
+
+/**
+ * What a worker needs of a store, over the HTTP API of a server: so the worker that runs beside an engine also runs far
+ * from one, with all its care for leases, time limits and errors. The server fills in secrets and large values.
+ */
+export class GatewayStore {
+  readonly #http: HttpClient;
+  readonly #host: Host;
+  readonly #options: GatewayOptions;
+  readonly #closing = new AbortController();
+  /** Large outputs on their way: the worker stores them before it names them, and there is nowhere to store them. */
+  readonly #outputs = new Map<string, string>();
+
+  constructor(http: HttpClient, host: Host, options: GatewayOptions) {
+    this.#http = http;
+    this.#host = host;
+    this.#options = options;
+  }
+
+  /** As the worker takes it. It calls no other role. */
+  get store(): Store {
+    const tasks: Pick<Tasks, "lease" | "heartbeat" | "settle"> = {
+      lease: (request) => this.#lease(request),
+      heartbeat: (beats) => beat(this.#http, this.#options.worker, beats),
+      settle: (results) => this.#settle(results),
+    };
+    const records: Pick<Records, "put" | "get"> = {
+      put: async (stored) => {
+        for (const { hash, text } of stored) this.#outputs.set(hash, text);
+        return "stored";
+      },
+      get: async (keys) => keys.map(() => null),
+    };
+    return { tasks, records } as unknown as Store;
+  }
+
+  /** Nobody waits for tasks any more; what the server was about to hand out it keeps. */
+  stopLeasing(): void {
+    this.#closing.abort();
+  }
+
+  async #lease({ max, leaseMs, waitMs }: LeaseRequest): Promise<readonly LeasedTask[]> {
+    const body = {
+      worker_id: this.#options.worker,
+      ...this.#options.serves,
+      max,
+      wait_ms: Math.min(MAX_WAIT_MS, waitMs),
+      lease_seconds: leaseMs / 1_000,
+    };
+    const { signal } = this.#closing;
+    if (signal.aborted) return [];
+    try {
+      // With a key, so that an answer that was lost on the way is given again instead of other tasks.
+      const key = this.#host.id() + this.#host.id();
+      const { tasks } = await this.#http.json<{ readonly tasks: readonly GatewayTask[] }>({
+        method: "POST",
+        path: "/v1/tasks/lease",
+        body,
+        key,
+        signal,
+      });
+      return tasks.map(leasedTask);
+    } catch (error) {
+      if (signal.aborted) return [];
+      throw error;
+    }
+  }
+
+  async #settle(results: readonly Settlement[]): Promise<readonly SettleOutcome[]> {
+    const outcomes = new Map<string, SettleOutcome>(results.map(({ token }) => [token, "settled"]));
+    const completed: JsonObject[] = [];
+    const failed: JsonObject[] = [];
+    for (const { token, outcome, text } of results) {
+      const { body } = JSON.parse(text) as Message;
+      if (outcome === "completed") completed.push(this.#completion(token, body as TaskCompleted));
+      else if (outcome === "failed") failed.push(failure(token, body as TaskFailed));
+      // There is no way to hand a task back: its lease runs out, and the same attempt is delivered again.
+    }
+    for (const [path, list] of [
+      ["/v1/tasks/complete", completed],
+      ["/v1/tasks/fail", failed],
+    ] as const) {
+      if (list.length === 0) continue;
+      for (const { token, code } of await this.#report(path, list))
+        if (code === "STALE_ATTEMPT") outcomes.set(token, "stale");
+    }
+    return results.map(({ token }) => outcomes.get(token)!);
+  }
+
+  async #report(
+    path: string,
+    results: readonly JsonObject[],
+  ): Promise<readonly { readonly token: string; readonly code?: string }[]> {
+    const key = this.#host.id() + this.#host.id();
+    const answer = await this.#http.json<{
+      readonly results: readonly { readonly token: string; readonly code?: string }[];
+    }>({
+      method: "POST",
+      path,
+      body: { results },
+      key,
+    });
+    const undecided = answer.results.some(({ code }) => code === "NO_OWNER" || code === "STORE_UNAVAILABLE");
+    // The worker tries again for as long as it may have the task.
+    if (undecided) throw new Error("the server could not decide on a result in time");
+    return answer.results;
+  }
+
+  #completion(token: string, { output, usage }: TaskCompleted): JsonObject {
+    return { token, output: this.#json(output), ...(usage !== undefined && { usage }) };
+  }
+
+  #json(value: Value): Json {
+    if ("json" in value) return value.json;
+    const text = this.#outputs.get(value.blob.hash)!;
+    this.#outputs.delete(value.blob.hash);
+    return JSON.parse(text) as Json;
+  }
+}
+
+function failure(token: string, { error, retryAfterMs }: TaskFailed): JsonObject {
+  const { code, message, retryable, details } = error;
+  return {
+    token,
+    error: {
+      code,
+      message,
+      retryable,
+      ...(details !== undefined && { details }),
+      ...(retryAfterMs !== undefined && { retry_after_seconds: retryAfterMs / 1_000 }),
+    },
+  };
+}
+
+function leasedTask(task: GatewayTask): LeasedTask {
+  const { token, execution_id: execution, node_id: node, handler, attempt, generation, config, inputs } = task;
+  const text: TaskText = {
+    token,
+    execution,
+    node,
+    handler,
+    attempt,
+    generation,
+    delivery: 1,
+    idempotencyKey: task.idempotency_key,
+    timeoutMs: task.timeout_seconds * 1_000,
+    config,
+    holes: [],
+    ...(inputs !== undefined && { inputs }),
+    ...(task.item !== undefined && { item: task.item }),
+    ...(task.iteration !== undefined && { iteration: task.iteration }),
+  };
+  const entity = `execution/${execution}`;
+  return { token, ref: token, entity, partition: 0, queue: handler, priority: 0, text: JSON.stringify(text) };
+}
+
+/** Keeps tasks, and tells which of them count no more. */
+export async function beat(http: HttpClient, worker: string, beats: readonly Heartbeat[]): Promise<HeartbeatOutcome> {
+  const { cancelled } = await http.json<{ readonly cancelled: readonly string[] }>({
+    method: "POST",
+    path: "/v1/tasks/heartbeat",
+    body: { worker_id: worker, tokens: beats.map(({ token }) => token) },
+  });
+  return { lost: [], cancelled };
+}

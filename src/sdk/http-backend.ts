@@ -1,0 +1,140 @@
+import type { Host } from "../host/host.ts";
+import type { Json, JsonObject } from "../json/json.ts";
+import { ApiError, ServerUnreachable } from "./api-error.ts";
+import type { Backend, Command, Decided, EventView, ExecutionView, NodeView } from "./backend.ts";
+import { type HttpClient, step } from "./http-client.ts";
+import { serverSentEvents } from "./server-sent-events.ts";
+
+/** A stream that has been silent for longer is dead: the server says something every 15 s. */
+const SILENCE_MS = 45_000;
+const FIRST_PAUSE_MS = 200;
+const LONGEST_PAUSE_MS = 5_000;
+/** How long a stream that cannot be had is tried for. */
+const PATIENCE_MS = 60_000;
+
+/** A server, over HTTP. */
+export class HttpBackend implements Backend {
+  readonly #http: HttpClient;
+  readonly #host: Host;
+  readonly #closing = new AbortController();
+
+  constructor(http: HttpClient, host: Host) {
+    this.#http = http;
+    this.#host = host;
+  }
+
+  submit(definition: JsonObject, input: Json, key: string): Promise<{ readonly execution_id: string }> {
+    const path = "/v1/workflow?start=true&allow_missing_handlers=true";
+    return this.#post(path, { definition, input_params: input }, key);
+  }
+
+  async publish(definition: JsonObject, hash: string): Promise<string> {
+    const path = "/v1/workflows?allow_missing_handlers=true";
+    const { workflow_definition_id: stored } = await this.#post<{ readonly workflow_definition_id: string }>(
+      path,
+      { definition },
+      `publish-${hash}`,
+    );
+    return stored;
+  }
+
+  start(
+    name: string,
+    { input, version }: { readonly input: Json; readonly version?: number | string },
+    key: string,
+  ): Promise<{ readonly execution_id: string }> {
+    const body = { input_params: input, ...(version !== undefined && { version }) };
+    return this.#post(`/v1/workflows/${step(name)}/executions`, body, key);
+  }
+
+  execution(id: string): Promise<ExecutionView> {
+    return this.#get(`/v1/executions/${step(id)}`);
+  }
+
+  output(id: string): Promise<Json> {
+    return this.#get(`/v1/executions/${step(id)}/output`);
+  }
+
+  node(id: string, node: string): Promise<NodeView> {
+    return this.#get(`/v1/executions/${step(id)}/nodes/${step(node)}`);
+  }
+
+  async command(id: string, command: Command, body: JsonObject, key: string): Promise<void> {
+    await this.#post(`/v1/executions/${step(id)}/${command}`, body, key);
+  }
+
+  async decide(review: string, decided: Decided, key: string): Promise<void> {
+    await this.#post(`/v1/reviews/${step(review)}`, { ...decided }, key);
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+  }
+
+  /** A stream that breaks is taken up after the last event that was seen. */
+  async *events(id: string, after: number, signal: AbortSignal): AsyncGenerator<EventView, void> {
+    const stop = AbortSignal.any([signal, this.#closing.signal]);
+    let seen = after;
+    let aliveAtMs = this.#host.monotonicMs();
+    for (let pauseMs = FIRST_PAUSE_MS; !stop.aborted; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
+      try {
+        for await (const event of this.#stream(id, seen, stop)) {
+          if (event === "end") return;
+          pauseMs = FIRST_PAUSE_MS;
+          aliveAtMs = this.#host.monotonicMs();
+          if (event.seq <= seen) continue;
+          seen = event.seq;
+          yield event;
+        }
+      } catch (error) {
+        if (stop.aborted) return;
+        const isNo = error instanceof ApiError && error.status < 500 && error.status !== 429;
+        if (isNo || this.#host.monotonicMs() - aliveAtMs > PATIENCE_MS) throw asUnreachable(error, this.#http.url);
+      }
+      await this.#host.sleep(pauseMs, stop);
+    }
+  }
+
+  async *#stream(id: string, after: number, signal: AbortSignal): AsyncGenerator<EventView | "end", void> {
+    const silence = new AbortController();
+    let timer = setTimeout(() => silence.abort(), SILENCE_MS);
+    const heard = (): void => {
+      clearTimeout(timer);
+      timer = setTimeout(() => silence.abort(), SILENCE_MS);
+    };
+    try {
+      const headers = { accept: "text/event-stream", ...(after > 0 && { "last-event-id": String(after) }) };
+      const path = `/v1/executions/${step(id)}/events`;
+      const response = await this.#http.stream(path, headers, AbortSignal.any([signal, silence.signal]));
+      if (response.status === 204) return void (yield "end");
+      if (!response.ok) throw await this.#http.refusal(response);
+      for await (const { event, data } of serverSentEvents(noting(response.body!, heard))) {
+        yield event === "end" ? "end" : (JSON.parse(data) as EventView);
+      }
+    } finally {
+      clearTimeout(timer);
+      silence.abort();
+    }
+  }
+
+  #get<Answer>(path: string): Promise<Answer> {
+    return this.#http.json({ method: "GET", path, signal: this.#closing.signal });
+  }
+
+  #post<Answer>(path: string, body: Json, key: string): Promise<Answer> {
+    return this.#http.json({ method: "POST", path, body, key, signal: this.#closing.signal });
+  }
+}
+
+/** The same stream; every piece of it is noted, also one that makes no event yet. */
+function noting(stream: ReadableStream<Uint8Array>, heard: () => void): ReadableStream<Uint8Array> {
+  const transform = (chunk: Uint8Array, controller: TransformStreamDefaultController<Uint8Array>): void => {
+    heard();
+    controller.enqueue(chunk);
+  };
+  return stream.pipeThrough(new TransformStream({ transform }));
+}
+
+function asUnreachable(error: unknown, url: string): unknown {
+  return error instanceof ApiError || error instanceof ServerUnreachable ? error : new ServerUnreachable(url, error);
+}

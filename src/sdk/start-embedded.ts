@@ -1,0 +1,66 @@
+import { join } from "node:path";
+import { pino } from "pino";
+import type { HandlerEntry } from "../definition/handlers.ts";
+import { nodeHost } from "../host/node-host.ts";
+import { MillraceProcess } from "../process/process.ts";
+import type { Role } from "../settings/declarations.ts";
+import { readSettings } from "../settings/read-settings.ts";
+import type { StoreAddress } from "../settings/store-address.ts";
+import { Client } from "./client.ts";
+import type { EmbeddedEngine, EmbeddedOptions } from "./embedded.ts";
+import { readyHandlers } from "./handlers.ts";
+import { LiveWorker } from "./live-worker.ts";
+import { LocalBackend } from "./local-backend.ts";
+import { PARTS } from "./workflow.ts";
+
+class LocalEngine extends Client implements EmbeddedEngine {
+  readonly url: string | undefined;
+
+  constructor(process: MillraceProcess, worker: LiveWorker, close: () => Promise<void>) {
+    super(new LocalBackend(process.service, close), nodeHost, (parts) => worker.meet(parts));
+    this.url = process.url;
+  }
+}
+
+export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedEngine> {
+  const { dataDir = ".millrace", concurrency, workflows = [], handlers: table, port } = options;
+  const { env } = process;
+  const flags = {
+    ...(concurrency !== undefined && { workerConcurrency: concurrency }),
+    ...(port !== undefined && { port }),
+  };
+  const { settings, faults } = readSettings({ env, flags });
+  if (faults.length > 0) throw new TypeError(faults.join("\n"));
+  const address: StoreAddress =
+    dataDir === false ? { kind: "memory" } : { kind: "sqlite", file: join(dataDir, "millrace.db") };
+  const ready = readyHandlers(table);
+  const entries = new Map<string, HandlerEntry>();
+  const roles: readonly Role[] = port === undefined ? ["engine", "worker"] : ["engine", "worker", "api"];
+  const running = await MillraceProcess.start({
+    settings,
+    address,
+    env,
+    roles,
+    user: { handlers: new Map(), entries },
+    log: pino({ level: "silent" }),
+    version: "embedded",
+    loopback: true,
+  });
+  const worker = new LiveWorker({
+    store: running.store,
+    host: nodeHost,
+    settings: { slots: settings.workerConcurrency, graceMs: settings.workerGrace * 1_000 },
+    secret: (name) => env[`MILLRACE_SECRET_${name}`],
+    entries,
+  });
+  worker.add(ready.handlers, [], ready.entries);
+  for (const workflow of workflows) worker.meet(workflow[PARTS]);
+  await worker.start();
+  let closing: Promise<void> | undefined;
+  const close = async (): Promise<void> => {
+    await worker.stop();
+    await running.stop();
+    ready.close();
+  };
+  return new LocalEngine(running, worker, () => (closing ??= close()));
+}

@@ -1,0 +1,120 @@
+import { hostname } from "node:os";
+import { extname } from "node:path";
+import { nodeHost } from "../host/node-host.ts";
+import type { Json, JsonObject } from "../json/json.ts";
+import { Worker } from "../worker/worker.ts";
+import { httpClient, tokenOf } from "./connect.ts";
+import { type Duration, durationMs } from "./duration.ts";
+import { GatewayStore } from "./gateway-store.ts";
+import { type Handlers, readyHandlers } from "./handlers.ts";
+import type { HttpClient } from "./http-client.ts";
+import { type Served, servedBy } from "./served.ts";
+import type { Workflow } from "./workflow.ts";
+
+export interface WorkerOptions {
+  /** A server, over HTTP; by default MILLRACE_URL, or the address of `millrace dev`. */
+  readonly url?: string;
+  /** A key of the server with the role `worker`; by default MILLRACE_API_KEY. */
+  readonly token?: string;
+  /** Instead of a server: the store that the engines share, as `postgres://…` or `redis://…`. */
+  readonly store?: string;
+  /** Workflows whose functions it runs. */
+  readonly workflows?: readonly Workflow<never, unknown>[];
+  /** Handlers by name. */
+  readonly handlers?: Handlers;
+  /** How many tasks it runs at a time; 4 by default. */
+  readonly concurrency?: number;
+  /** Takes tasks of these queues; by default those of its handlers, unless a node names another. */
+  readonly queues?: readonly string[];
+  /** How long a stop waits for what runs; 30 s by default. */
+  readonly grace?: Duration;
+  /** What functions log, where there is nobody else to keep it: over HTTP. */
+  readonly onLog?: (entry: WorkerLog) => void;
+}
+
+export interface WorkerLog {
+  readonly executionId: string;
+  readonly node: string;
+  readonly attempt: number;
+  readonly message: string;
+  readonly fields?: JsonObject;
+}
+
+/** A worker far from the engines. */
+export interface RunningWorker extends AsyncDisposable {
+  /** Resolves once it takes tasks. */
+  start(): Promise<void>;
+  /** Takes nothing more, waits for what runs, and gives back the rest. */
+  stop(): Promise<void>;
+}
+
+/** How long a lease over HTTP waits for a task. */
+const POLL_MS = 20_000;
+
+/** A worker for the functions of workflows and for handlers by name; it runs until it is stopped. */
+export function worker(options: WorkerOptions): RunningWorker {
+  const ready = readyHandlers(options.handlers);
+  const served = servedBy(options.workflows ?? [], ready);
+  if (served.handlers.size === 0) throw new TypeError("A worker needs workflows or handlers to serve");
+  const http = options.store === undefined ? clientOf(options) : undefined;
+  const run = async (): Promise<() => Promise<void>> => {
+    if (http !== undefined) return startGatewayWorker(http, options, served);
+    // A worker over HTTP loads neither a store nor what checks definitions.
+    const { startStoreWorker } = await import("./store-worker.ts");
+    return startStoreWorker({ ...options, store: options.store! }, served, ready);
+  };
+  let running: Promise<() => Promise<void>> | undefined;
+  const stop = async (): Promise<void> => {
+    const end = await running?.catch(() => undefined);
+    await end?.();
+    ready.close();
+  };
+  let stopping: Promise<void> | undefined;
+  return {
+    start: async () => {
+      running ??= run();
+      await running;
+    },
+    stop: () => (stopping ??= stop()),
+    [Symbol.asyncDispose]: () => (stopping ??= stop()),
+  };
+}
+
+function clientOf({ url, token }: WorkerOptions): HttpClient {
+  return httpClient({ ...(url !== undefined && { url }), ...(token !== undefined && { token }) });
+}
+
+/** Over the HTTP API. Gives what stops it. */
+async function startGatewayWorker(
+  http: HttpClient,
+  options: WorkerOptions,
+  { handlers }: Served,
+): Promise<() => Promise<void>> {
+  const { concurrency = 4, grace = "30s", queues, onLog } = options;
+  const name = `${hostname()}-${process.pid}-${nodeHost.id()}`;
+  const serves = queues === undefined ? { handlers: [...handlers.keys()] } : { queues };
+  const gateway = new GatewayStore(http, nodeHost, { worker: name, serves });
+  const token = tokenOf(options);
+  const beats: Json = { url: http.url, worker: name, ...(token !== undefined && { token }) };
+  // Built, this file and that one are .js; from the sources both are .ts.
+  const module = new URL(`./gateway-heartbeats${extname(import.meta.url)}`, import.meta.url).href;
+  const running = new Worker({
+    store: gateway.store,
+    host: nodeHost,
+    handlers,
+    queues: [],
+    settings: { slots: concurrency, pollMs: POLL_MS, graceMs: durationMs(grace, "grace") },
+    leases: { kind: "thread", source: { module, options: beats } },
+    observer: {
+      logged: ({ execution, node, attempt }, { message, fields }) =>
+        onLog?.({ executionId: execution, node, attempt, message, ...(fields !== undefined && { fields }) }),
+    },
+  });
+  // Whoever starts a worker wants to know that there is a server.
+  await http.json({ method: "GET", path: "/health/live" });
+  running.start();
+  return async () => {
+    gateway.stopLeasing();
+    await running.stop();
+  };
+}

@@ -1,0 +1,340 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import {
+  ApiError,
+  type Client,
+  connect,
+  embedded,
+  type EmbeddedEngine,
+  handlers,
+  HandlerError,
+  type RunningWorker,
+  ServerUnreachable,
+  worker,
+  workflow,
+} from "../../src/sdk/index.ts";
+import { CuttingProxy } from "./cutting-proxy.ts";
+import { invoice } from "./invoice.ts";
+
+const double = (() => {
+  const wf = workflow("double", { input: z.object({ n: z.number() }) });
+  const twice = wf.node("twice", ({ input }) => input.n * 2);
+  return wf.output({ twice });
+})();
+
+const parent = (() => {
+  const wf = workflow("parent", { input: z.object({ n: z.number() }) });
+  const sub = wf.sub("sub", double, { input: ({ input }) => ({ n: input.n + 1 }) });
+  const each = wf.map("each", { over: [{ n: 1 }, { n: 2 }] }, double);
+  const sum = wf.node("sum", { after: { sub, each } }, ({ sub, each }) =>
+    each.reduce((sum, { twice }) => sum + twice, sub.twice),
+  );
+  return wf.output({ sum });
+})();
+
+const broken = new Set<string>();
+const fragile = (() => {
+  const wf = workflow("fragile", { input: z.object({ id: z.string() }) });
+  const first = wf.node("first", () => "kept");
+  const second = wf.node("second", { after: { first }, retry: 1 }, ({ input }) => {
+    if (broken.has(input.id)) throw new HandlerError("BROKEN", "it is broken", { retryable: false, details: { n: 1 } });
+    return input.id;
+  });
+  return wf.output({ first, second });
+})();
+
+const waiting = (() => {
+  const wf = workflow("waiting");
+  const paid = wf.signal("paid", { data: z.number() });
+  return wf.output({ paid });
+})();
+
+let aborted = 0;
+const endless = (() => {
+  const wf = workflow("endless");
+  const never = wf.node(
+    "never",
+    ({ ctx }) =>
+      new Promise<null>((_, reject) => {
+        ctx.signal.addEventListener("abort", () => {
+          aborted++;
+          reject(new Error("asked to stop"));
+        });
+      }),
+  );
+  return wf.output({ never });
+})();
+
+const large = (() => {
+  const wf = workflow("large");
+  const text = wf.node("text", () => "x".repeat(500_000));
+  return wf.output({ text });
+})();
+
+async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
+  const list: T[] = [];
+  for await (const value of values) list.push(value);
+  return list;
+}
+
+/** What has to hold wherever the engine is. */
+function clientStory(client: () => Client): void {
+  test("runs a workflow and gives its result", async () => {
+    expect(await client().run(double, { n: 21 })).toEqual({ twice: 42 });
+  });
+
+  test("runs workflows that call others", async () => {
+    expect(await client().run(parent, { n: 1 })).toEqual({ sum: 10 });
+  });
+
+  test("gives results however large", async () => {
+    expect((await client().run(large)).text).toHaveLength(500_000);
+  });
+
+  test("refuses an input that does not fit before anything is sent", async () => {
+    await expect(client().run(double, { n: "1" } as never)).rejects.toMatchObject({ code: "INPUT_INVALID" });
+    await expect(client().run(double, { n: 1n } as never)).rejects.toMatchObject({ code: "INPUT_INVALID" });
+  });
+
+  test("a run that fails says where and why, and goes on after a retry with what it had", async () => {
+    const id = `broken-${Math.random()}`;
+    broken.add(id);
+    const run = await client().start(fragile, { id });
+    await expect(run.result()).rejects.toMatchObject({
+      name: "RunFailed",
+      executionId: run.id,
+      workflow: "fragile",
+      status: "FAILED",
+      node: "second",
+      code: "BROKEN",
+      retryable: false,
+      details: { n: 1 },
+      message: `Workflow "fragile" ended FAILED at node "second" in execution ${run.id}: BROKEN: it is broken`,
+    });
+    expect(await run.status()).toBe("FAILED");
+    broken.delete(id);
+    expect(await (await run.retry()).result()).toEqual({ first: "kept", second: id });
+    expect(await run.node("first")).toMatchObject({ status: "COMPLETED", attempt: 1, output: "kept" });
+    expect((await run.view()).generation).toBe(2);
+    expect(await (await run.retry({ from: "second", input: { id: "other" } })).result()).toMatchObject({
+      second: "other",
+    });
+  });
+
+  test("the same key is the same run", async () => {
+    const idempotencyKey = `key-${Math.random()}`;
+    const runs = await Promise.all(
+      Array.from({ length: 5 }, () => client().start(double, { n: 1 }, { idempotencyKey })),
+    );
+    expect(new Set(runs.map(({ id }) => id)).size).toBe(1);
+    const other = client().start(double, { n: 2 }, { idempotencyKey });
+    await expect(other).rejects.toMatchObject({ code: "IDEMPOTENCY_KEY_REUSED" });
+  });
+
+  test("tells what happens, from the beginning or from where one was", async () => {
+    const run = await client().start(double, { n: 1 });
+    const events = await all(run.events());
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, i) => i + 1));
+    expect(events.at(-1)).toMatchObject({ type: "execution_ended" });
+    expect(events.find(({ type }) => type === "task_completed")).toMatchObject({ node: "twice", attempt: 1 });
+    const later = await all(run.events({ after: events.length - 1 }));
+    expect(later).toEqual(events.slice(-1));
+    expect(await all(run.events({ after: events.length }))).toEqual([]);
+  });
+
+  test("waits no longer than it is told, and the run goes on", async () => {
+    const run = await client().start(waiting);
+    await expect(run.result({ timeout: "50ms" })).rejects.toMatchObject({ name: "ResultTimeout", executionId: run.id });
+    const stop = new AbortController();
+    const result = run.result({ signal: stop.signal });
+    stop.abort(new Error("enough"));
+    await expect(result).rejects.toThrow("enough");
+    for await (const _ of run.events()) break;
+    expect(await run.status()).toBe("RUNNING");
+    await run.signal("paid", 7);
+    expect(await run.result()).toEqual({ paid: 7 });
+    await expect(run.signal("paid", 8)).rejects.toMatchObject({ code: "ALREADY_TERMINAL" });
+  });
+
+  test("pauses, resumes and cancels, and functions hear of it", async () => {
+    const run = await client().start(waiting);
+    await run.pause();
+    expect(await run.status()).toBe("PAUSED");
+    await run.resume();
+    await run.cancel();
+    await expect(run.result()).rejects.toMatchObject({ status: "CANCELLED", node: undefined, code: "CANCELLED" });
+
+    const before = aborted;
+    const busy = await client().start(endless);
+    await expect.poll(async () => (await busy.node("never")).status, { timeout: 10_000 }).toBe("RUNNING");
+    await busy.cancel();
+    await expect.poll(() => aborted, { timeout: 15_000 }).toBe(before + 1);
+  });
+
+  test("lets people decide", async () => {
+    const run = await client().start(invoice, { path: "a", minConfidence: 0.95 });
+    await expect.poll(async () => (await run.node("approve")).status).toBe("WAITING");
+    await expect(run.approve("approve", { ok: 1 })).rejects.toMatchObject({ code: "REVIEW_INVALID" });
+    await run.approve("approve", { ok: true }, { comment: "fine" });
+    expect(await run.result()).toEqual({ done: { text: "A/1\nA/2", flagged: true, ok: true } });
+  });
+
+  test("starts by name what is stored, and finds a run again", async () => {
+    await client().run(double, { n: 1 });
+    const run = await client().startByName<{ twice: number }>("double", { n: 4 });
+    expect(await client().get(run.id).result()).toEqual({ twice: 8 });
+    await expect(client().startByName("no such workflow")).rejects.toMatchObject({ code: "NOT_FOUND" });
+    await expect(client().get("no-such-run").result()).rejects.toMatchObject({ code: "NOT_FOUND" });
+  });
+}
+
+describe("an embedded engine in memory", () => {
+  let engine: EmbeddedEngine;
+  beforeAll(async () => {
+    engine = await embedded({ dataDir: false });
+  });
+  afterAll(() => engine.close());
+  clientStory(() => engine);
+
+  test("serves the first start of a workflow at once", async () => {
+    const wf = workflow("unknown until now");
+    const built = wf.output({ a: wf.node("a", () => 1) });
+    const startedAt = performance.now();
+    await engine.run(built);
+    expect(performance.now() - startedAt).toBeLessThan(500);
+  });
+});
+
+describe("an embedded engine on disk", () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "millrace-sdk-"));
+  afterAll(() => rmSync(dataDir, { recursive: true }));
+
+  test("keeps runs, goes on with them, and tells a second process that it is not alone", async () => {
+    let id: string;
+    {
+      await using engine = await embedded({ dataDir });
+      const run = await engine.start(waiting);
+      ({ id } = run);
+      await expect(embedded({ dataDir })).rejects.toMatchObject({ name: "StoreError", code: "STORE_LOCKED" });
+      expect(await engine.run(double, { n: 2 })).toEqual({ twice: 4 });
+    }
+    await using engine = await embedded({ dataDir, workflows: [waiting] });
+    const run = engine.get(id);
+    expect(await run.status()).toBe("RUNNING");
+    await run.signal("paid", 3);
+    expect(await run.result()).toEqual({ paid: 3 });
+  });
+});
+
+describe("a server, with a worker far from it", () => {
+  let server: EmbeddedEngine;
+  let far: RunningWorker;
+  let client: Client;
+  let proxy: CuttingProxy;
+  const logs: string[] = [];
+
+  beforeAll(async () => {
+    server = await embedded({ dataDir: false, port: 0 });
+    const workflows = [double, parent, fragile, waiting, endless, large, invoice];
+    const own = handlers({
+      "text.upper": (config: { text: string }, ctx) => {
+        ctx.log("upper", { text: config.text });
+        return config.text.toUpperCase();
+      },
+    });
+    const url = server.url!;
+    far = worker({
+      url,
+      workflows,
+      handlers: own,
+      concurrency: 8,
+      onLog: ({ node, message }) => logs.push(`${node}: ${message}`),
+    });
+    await far.start();
+    proxy = new CuttingProxy(url);
+    client = connect({ url });
+  });
+  afterAll(async () => {
+    await client.close();
+    await far.stop();
+    await proxy.close();
+    await server.close();
+  });
+
+  clientStory(() => client);
+
+  test("runs handlers for definitions that are written as JSON", async () => {
+    const definition = {
+      name: "upper",
+      nodes: [{ id: "u", handler: "text.upper", config: { text: "{{ input.t }}" } }],
+    };
+    const response = await fetch(`${server.url}/v1/workflow?start=true`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ definition, input_params: { t: "abc" } }),
+    });
+    const { execution_id: id } = (await response.json()) as { execution_id: string };
+    expect(await client.get(id).result()).toEqual({ u: "ABC" });
+    expect(logs).toContain("u: upper");
+  });
+
+  test("whatever breaks on the way, a request is done once and an event is told once", async () => {
+    const url = await proxy.listen();
+    await using shaky = connect({ url });
+    proxy.fate = (path, count) => {
+      if (path === "/v1/workflow") return count === 1 ? 503 : count === 2 ? "lose-answer" : "pass";
+      if (path.endsWith("/events")) return count < 4 ? { cutAfterBytes: 300 * count } : "pass";
+      return count % 3 === 1 ? "lose-answer" : "pass";
+    };
+    const run = await shaky.start(invoice, { path: "p", minConfidence: 0.99 });
+    const submits = proxy.requests.filter(({ path }) => path === "/v1/workflow");
+    expect(submits).toHaveLength(3);
+    expect(new Set(submits.map(({ key }) => key)).size).toBe(1);
+    const events: number[] = [];
+    const reading = (async () => {
+      for await (const { seq } of run.events()) events.push(seq);
+    })();
+    await expect.poll(async () => (await run.node("approve")).status).toBe("WAITING");
+    await run.approve("approve", { ok: true });
+    expect(await run.result()).toMatchObject({ done: { ok: true } });
+    await reading;
+    expect(events).toEqual(events.map((_, i) => i + 1));
+    expect(events).toHaveLength((await run.view()).seq);
+  });
+
+  test("says no in the server's words", async () => {
+    const error: unknown = await client
+      .get("nothing")
+      .view()
+      .catch((no: unknown) => no);
+    expect(error).toBeInstanceOf(ApiError);
+    expect(error).toMatchObject({
+      code: "NOT_FOUND",
+      status: 404,
+      message: 'NOT_FOUND: There is no execution "nothing".',
+    });
+  });
+
+  test("says so if nobody is there", async () => {
+    const nobody = connect({ url: "http://127.0.0.1:4", retryFor: 0 });
+    const error: unknown = await nobody
+      .get("x")
+      .cancel()
+      .catch((no: unknown) => no);
+    expect(error).toBeInstanceOf(ServerUnreachable);
+    expect((error as Error).message).toBe(
+      "Cannot reach Millrace at http://127.0.0.1:4: nobody listens there. Start one with: millrace dev",
+    );
+    expect(() => connect({ url: "localhost:4747" })).toThrow(/must begin with http:/);
+  });
+
+  test("a worker needs something to serve, and a store that others share", async () => {
+    expect(() => worker({})).toThrow(/needs workflows or handlers/);
+    const over = (store: string): Promise<void> => worker({ workflows: [double], store }).start();
+    await expect(over("sqlite:x.db")).rejects.toThrow(/belongs to one process/);
+    await expect(over("mysql://x")).rejects.toThrow(/MILLRACE_STORE must be/);
+  });
+});
