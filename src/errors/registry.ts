@@ -313,6 +313,10 @@ export const ERRORS = {
   },
   NOT_PAUSED: { kind: "conflict", message: ({ id }: Named): string => `The execution ${id} is not paused.` },
   NOT_RUNNING: { kind: "conflict", message: ({ id }: Named): string => `The execution ${id} is not running.` },
+  QUARANTINED: {
+    kind: "conflict",
+    message: ({ id }: Named): string => `The execution ${id} could not be decided, and is in quarantine.`,
+  },
   NOT_QUARANTINED: {
     kind: "conflict",
     message: ({ id }: Named): string => `The execution ${id} is not in quarantine.`,

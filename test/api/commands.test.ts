@@ -250,13 +250,19 @@ describe("signal", () => {
   });
 });
 
+test("only what is in quarantine can be released", async () => {
+  const id = await api.run(one("gate"));
+  expect(await api.post(`/v1/executions/${id}/release`)).toMatchObject(conflict("NOT_QUARANTINED", id, "RUNNING"));
+  await api.post(`/v1/executions/${id}/cancel`);
+});
+
 test("an unknown execution is 404 on every route", async () => {
   const absent = ["0198a000-0000-7000-8000-000000000000", "..%2f..", "a%20b", "%00", "x".repeat(200), "ünknown"];
   for (const id of absent) {
     for (const path of ["", "/events", "/explain", "/nodes", "/nodes/a", "/input", "/output"]) {
       expect(await api.get(`/v1/executions/${id}${path}`)).toMatchObject({ status: 404, body: { code: "NOT_FOUND" } });
     }
-    for (const command of ["cancel", "pause", "resume", "retry", "retry?dry_run=true"]) {
+    for (const command of ["cancel", "pause", "resume", "retry", "retry?dry_run=true", "release"]) {
       expect((await api.post(`/v1/executions/${id}/${command}`)).body).toMatchObject({
         status: 404,
         code: "NOT_FOUND",

@@ -147,7 +147,7 @@ export class Letters {
       const query = { limit: PAGE, ...(cursor !== undefined && { cursor }), ...storeFilter(filter) };
       const page = await this.#store.queries.deadLetters(query);
       for (const letter of page.items) {
-        const isOpen = entityKind(letter.entity) === "execution" && showLetter(letter).status === filter.status;
+        const isOpen = isOfNode(letter) && showLetter(letter).status === filter.status;
         if (isOpen && found.length < limit) found.push(letter);
       }
       cursor = page.cursor ?? undefined;
@@ -161,6 +161,11 @@ export class Letters {
     if (letter === null) throw notFound("dead letter", id);
     return letter;
   }
+}
+
+/** Others tell of what could not be read or decided at all: there is no node to run again. */
+function isOfNode({ id, entity }: DeadLetter): boolean {
+  return entityKind(entity) === "execution" && id.startsWith(`${entityId(entity)}:`);
 }
 
 /** What the engine could not even read belongs to no execution, so there is nobody to replay it. */
