@@ -5,10 +5,10 @@ import { type Duration, durationMs } from "../sdk/duration.ts";
 import { LocalBackend } from "../sdk/local-backend.ts";
 import { PARTS, type Workflow } from "../sdk/workflow.ts";
 import { prepare } from "./stand-ins.ts";
-import { type TestLog, TestRun } from "./test-run.ts";
+import { type TestLog, TestRun } from "./run-under-test.ts";
 import { VirtualWorld } from "./virtual-world.ts";
 
-export type { TestLog, TestNode, TestRun } from "./test-run.ts";
+export type { TestLog, TestNode, TestRun } from "./run-under-test.ts";
 
 export interface TestOptions {
   /** Instead of what nodes do, by node: called with the same arguments. Of a sub-workflow: with its input. */
