@@ -65,7 +65,7 @@ const LADDER: Readonly<Record<string, readonly string[]>> = {
 /** Folders without I/O, clock, randomness or waiting: what they do follows from what they are given. */
 const PURE = ["errors", "json", "expression", "definition", "core"];
 const IMPURE =
-  /\b(Date\.now|new Date\(|Math\.random|setTimeout|setInterval|setImmediate|performance\.now|process\.|await |async )/;
+  /\b(Date\.now|new Date\(\)|Math\.random|setTimeout|setInterval|setImmediate|performance\.now|process\.|await |async )/;
 /** The one place where a built-in module is needed for a pure function. */
 const PURE_BUILTINS: Readonly<Record<string, string>> = { "json/hash.ts": "node:crypto" };
 /** Programs beside the library: they write a file that is checked in. */

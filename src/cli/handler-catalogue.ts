@@ -10,7 +10,7 @@ export async function catalogueOf(call: Call): Promise<HandlerCatalogue> {
   const { allowMissingHandlers: allowMissing, handlers: paths } = settings;
   const defaults = nodeDefaults(settings);
   if (paths.length === 0) return { get: () => undefined, names: () => [], allowMissing, defaults };
-  const { loadHandlerModules } = await import("../process/handler-modules.ts");
+  const { loadHandlerModules } = await import("./project/handler-modules.ts");
   try {
     const { entries } = await loadHandlerModules(paths, call.terminal.directory);
     return { get: (name) => entries.get(name), names: () => entries.keys(), allowMissing, defaults };

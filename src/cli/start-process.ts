@@ -1,6 +1,7 @@
 import type { Route } from "../api/http/route.ts";
 import type { Service } from "../api/service/service.ts";
-import { HandlerModuleInvalid, loadHandlerModules, type UserHandlers } from "../process/handler-modules.ts";
+import { HandlerModuleInvalid, loadHandlerModules } from "./project/handler-modules.ts";
+import type { UserHandlers } from "../process/user-handlers.ts";
 import { type Log, openLog } from "../process/log.ts";
 import { MillraceProcess } from "../process/process.ts";
 import type { Role } from "../settings/declarations.ts";

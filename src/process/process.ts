@@ -15,7 +15,7 @@ import { nodeDefaults } from "./node-defaults.ts";
 import type { Store } from "../store/contract.ts";
 import type { Handler } from "../worker/handler.ts";
 import { type LeaseKeeping, Worker } from "../worker/worker.ts";
-import type { UserHandlers } from "./handler-modules.ts";
+import type { UserHandlers } from "./user-handlers.ts";
 import { brief, briefError, type Log } from "./log.ts";
 import { logged } from "./logged-store.ts";
 import { isOwnStore, openStore } from "./open-store.ts";

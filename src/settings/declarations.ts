@@ -169,7 +169,7 @@ export const SETTINGS = {
     env: "MILLRACE_HANDLERS",
     flag: "handlers",
     default: [],
-    doc: "Modules with handlers for the worker: each exports `handlers`, an object of functions by name.",
+    doc: "Modules with handlers for the worker: each exports `handlers`, an object by name of functions or of what `defineHandler` makes.",
   }),
   queues: list({
     env: "MILLRACE_QUEUES",

@@ -1,9 +1,11 @@
+import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
-import { dev, folder, getJson, millrace, postJson, removeFolders, serve } from "./program.ts";
+import { dev, folder, getJson, millrace, postJson, cleanUp, serve } from "./program.ts";
 
-afterAll(removeFolders);
+afterAll(cleanUp);
 
 interface Listed {
   readonly items: readonly { readonly execution_id: string; readonly workflow: string; readonly status: string }[];
@@ -65,16 +67,17 @@ describe("millrace dev", () => {
     const here = folder();
     const written = await millrace(["init", "hello"], { cwd: here });
     expect(written.stdout).toBe(
-      "wrote hello/workflow.ts, hello/package.json, hello/.gitignore\n\nrun it:  cd hello && millrace dev\n",
+      "wrote hello/workflow.ts, hello/workflow.test.ts, hello/package.json, hello/.gitignore\n\nrun it:  cd hello && millrace dev\n",
     );
     const again = await millrace(["init", "hello"], { cwd: here });
     expect([again.code, again.stderr]).toEqual([
       5,
-      expect.stringContaining("hello has workflow.ts, package.json, .gitignore already."),
+      expect.stringContaining("hello has workflow.ts, workflow.test.ts, package.json, .gitignore already."),
     ]);
     const project = join(here, "hello");
     const server = await dev([], { cwd: project });
     await server.program.says(/hello #1 {3}completed/);
+    await server.program.says(/watching workflow\.ts/);
     writeFileSync(
       join(project, "workflow.ts"),
       readFileSync(join(project, "workflow.ts"), "utf8").replace("1200", "1300"),
@@ -87,6 +90,14 @@ describe("millrace dev", () => {
     await server.stop();
     const once = await millrace(["run", "workflow.ts"], { cwd: project });
     expect([once.code, JSON.parse(once.stdout)]).toEqual([0, { merge: { text: "one two", size: 1300 } }]);
+    const hook = pathToFileURL(join(import.meta.dirname, "offer-own-package.ts")).href;
+    const tested = spawnSync(process.execPath, ["--import", hook, "--test"], {
+      cwd: project,
+      encoding: "utf8",
+      env: { ...process.env, NODE_OPTIONS: "" },
+    });
+    expect(tested.stdout, tested.stderr).toMatch(/pass 1\b/);
+    expect(tested.status).toBe(0);
   });
 
   test("runs the other template too", async () => {

@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { BROKEN, FAILING, HELLO, PARTIAL, REVIEW, SLOW, TYPED_INPUT } from "./files.ts";
-import { type Ended, folder, millrace, removeFolders, start } from "./program.ts";
+import { type Ended, folder, millrace, cleanUp, start } from "./program.ts";
 
-afterAll(removeFolders);
+afterAll(cleanUp);
 
 const HERE = folder({
   "hello.yaml": HELLO,

@@ -48,6 +48,8 @@ export function start(args: readonly string[], { cwd = tmpdir(), env = {}, input
     stderr += text;
     look();
   });
+  running.add(child);
+  child.on("close", () => running.delete(child));
   child.stdin.on("error", () => undefined);
   child.stdin.end(input ?? "");
   const ended = new Promise<Ended>((resolve, reject) => {
@@ -117,9 +119,11 @@ export function folder(files: Readonly<Record<string, string>> = {}): string {
 }
 
 const made: string[] = [];
+const running = new Set<ChildProcess>();
 
-/** To be called when all tests of a file are over. */
-export function removeFolders(): void {
+/** To be called when all tests of a file are over: a test that failed may have left a program behind. */
+export function cleanUp(): void {
+  for (const child of running) child.kill("SIGKILL");
   for (const path of made.splice(0)) rmSync(path, { recursive: true, force: true });
 }
 

@@ -2,18 +2,19 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { FAILING, HELLO, PARTIAL, REVIEW, SIGNAL, SLOW, TYPED_INPUT } from "./files.ts";
-import { type Ended, folder, millrace, removeFolders, serve, type Serving } from "./program.ts";
+import { type Ended, folder, millrace, cleanUp, serve, type Serving } from "./program.ts";
 
-afterAll(removeFolders);
+afterAll(cleanUp);
 
-const HANDLERS = `let failures = 1;
+const HANDLERS = `import { defineHandler } from "millrace";
+let failures = 1;
 export const handlers = {
   flaky: (config, ctx) => {
     ctx.log("called", { x: config.x });
     if (failures-- > 0) throw new Error("not yet");
     return { x: config.x, authorization: "Bearer abcdefghijkl" };
   },
-  sum: { run: (config) => config.a + config.b, config_schema: { type: "object", required: ["a", "b"] } },
+  sum: defineHandler({ name: "sum", config: { type: "object", required: ["a", "b"] }, run: ({ a, b }) => a + b }),
 };
 `;
 

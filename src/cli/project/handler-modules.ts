@@ -1,48 +1,36 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { HandlerEntry } from "../definition/handlers.ts";
-import type { Json } from "../json/json.ts";
-import type { Handler, HandlerCall } from "../worker/handler.ts";
-
-/** A handler as people write it: a function of its config, and of what it may want to know. */
-export type WrittenHandler = (config: never, context: HandlerCall) => unknown;
-
-/** Handlers of user modules, for a worker and for whoever checks definitions. */
-export interface UserHandlers {
-  readonly handlers: ReadonlyMap<string, Handler>;
-  readonly entries: ReadonlyMap<string, HandlerEntry>;
-  /** Queues besides those named like the handlers. */
-  readonly queues?: ReadonlySet<string>;
-}
+import type { HandlerEntry } from "../../definition/handlers.ts";
+import type { UserHandlers } from "../../process/user-handlers.ts";
+import { type Handlers, readyHandlers } from "../../sdk/handlers.ts";
+import type { Handler } from "../../worker/handler.ts";
+import { offerOwnPackage } from "./own-package.ts";
 
 /** A module that cannot be used, in a sentence. */
 export class HandlerModuleInvalid extends Error {
   override readonly name = "HandlerModuleInvalid";
 }
 
-/** Loads modules that export `handlers`, an object of functions by name. Later modules may not repeat a name. */
+/** Loads modules that export `handlers`, an object by name. No name may come from two of them. */
 export async function loadHandlerModules(paths: readonly string[], directory: string): Promise<UserHandlers> {
+  offerOwnPackage();
   const handlers = new Map<string, Handler>();
   const entries = new Map<string, HandlerEntry>();
   for (const path of paths) {
-    const written = await handlersOf(path, directory);
-    for (const [name, value] of Object.entries(written)) {
-      if (handlers.has(name))
+    const ready = await readyModule(path, directory);
+    for (const [name, handler] of ready.handlers) {
+      if (handlers.has(name)) {
         throw new HandlerModuleInvalid(`${path} brings the handler "${name}", which is there already.`);
-      const run = typeof value === "function" ? value : (value as { readonly run?: unknown } | null)?.run;
-      if (typeof run !== "function")
-        throw new HandlerModuleInvalid(`The handler "${name}" of ${path} is not a function.`);
-      handlers.set(name, (call) =>
-        (run as (config: Json, context: HandlerCall) => Json | Promise<Json>)(call.config, call),
-      );
-      entries.set(name, entryOf(value));
+      }
+      handlers.set(name, handler);
+      entries.set(name, ready.entries.get(name)!);
     }
   }
   return { handlers, entries };
 }
 
-async function handlersOf(path: string, directory: string): Promise<object> {
+async function readyModule(path: string, directory: string): Promise<ReturnType<typeof readyHandlers>> {
   let module: { readonly handlers?: unknown; readonly default?: unknown };
   try {
     const file = resolve(directory, path);
@@ -50,27 +38,16 @@ async function handlersOf(path: string, directory: string): Promise<object> {
     const changed = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
     module = (await import(`${pathToFileURL(file).href}?changed=${changed}`)) as typeof module;
   } catch (error) {
-    throw new HandlerModuleInvalid(`The handler module ${path} cannot be loaded: ${(error as Error).message}`, {
-      cause: error,
-    });
+    const { message } = error as Error;
+    throw new HandlerModuleInvalid(`The handler module ${path} cannot be loaded: ${message}`, { cause: error });
   }
-  const written = module.handlers ?? module.default;
-  if (typeof written === "object" && written !== null) return written;
-  throw new HandlerModuleInvalid(`${path} must export "handlers", an object of functions by name.`);
-}
-
-/** `{ run, config_schema, output_schema, timeout_seconds }` tells more than a bare function does. */
-function entryOf(value: unknown): HandlerEntry {
-  if (typeof value !== "object" || value === null) return { engine: false };
-  const {
-    config_schema: configSchema,
-    output_schema: outputSchema,
-    timeout_seconds: timeout,
-  } = value as Record<string, Json>;
-  return {
-    engine: false,
-    ...(configSchema !== undefined && { configSchema }),
-    ...(outputSchema !== undefined && { outputSchema }),
-    ...(typeof timeout === "number" && { defaultTimeoutSeconds: timeout }),
-  };
+  const table = module.handlers ?? module.default;
+  if (typeof table !== "object" || table === null) {
+    throw new HandlerModuleInvalid(`${path} must export "handlers", an object of functions by name.`);
+  }
+  try {
+    return readyHandlers(table as Handlers);
+  } catch (error) {
+    throw new HandlerModuleInvalid(`${path}: ${(error as Error).message}.`, { cause: error });
+  }
 }

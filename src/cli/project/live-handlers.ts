@@ -1,5 +1,6 @@
 import type { HandlerEntry } from "../../definition/handlers.ts";
-import { loadHandlerModules, type UserHandlers } from "../../process/handler-modules.ts";
+import type { UserHandlers } from "../../process/user-handlers.ts";
+import { loadHandlerModules } from "./handler-modules.ts";
 import type { WorkflowParts } from "../../sdk/workflow.ts";
 import type { Handler } from "../../worker/handler.ts";
 

@@ -4,7 +4,7 @@ import { registerHooks } from "node:module";
 /** What a workflow file imports from us, and where that is in this very package. */
 const PARTS: Readonly<Record<string, string>> = {
   millrace: "../../sdk/index",
-  "millrace/testing": "../../sdk/testing/index",
+  "millrace/testing": "../../testing/index",
 };
 
 let isRegistered = false;

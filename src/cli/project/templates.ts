@@ -31,6 +31,24 @@ const merge = wf.node("merge", { after: { ocr, meta } }, ({ ocr, meta }) => ({ t
 export default wf.output({ merge });
 `;
 
+const TEST = `import assert from "node:assert/strict";
+import { test } from "node:test";
+import { testRun } from "millrace/testing";
+import hello from "./workflow.ts";
+
+test("a page that cannot be read at first is read again, in a time of its own", async (t) => {
+  const run = await testRun(hello, undefined, {
+    mocks: { load: () => ({ pages: ["p1"], bytes: 7 }), ocr: () => ({ text: "p1" }) },
+    failOnce: ["ocr"],
+  });
+  t.after(() => run.close());
+  await run.advance("1s"); // the wait before the second attempt
+  assert.equal(run.status, "COMPLETED");
+  assert.equal(run.node("ocr").attempts, 2);
+  assert.deepEqual(run.output, { merge: { text: "p1", size: 7 } });
+});
+`;
+
 const HANDLERS = `// Handlers for workflow.yaml: functions by name. The config arrives with its templates resolved.
 export const handlers = {
   "text.shout": (config, ctx) => {
@@ -46,7 +64,8 @@ const YAML = `${SAMPLE.replace("    config: {", '    config: {\n      shouted: "
 export const TEMPLATES: Readonly<Record<string, Template>> = {
   typescript: (name, version) => ({
     "workflow.ts": WORKFLOW,
-    "package.json": packageJson(name, version, { start: "millrace dev", once: "millrace run workflow.ts" }),
+    "workflow.test.ts": TEST,
+    "package.json": packageJson(name, version, { start: "millrace dev", test: "node --test" }),
     ".gitignore": GITIGNORE,
   }),
   yaml: (name, version) => ({

@@ -1,7 +1,7 @@
 import { Service } from "../../api/service/service.ts";
 import { entityKey } from "../../core/entity.ts";
 import { executionMachine } from "../../core/execution/machine.ts";
-import type { MessageBody, RetryScope } from "../../core/message.ts";
+import { type MessageBody, messageText, type RetryScope } from "../../core/message.ts";
 import { parseToken } from "../../core/token.ts";
 import { definitionHash } from "../../definition/load.ts";
 import { checkDefinition } from "../../definition/read.ts";
@@ -9,18 +9,30 @@ import type { Workflow } from "../../definition/workflow.ts";
 import { openMemory } from "../../drivers/memory/memory-store.ts";
 import { Engine } from "../../engine/engine.ts";
 import type { Host } from "../../host/host.ts";
-import { Requests } from "../../inbox/requests.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import type { Store } from "../../store/contract.ts";
 import { type Handler, HandlerError } from "../../worker/handler.ts";
 import { Worker } from "../../worker/worker.ts";
 import type { ShownExecution } from "../shapes.ts";
 import { type Recording, type RecordedCommand, resultKey, type Script, scriptOf } from "./recording.ts";
-import { virtualHost } from "./virtual-host.ts";
+import { VirtualHost } from "./virtual-host.ts";
 
 /** A replay that does not end by itself is cut off after this much of its own time. */
 const LONGEST_MS = 400 * 86_400_000;
+/** The engine has its partition by then; what was recorded begins after it. */
+const BOOT_MS = 100;
+const LONGEST_STEP_MS = 3_600_000;
 const CHILD = "replay-child";
+
+/** In one process every wake-up arrives, so nobody has to look again before long: a week that passes costs nothing. */
+const ENGINE = { leaseMs: LONGEST_MS, renewMs: 3_600_000, idleMs: 3_600_000 };
+const WORKER = {
+  slots: 1_000,
+  leaseMs: LONGEST_MS,
+  pollMs: 3_600_000,
+  startReportMs: 3_600_000,
+  heartbeatMs: 3_600_000,
+};
 
 export interface Replayed {
   readonly execution: ShownExecution;
@@ -36,56 +48,41 @@ export async function replay(recording: Recording, other?: Workflow): Promise<Re
   const script = scriptOf(recording);
   const workflow = other ?? storedWorkflow(recording);
   if ("fault" in workflow) return workflow;
-  const { host, timeline } = virtualHost(script.startedAtMs);
-  const store = openMemory({ host });
-  const requests = new Requests(store, host);
   const runnable = withoutChildren(workflow);
-  const { handlers, queues } = servedBy(runnable, (name) =>
-    recordedHandler(script, host, name === "transform" ? transform : undefined),
-  );
-  const engine = new Engine({ store, host, machines: [executionMachine] });
-  const worker = new Worker({
-    store,
-    host,
-    handlers,
-    queues: [...queues],
-    secret: () => "",
-    settings: { slots: 1_000 },
-  });
-  requests.start();
+  const host = new VirtualHost(script.startedAtMs - BOOT_MS);
+  const store = openMemory({ host });
+  const engine = new Engine({ store, host, machines: [executionMachine], settings: ENGINE });
+  const compute = (name: string): Compute | undefined => (name === "transform" ? transform : undefined);
+  const { handlers, queues } = servedBy(runnable, (name) => recordedHandler(script, host, compute(name)));
+  const worker = new Worker({ store, host, handlers, queues: [...queues], secret: () => "", settings: WORKER });
   engine.start();
   worker.start();
+  const { timeline } = host;
+  await timeline.runUntil(BOOT_MS);
+  host.isBooting = false;
 
   const id = recording.execution.execution_id;
-  const service = new Service({ store, host });
+  const post = (body: MessageBody, name: string): Promise<unknown> => {
+    const message = { id: name, to: entityKey("execution", id), by: "replay", trace: "", tenant: "default", body };
+    return store.inbox.append([{ partition: 0, start: body.kind === "start", text: messageText(message) }]);
+  };
   let left = script.commands.length;
-  let isStarted = false;
-  const send = async (body: MessageBody, request: string): Promise<void> => {
-    await requests.send({ to: entityKey("execution", id), by: "replay", id: request, body });
-  };
-  void start(store, runnable, script, send).then(() => (isStarted = true));
+  await post(await startOf(store, runnable, script), "start");
   for (const [i, command] of script.commands.entries()) {
-    timeline.after(command.atMs, () => {
-      void send({ ...bodyOf(command, recording), request: `command-${i}` } as MessageBody, `command-${i}`).finally(
-        () => left--,
-      );
-    });
+    const body = { ...bodyOf(command, recording), request: `command-${i}` } as MessageBody;
+    timeline.after(command.atMs, () => void post(body, `command-${i}`).finally(() => left--));
   }
-  // Commits are seen at once; whether it is over has to be asked only after something was written.
-  let isOver = false;
-  let seen = 0;
-  const look = async (): Promise<void> => {
-    const execution = JSON.parse(await service.executions.get(id)) as ShownExecution;
-    isOver = execution.finished_at !== null && left === 0;
-    seen = execution.seq;
-  };
-  for (let stepMs = 0; !isOver && timeline.now < LONGEST_MS;) {
-    const before = seen;
+  const service = new Service({ store, host });
+  const look = async (): Promise<ShownExecution> => JSON.parse(await service.executions.get(id)) as ShownExecution;
+  let execution: ShownExecution | undefined;
+  for (let stepMs = 1; timeline.now < LONGEST_MS; stepMs = Math.min(LONGEST_STEP_MS, stepMs * 2)) {
     await timeline.runUntil(timeline.now + stepMs);
-    if (isStarted) await look();
-    stepMs = seen === before ? Math.min(3_600_000, Math.max(1, stepMs * 2)) : 1;
+    const seen = execution?.seq;
+    execution = await look();
+    if (execution.finished_at !== null && left === 0) break;
+    if (execution.seq !== seen) stepMs = 1;
   }
-  return { execution: JSON.parse(await service.executions.get(id)) as ShownExecution, virtualMs: timeline.now };
+  return { execution: execution ?? (await look()), virtualMs: timeline.now - BOOT_MS };
 }
 
 function storedWorkflow({ definition }: Recording): Workflow | { readonly fault: string } {
@@ -105,19 +102,11 @@ function withoutChildren(workflow: Workflow): Workflow {
   return { ...workflow, nodes };
 }
 
-async function start(
-  store: Store,
-  workflow: Workflow,
-  { input }: Script,
-  send: (body: MessageBody, request: string) => Promise<void>,
-): Promise<void> {
+async function startOf(store: Store, workflow: Workflow, { input }: Script): Promise<MessageBody> {
   const definition = definitionHash(workflow);
   await store.records.put([{ scope: "definition", hash: definition, text: JSON.stringify(workflow) }]);
   await store.records.publish(workflow.name, definition);
-  await send(
-    { kind: "start", workflow: workflow.name, definition, input: { json: input }, bodyHash: definition },
-    "start",
-  );
+  return { kind: "start", workflow: workflow.name, definition, input: { json: input }, bodyHash: definition };
 }
 
 function bodyOf({ body }: RecordedCommand, { execution }: Recording): object {
@@ -170,7 +159,7 @@ function recordedHandler(script: Script, host: Host, compute?: Compute): Handler
       const message = `there is no recorded result of ${name}, attempt ${call.attempt}`;
       throw new HandlerError("NOT_RECORDED", message, { retryable: false });
     }
-    await host.sleep(Math.max(0, result.atMs - host.monotonicMs()), call.signal);
+    await host.sleep(Math.max(0, script.startedAtMs + result.atMs - host.wallMs()), call.signal);
     call.signal.throwIfAborted();
     const { outcome } = result;
     if ("output" in outcome) return compute === undefined ? outcome.output : compute(call.config, outcome.output);
