@@ -223,8 +223,10 @@ async function commit(
   return outcomes;
 }
 
-function holdsMail({ mayHoldMail, random, weather }: Ground, batch: CommitBatch): boolean {
-  return mayHoldMail && batch.mail.length > 0 && random.chance(weather.disorder);
+/** What had been parked is back with the commit of the release: deadlines rely on it. */
+function holdsMail({ mayHoldMail, random, weather }: Ground, { mail, records }: CommitBatch): boolean {
+  const isRelease = records.some(({ text }) => text.includes('"kind":"released"'));
+  return mayHoldMail && mail.length > 0 && !isRelease && random.chance(weather.disorder);
 }
 
 /** Each piece of mail comes in its own time, so that a cancel may overtake the start it is about. */

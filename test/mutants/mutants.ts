@@ -1,3 +1,5 @@
+import { CONTROL_MUTANTS } from "./control-mutants.ts";
+
 /** A deliberate bug: texts in the sources that are replaced when they are loaded. */
 export interface Mutant {
   readonly name: string;
@@ -550,4 +552,6 @@ export const MUTANTS: readonly Mutant[] = [
       },
     ],
   },
+
+  ...CONTROL_MUTANTS,
 ];

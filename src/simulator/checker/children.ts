@@ -1,4 +1,10 @@
-import type { ChildrenCancelled, NodeCompleted, NodeFailed, NodeWaiting } from "../../core/execution/events.ts";
+import type {
+  ChildrenCancelled,
+  GenerationOpened,
+  NodeCompleted,
+  NodeFailed,
+  NodeWaiting,
+} from "../../core/execution/events.ts";
 import { isJsonObject, type Json } from "../../json/json.ts";
 import type { Workflow } from "../../definition/workflow.ts";
 import { type Commit, type Evidence, executionOf, isExecution, type Mail } from "./evidence.ts";
@@ -20,6 +26,7 @@ const children: Invariant = {
   before(step, found) {
     const { event, node } = step;
     if (event.kind === "childrenCancelled") return judgeCancels(step, event, found);
+    if (event.kind === "generationOpened") return judgeReopening(step, event, found);
     if (event.kind === "executionEnded" || event.kind === "parentAnswered") return learnOutput(step);
     if (node === undefined || node.end !== null || !isChildNode(node)) return;
     if (event.kind === "nodeWaiting") return judgeCall(step, event, node, found);
@@ -33,6 +40,7 @@ const children: Invariant = {
       told.delete(story.entity);
       judgeHeard(story, evidence, counted, found);
       judgeOrphans(story, stories, evidence, found);
+      judgeCancelled(story, evidence, found);
     }
     for (const [child, [mail]] of told)
       found(`${mail!.to} was told of the end of ${child}, which has no journal`, { commit: mail!.commit });
@@ -66,9 +74,28 @@ function judgeCall(step: Step, event: NodeWaiting, node: NodeStory, found: Found
   const isSame = known?.execution === child.execution;
   if (isSame && child.call !== known.call + 1) say(`Call ${child.call} of its child follows on call ${known.call}`);
   if (!isSame && child.call !== 1) say(`A new child was called with number ${child.call}`);
-  if (known !== undefined && !isSame && !node.isRenewed) say("Another child was called to go on with what failed");
+  if (known !== undefined && !node.isRenewed) isRightChild(mail, known.execution, isSame, evidence, say);
   judgeDefinition(step, child.definition, node, say);
   judgeInput(body, readerOf(step, node), say);
+}
+
+/** What failed is tried again in the same child if that is given the same; with another input it is another child. */
+function isRightChild(
+  { from, body }: Mail,
+  known: string,
+  isSame: boolean,
+  { mail }: Evidence,
+  say: (sentence: string) => void,
+): void {
+  const instanceOf = (start: Mail["body"]): Json | undefined =>
+    isJsonObject(start["parent"]) ? start["parent"]["instance"] : undefined;
+  const before = (mail.get(`execution/${known}`) ?? []).findLast(
+    (other) => other.body.kind === "start" && other.body !== body && instanceOf(other.body) === instanceOf(body),
+  );
+  if (before === undefined || before.from !== from) return;
+  const isGivenSame = ["input", "around"].every((name) => sameJson(before.body[name] ?? null, body[name] ?? null));
+  if (isGivenSame && !isSame) say("Another child was called to go on with what failed");
+  if (!isGivenSame && isSame) say("The same child was called again, with another input");
 }
 
 function callOf(body: Mail["body"]): number {
@@ -295,6 +322,39 @@ function judgeCancels({ story, commit, evidence, ...rest }: Step, event: Childre
     const place = { ...placeOf({ story, commit, evidence, ...rest }), node: instance };
     if (child === undefined) found("Its child was called off, and it has none", place);
     else if (!isSent) found(`Its child ${entity} was called off, and no cancel went out with that`, place);
+  }
+}
+
+/** The requests by which a parent has called a child off, with the calls they are about. */
+function cancelsOf(
+  { entity }: Story,
+  { mail }: Evidence,
+): { readonly request: Json; readonly call: number; readonly commit: Commit }[] {
+  return (mail.get(entity) ?? []).flatMap(({ body, commit }) => {
+    const start = body["start"];
+    if (body.kind !== "cancel" || !isJsonObject(start)) return [];
+    return [{ request: body["request"]!, call: callOf(start as Mail["body"]), commit }];
+  });
+}
+
+/** A call that was called off before it came is not taken up any more. */
+function judgeReopening(step: Step, { call }: GenerationOpened, found: Found): void {
+  const { story, evidence } = step;
+  if (call === undefined) return;
+  for (const { request, call: off } of cancelsOf(story, evidence)) {
+    const isHeard = story.requests.has(request as string) && off >= call;
+    if (isHeard) found(`It was opened again for call ${call}, which had been called off`, placeOf(step));
+  }
+}
+
+/** In a world at peace every cancel of a parent was heard: decided, or known to be of an earlier call. */
+function judgeCancelled(story: Story, evidence: Evidence, found: Found): void {
+  const { world } = evidence;
+  if (!world.liveness || world.lossy || story.isQuarantined) return;
+  for (const { request, call, commit } of cancelsOf(story, evidence)) {
+    const isOver = story.endings.some(({ commit: at, event }) => at === story.acceptedIn && event.reason === "cancel");
+    if (story.requests.has(request as string) || story.call > call || isOver) continue;
+    found(`Its parent called it off, and it never heard of that`, { execution: story.id, commit });
   }
 }
 

@@ -250,7 +250,14 @@ export class Family {
       bodyHash: "b",
       parent,
     };
-    const child = { execution: "c1", workflow: "child", definition: "d2", timeoutSeconds: 600, call: number };
+    const child = {
+      execution: "c1",
+      workflow: "child",
+      definition: "d2",
+      timeoutSeconds: 600,
+      inputHash: "",
+      call: number,
+    };
     return [this.world.waits("p", { for: "child", child }), mailOf("execution/c1", "execution/e1", start)];
   }
 

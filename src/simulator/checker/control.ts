@@ -89,9 +89,13 @@ const repeats: Invariant = {
     const { event, node } = step;
     if (node === undefined || node.end !== null || node.spec.repeat === undefined || node.item !== null) return;
     if (event.kind === "roundEnded") return judgeRound(step, event, node, found);
-    if (event.kind !== "nodeFailed" || event.error.code !== "REPEAT_EXHAUSTED") return;
+    if (event.kind !== "nodeFailed" || !node.unjudged) return;
     const verdict = untilOf(step, node);
-    if (!node.unjudged || node.round < node.spec.repeat.max || verdict === "true") {
+    if (event.error.code === "CONDITION_ERROR" && verdict !== "error" && verdict !== "unknown") {
+      found(`Its round could not be judged, and ${node.spec.repeat.until} is ${verdict}`, placeOf(step));
+    }
+    if (event.error.code !== "REPEAT_EXHAUSTED") return;
+    if (node.round < node.spec.repeat.max || verdict === "true") {
       const rounds = `${node.round} of ${node.spec.repeat.max} rounds`;
       found(`It was given up after ${rounds}, and its last output says ${verdict}`, placeOf(step));
     }

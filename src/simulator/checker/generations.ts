@@ -86,14 +86,10 @@ function wasSameWork(step: Step, event: NodeCompleted, node: NodeStory, found: F
   found(`It was taken as done before, and its input is another now (${given.inputHash})`, placeOf(step));
 }
 
-function wasNotDone(step: Step, inputHash: string, { late, generation, spec, item }: NodeStory, found: Found): void {
-  const scope = step.story.openedBy?.scope;
+function wasNotDone(step: Step, inputHash: string, { late, spec, item }: NodeStory, found: Found): void {
   // A late round is one of several, and says nothing about the rest.
-  if (spec.repeat !== undefined && item === null) return;
-  // Who names a node wants it made anew.
-  const isWanted = scope === "failed" || scope === "letters";
-  if (late === null || !isWanted || late.generation !== generation - 1 || late.inputHash !== inputHash) return;
-  found("It was dispatched again, and its result had come after the end of the last generation", placeOf(step));
+  if (late === null || late.inputHash !== inputHash || (spec.repeat !== undefined && item === null)) return;
+  found("It was dispatched again, and its result had come after the end of its generation", placeOf(step));
 }
 
 export const GENERATIONS: readonly Invariant[] = [generations, lateResults];

@@ -148,7 +148,8 @@ export function valueOf(value: Value, evidence: Evidence): Json | typeof UNKNOWN
 export function sightOf(node: NodeStory, { node: reading, seen, commit }: Reader): "clear" | "hidden" | "blurred" {
   if (node.endedVersion === null) return "hidden";
   if (seen !== null) return node.endedVersion <= seen ? "clear" : "hidden";
-  const isBlurred = !reading.shape.waitsForAll && node.endedIn === commit && node.endedBy?.startsWith("node") === true;
+  const byEngine = node.endedBy?.startsWith("node") === true || node.endedBy === "roundEnded";
+  const isBlurred = !reading.shape.waitsForAll && node.endedIn === commit && byEngine;
   return isBlurred ? "blurred" : "clear";
 }
 

@@ -428,6 +428,8 @@ export class Story {
     if (round !== node.round) node.seen = null;
     node.round = round;
     node.answered = false;
+    // Whatever came late is of work that is now done anew.
+    node.late = null;
     node.delivery = event.delivery;
     node.seen ??= event.seen;
     node.inputHash = event.inputHash;
@@ -464,6 +466,7 @@ export class Story {
       if (kept && this.keepsItem(old)) return old;
       const isEdited = this.openedBy?.config !== undefined && this.openedBy.from === node.shape.id;
       if (old.generation < this.generation) reopen(old, this.generation, isEdited, !kept);
+      if (!kept) old.late = null;
       old.spec = shape.spec;
       return old;
     });
