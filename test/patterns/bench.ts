@@ -126,7 +126,10 @@ export class Bench {
     const stopped = new Promise<never>((_, reject) => {
       signal.addEventListener("abort", () => reject(new Error("stopped")), { once: true });
     });
+    stopped.catch(() => {});
     try {
+      // Long enough for another one to begin meanwhile, if it may.
+      await tick();
       if (hold !== undefined) await Promise.race([this.gate(hold).open, stopped]);
       this.log.push(`${nodeId} ends`);
       return counts ? { n: this.count(`${nodeId} begins`) } : (gives ?? nodeId);
@@ -164,5 +167,5 @@ function read(text: string): Workflow {
 }
 
 function tick(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 2));
+  return new Promise((resolve) => setTimeout(resolve, 5));
 }
