@@ -87,6 +87,10 @@ function loadNode(
     dlq: (given["dlq"] as DlqPolicy | undefined) ?? defaults.dlq,
   };
   loadOptionalFields(node, list, index, given, problems);
+  if (node.repeat !== undefined && context.handlers.get(handler)?.engine) {
+    const reason = `"repeat" must not stand on ${quote(handler)}; only what a worker runs is repeated`;
+    problems.add("CONFIG_INVALID", list.field(index, "repeat"), { id, reason });
+  }
   return node;
 }
 

@@ -35,7 +35,7 @@ describe("the editor's schema", () => {
         dependencies: ["a"],
         config: { routes: [{ when: "a.status == 200", to: "c" }], else: ["c"] },
       },
-      { id: "c", handler: "wait", dependencies: ["r"], config: { signal: "go" }, repeat: { until: "true" } },
+      { id: "c", handler: "wait", dependencies: ["r"], config: { signal: "go" } },
     ],
   };
 

@@ -596,3 +596,17 @@ test("inside a map, items and the nodes before it can be read", () => {
     { id: "y", dependencies: ["x"] },
   ]);
 });
+
+test.each(["wait", "workflow", "map", "review", "output"])(
+  "a repeat on %s, which no worker runs, is refused",
+  (handler) => {
+    const configs: Record<string, Json> = {
+      wait: { seconds: 1 },
+      workflow: { name: "w" },
+      map: { items: [], handler: "http", config: { url: "u" } },
+    };
+    const node = { id: "a", handler, config: configs[handler] ?? {}, repeat: { until: "true" } };
+    const { errors } = checkDefinition({ name: "x", nodes: [node] });
+    expect(errors).toMatchObject([{ code: "CONFIG_INVALID", path: "/nodes/0/repeat" }]);
+  },
+);

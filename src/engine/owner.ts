@@ -103,6 +103,7 @@ export class Owner {
   /** The time of the batch being formed: one for all its decisions. */
   private batchMs = 0;
   private batchCalendarMs = 0;
+  private nextSweepMs = -Infinity;
   private readonly deadlines = new DeadlineBound();
 
   constructor(
@@ -329,13 +330,17 @@ export class Owner {
 
   /** Lets those be looked at that have not been for long, a few at a time. */
   sweepSome(): void {
-    const dueBefore = this.time.nowMs() - this.settings.sweepMs;
+    const nowMs = this.time.nowMs();
+    if (nowMs < this.nextSweepMs) return;
+    const dueBefore = nowMs - this.settings.sweepMs;
     let found = 0;
     for (const [key, entity] of this.entities) {
       if (entity.kind !== "resident" || entity.machine.sweep === undefined || entity.sweptAtMs > dueBefore) continue;
       this.busy.add(key);
       if (++found >= SWEPT_AT_ONCE) return;
     }
+    // All were looked at; nobody is due before another tenth of the time has passed.
+    this.nextSweepMs = nowMs + this.settings.sweepMs / 10;
   }
 
   /** The calendar was set, or we have slept: what waits for a date is filed anew. */

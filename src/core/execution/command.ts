@@ -1,12 +1,13 @@
 import type { Answer, Context } from "../machine.ts";
-import type { ErrorValue, Message } from "../message.ts";
+import type { Json } from "../../json/json.ts";
+import type { Message } from "../message.ts";
 import { decided, type ExecutionDecision, NOTHING } from "./decision.ts";
 import type { ExecutionEvent } from "./events.ts";
 import type { ExecutionState } from "./state.ts";
 
 /** What a command comes to: refused with a code, or applied, with what follows and what its sender is told. */
 export type Verdict =
-  | { readonly refused: string; readonly detail?: string; readonly errors?: readonly ErrorValue["details"][] }
+  | { readonly refused: string; readonly detail?: string; readonly errors?: Json }
   | {
       readonly events: readonly ExecutionEvent[];
       /** The state that the answer names; that of now if not said. */
@@ -32,7 +33,7 @@ export function command(
       return { ...NOTHING, reply: { refused: "IDEMPOTENCY_KEY_REUSED" } };
     }
     const { status = shownStatus(state), generation = state.generation } = known.applied ? known : {};
-    return { ...NOTHING, reply: known.applied ? applied(state, status, generation) : refused(state, known.code) };
+    return { ...NOTHING, reply: known.applied ? applied(state, status, generation) : refused(state, known) };
   }
   const asked = {
     command: kind,
@@ -44,12 +45,8 @@ export function command(
   const verdict = judge();
   if ("refused" in verdict) {
     const { refused: code, detail, errors } = verdict;
-    const reply = {
-      ...refused(state, code),
-      ...(detail !== undefined && { detail }),
-      ...(errors !== undefined && { errors: errors as never }),
-    };
-    return decided(state, context, [{ kind: "commandRefused", ...asked, code }], { reply });
+    const told = { code, ...(detail !== undefined && { detail }), ...(errors !== undefined && { errors }) };
+    return decided(state, context, [{ kind: "commandRefused", ...asked, ...told }], { reply: refused(state, told) });
   }
   const { status = shownStatus(state), generation = state.generation } = verdict;
   return decided(state, context, [{ kind: "commandApplied", ...asked, status, generation }, ...verdict.events], {
@@ -62,9 +59,17 @@ function applied(state: ExecutionState, status: string, generation: number): Ans
   return { ok: { execution_id: state.id, status, generation } };
 }
 
-function refused(state: ExecutionState, code: string): Extract<Answer, { refused: string }> {
+function refused(
+  state: ExecutionState,
+  { code, detail, errors }: { readonly code: string; readonly detail?: string; readonly errors?: Json },
+): Answer {
   const execution = { execution_id: state.id, status: shownStatus(state), generation: state.generation };
-  return { refused: code, execution };
+  return {
+    refused: code,
+    execution,
+    ...(detail !== undefined && { detail }),
+    ...(errors !== undefined && { errors }),
+  };
 }
 
 function shownStatus(state: ExecutionState): string {

@@ -230,6 +230,8 @@ export interface ChildCall {
   readonly definition: string;
   /** The timeout of its workflow; 0 = none. */
   readonly timeoutSeconds: number;
+  /** Of what it is given: with another input it is another child. */
+  readonly inputHash: string;
   readonly call: number;
 }
 
@@ -348,6 +350,9 @@ export interface CommandRefused extends At {
   readonly by: string;
   readonly code: string;
   readonly bodyHash?: string;
+  /** What else its sender was told. */
+  readonly detail?: string;
+  readonly errors?: Json;
 }
 
 /** The generation is over. Nodes still open end with it: their states are derived, not written one by one. */

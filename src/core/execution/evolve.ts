@@ -164,8 +164,14 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       });
     }
     case "commandRefused": {
-      const { code, bodyHash } = event;
-      return remember(state, event.request, { applied: false, code, ...(bodyHash !== undefined && { bodyHash }) });
+      const { code, bodyHash, detail, errors } = event;
+      return remember(state, event.request, {
+        applied: false,
+        code,
+        ...(bodyHash !== undefined && { bodyHash }),
+        ...(detail !== undefined && { detail }),
+        ...(errors !== undefined && { errors }),
+      });
     }
     case "lateResult": {
       const run = state.run(unitOf(state, event.node));
@@ -321,7 +327,10 @@ function nodeWaiting(state: ExecutionState, event: NodeWaiting): void {
   run.startedAtMs = event.atMs;
   run.wait = event.wait;
   run.waitVersion = state.version;
-  if (event.wait.for === "child") run.child = event.wait.child;
+  if (event.wait.for === "child") {
+    if (run.child !== null && run.child.execution !== event.wait.child.execution) run.children++;
+    run.child = event.wait.child;
+  }
   indexWait(state, unit);
   setDue(state, unit, event.dueAtMs);
 }

@@ -26,6 +26,7 @@ test("a letter has all that one needs to know of the failure", () => {
     execution_id: "x",
     generation: 1,
     node_id: "a",
+    original_message_id: "x:1:a:2",
     handler: "step",
     attempts: 2,
     error: { code: "HANDLER_ERROR", message: "broke", retryable: false, details: { status: 500 } },

@@ -1,6 +1,7 @@
 import type { DlqPolicy } from "../../definition/workflow.ts";
 import type { Context, DeadLetterDraft } from "../machine.ts";
 import type { ErrorValue } from "../message.ts";
+import { instanceOf } from "./instance.ts";
 import type { ExecutionState } from "./state.ts";
 
 /** The code of a map of which too many items failed. They left letters of their own, so it leaves none. */
@@ -44,6 +45,7 @@ export function deadLetterOf(
       execution_id: state.id,
       generation: state.generation,
       node_id: state.nameOf(unit),
+      original_message_id: `${state.id}:${state.generation}:${instanceOf(state, unit)}:${state.runs[unit]?.attempt ?? 0}`,
       handler: spec.handler,
       attempts: state.runs[unit]?.attempt ?? 0,
       error,

@@ -38,6 +38,8 @@ export function openMap(state: ExecutionState, node: number, event: MapOpened): 
     again: null,
   };
   if (old !== undefined) carryOver(state, old, map, event.kept);
+  // Behind all others, as its units are.
+  state.maps.delete(node);
   state.maps.set(node, map);
   placeItems(state, map);
   closeIfDone(state, map);
@@ -51,7 +53,7 @@ function carryOver(state: ExecutionState, old: MapRun, map: MapRun, kept: boolea
       const status = state.statusOf(before);
       const stays =
         kept &&
-        ((status === "completed" && state.runs[before]!.failures === 0) ||
+        ((status === "completed" && state.runs[before].failures === 0) ||
           (status === "failed" && Array.isArray(old.again) && !old.again.includes(place)));
       if (stays) {
         state.runs[unit] = state.runs[before];

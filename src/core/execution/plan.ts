@@ -309,7 +309,7 @@ function referredTo(nodes: readonly WorkflowNode[], outside: (id: string) => boo
       }
     }
     if (Array.isArray(inner)) {
-      const below = referredTo(inner as unknown as readonly WorkflowNode[], (id) => own.has(id) || outside(id));
+      const below = referredTo(inner, (id) => own.has(id) || outside(id));
       for (const id of below) if (!own.has(id)) found.add(id);
     }
   }

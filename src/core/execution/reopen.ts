@@ -95,10 +95,11 @@ export function openGeneration(state: ExecutionState, event: GenerationOpened): 
 
   const sameChild = event.scope === "failed" || event.scope === "letters";
   for (const node of open) {
-    const run = reopenedRun(state, node, { edited: node === edited, sameChild, useLate: sameChild });
+    const run = reopenedRun(state, node, { edited: node === edited, sameChild, useLate: true });
     reset(state, node, run);
     const map = state.maps.get(node);
-    if (map !== undefined) map.again = againOf(event, state.plan.graph.ids[node]!);
+    // Who wanted all of it anew, in a generation that ended before it was opened, still does.
+    if (map !== undefined && map.again !== "all") map.again = againOf(event, state.plan.graph.ids[node]!);
   }
   state.failed = state.failed.filter((node) => !open.has(node));
   deriveGraph(state, placeJoined);

@@ -31,7 +31,7 @@ interface SnapshotBody {
   readonly parked: readonly Message[];
   readonly requests: readonly (readonly [string, CommandAnswer])[];
   readonly edits: readonly (readonly [string, NonNullable<Parameters<typeof editedNode>[2]>])[];
-  readonly maps: readonly (Omit<MapRun, "node" | "base"> & { readonly id: string })[];
+  readonly maps: readonly PlacelessMap[];
   readonly nodes: readonly (readonly [string, NodeStatus, NodeRun])[];
   readonly failed: readonly string[];
   readonly live: readonly string[];
@@ -40,6 +40,14 @@ interface SnapshotBody {
   readonly signals: readonly (readonly [string, readonly Value[]])[];
   readonly orphans: readonly string[];
   readonly letters: readonly (readonly [string, "open" | "replayed"])[];
+}
+
+/** Its units get other numbers when it is restored. */
+type PlacelessMap = Omit<MapRun, "node" | "base"> & { readonly id: string };
+
+function withoutPlace(map: MapRun, id: string): PlacelessMap {
+  const { node: _, base: __, ...rest } = map;
+  return { ...rest, id };
 }
 
 export function snapshot(state: ExecutionState): string {
@@ -69,7 +77,7 @@ export function snapshot(state: ExecutionState): string {
     parked: state.parked,
     requests: [...state.requests],
     edits: [...state.edits].map(([node, { spec }]) => [ids[node]!, spec.config] as const),
-    maps: [...state.maps.values()].map(({ node, base: _, ...map }) => ({ ...map, id: ids[node]! })),
+    maps: Array.from(state.maps.values(), (map) => withoutPlace(map, ids[map.node]!)),
     nodes,
     failed: state.failed.map(name),
     live: Array.from(state.live, name),

@@ -106,7 +106,13 @@ export type CommandAnswer =
       readonly generation?: number;
       readonly bodyHash?: string;
     }
-  | { readonly applied: false; readonly code: string; readonly bodyHash?: string };
+  | {
+      readonly applied: false;
+      readonly code: string;
+      readonly bodyHash?: string;
+      readonly detail?: string;
+      readonly errors?: Json;
+    };
 
 export interface ExecutionEnd {
   readonly status: EndStatus;

@@ -69,6 +69,7 @@ describe("a failed attempt", () => {
       execution_id: "x",
       generation: 1,
       node_id: "a",
+      original_message_id: "x:1:a:1",
       handler: "step",
       attempts: 1,
       error: failure(),

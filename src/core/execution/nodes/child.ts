@@ -26,13 +26,17 @@ export const workflowNode: EngineNode = (state, unit, context) => {
   const { name, version, input } = resolved.config;
   if (typeof name !== "string") return invalid("/name", "must be the name of a workflow");
   const known = state.runs[unit]?.child;
-  if (known) return call(state, unit, context, { ...known, call: known.call + 1 }, input ?? null);
-  const wanted = typeof version === "number" || typeof version === "string" ? { name, version } : { name };
+  const inputHash = hashOf(input ?? null);
+  if (known && known.inputHash === inputHash) {
+    return call(state, unit, context, { ...known, call: known.call + 1 }, input ?? null);
+  }
+  const wanted: { name: string; version?: string | number } =
+    typeof version === "number" || typeof version === "string" ? { name, version } : { name };
   const need: Need = { workflow: wanted };
   const found = context.fetched(needKey(need));
   if (found === undefined) return { kind: "needs", needs: [need] };
   if (found === null) {
-    const which = version === undefined ? "" : ` in version ${String(version)}`;
+    const which = wanted.version === undefined ? "" : ` in version ${wanted.version}`;
     return childFailed(`There is no workflow named "${name}"${which}`);
   }
   const { hash, timeout_seconds: seconds, input_schema: schema } = found as unknown as FoundWorkflow;
@@ -41,7 +45,13 @@ export const workflowNode: EngineNode = (state, unit, context) => {
     const message = `The input does not fit workflow "${name}": ${faults[0]!.message}`;
     return { kind: "failed", error: { code: "INPUT_INVALID", message, retryable: false, details: { errors: faults } } };
   }
-  return call(state, unit, context, newChild(state, unit, name, hash, seconds), input ?? null);
+  return call(
+    state,
+    unit,
+    context,
+    newChild(state, unit, { workflow: name, definition: hash, timeoutSeconds: seconds, inputHash }),
+    input ?? null,
+  );
 };
 
 /** What the shell finds under the name of a workflow. */
@@ -68,9 +78,16 @@ export const graphItem: EngineNode = (state, unit, context) => {
   const gathered = gatherAround(state, unit, sub, context);
   if (gathered.kind !== "gathered") return gathered;
   const known = state.runs[unit]?.child;
-  const child = known
-    ? { ...known, call: known.call + 1 }
-    : newChild(state, unit, sub.name, sub.hash, sub.timeoutSeconds);
+  const inputHash = hashOf([gathered.input, gathered.around as unknown as Json]);
+  const child =
+    known && known.inputHash === inputHash
+      ? { ...known, call: known.call + 1 }
+      : newChild(state, unit, {
+          workflow: sub.name,
+          definition: sub.hash,
+          timeoutSeconds: sub.timeoutSeconds,
+          inputHash,
+        });
   const blobs = gathered.blobs.map((blob) => ({ ...blob, scope: entityKey("execution", child.execution) }));
   const definition: BlobDraft = { scope: "definition", hash: sub.hash, text: sub.text };
   const result = call(state, unit, context, child, gathered.input, gathered.around);
@@ -95,7 +112,7 @@ function gatherAround(state: ExecutionState, unit: number, sub: SubWorkflow, con
       else nodes[id] = { output: view.value };
     }
   }
-  const input = "past" in state.input ? null : jsonOf(state.input as Value, context);
+  const input = "past" in state.input ? null : jsonOf(state.input, context);
   if (input === undefined)
     needs.push({ blob: (state.input as { blob: Extract<Need, { blob: unknown }>["blob"] }).blob });
   if (needs.length > 0) return { kind: "needs", needs };
@@ -110,16 +127,15 @@ function gatherAround(state: ExecutionState, unit: number, sub: SubWorkflow, con
   };
 }
 
-function newChild(
-  state: ExecutionState,
-  unit: number,
-  workflow: string,
-  definition: string,
-  timeoutSeconds: number,
-): ChildCall {
-  const number = state.runs[unit]?.children ?? 1;
-  const execution = contentHash(JSON.stringify([state.id, state.nameOf(unit), number])).slice(0, 32);
-  return { execution, workflow, definition, timeoutSeconds, call: 1 };
+function hashOf(value: Json): string {
+  return contentHash(JSON.stringify(value)).slice(0, 32);
+}
+
+/** A child of its own for each thing it is given. */
+function newChild(state: ExecutionState, unit: number, of: Omit<ChildCall, "execution" | "call">): ChildCall {
+  const run = state.runs[unit];
+  const number = (run?.children ?? 1) + (run?.child ? 1 : 0);
+  return { execution: hashOf([state.id, state.nameOf(unit), number]), ...of, call: 1 };
 }
 
 function call(

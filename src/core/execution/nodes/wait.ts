@@ -11,7 +11,7 @@ export const waitNode: EngineNode = (state, unit, context) => {
     return { kind: "waits", wait: { for: "timer" }, dueAtMs: context.nowMs + seconds * 1000 };
   }
   if (until !== undefined) {
-    const calendarAtMs = typeof until === "number" ? until : Date.parse(String(until));
+    const calendarAtMs = typeof until === "number" ? until : typeof until === "string" ? Date.parse(until) : NaN;
     if (!Number.isFinite(calendarAtMs)) return invalid("/until", "must be a date such as 2030-01-31T09:00:00Z");
     if (calendarAtMs <= context.calendarMs) return { kind: "completed", output: null };
     return { kind: "waits", wait: { for: "timer", calendarAtMs }, dueAtMs: null };
