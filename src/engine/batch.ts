@@ -29,8 +29,6 @@ export class BatchBuilder {
   readonly blobs: StoredRecord[] = [];
   /** Entities that are removed with all that belongs to them. */
   readonly purge: string[] = [];
-  /** Dead letters that are gone. */
-  readonly discard: string[] = [];
   /** It has nothing to say but what its owner is about to do. */
   announcement = false;
 
@@ -40,7 +38,8 @@ export class BatchBuilder {
   private readonly wakes = new Map<string, number | null>();
   private readonly snapshots: Snapshot[] = [];
   private readonly mail: Outgoing[] = [];
-  private readonly deadLetters: DeadLetter[] = [];
+  private readonly deadLetters = new Map<string, DeadLetter>();
+  private readonly discard = new Set<string>();
   private readonly listings: Listing[] = [];
   private eventCount = 0;
   private chars = 0;
@@ -84,7 +83,7 @@ export class BatchBuilder {
     for (const message of decision.mail ?? []) this.send(message);
     for (const blob of decision.blobs ?? []) this.blobs.push({ scope: key, ...blob });
     for (const letter of decision.deadLetters ?? []) this.deadLetter(key, letter, nowMs);
-    this.discard.push(...(decision.discard ?? []));
+    for (const id of decision.discard ?? []) this.discardLetter(id);
     for (const listing of decision.listings ?? []) this.listings.push({ ...listing, entity: key, atMs: nowMs });
   }
 
@@ -113,7 +112,14 @@ export class BatchBuilder {
   }
 
   deadLetter(key: string, letter: Omit<DeadLetter, "entity" | "atMs">, atMs: number): void {
-    this.deadLetters.push({ ...letter, entity: key, atMs });
+    this.discard.delete(letter.id);
+    this.deadLetters.set(letter.id, { ...letter, entity: key, atMs });
+  }
+
+  /** What one batch says of a letter is what it said last: a store does not know in which order it was said. */
+  discardLetter(id: string): void {
+    this.deadLetters.delete(id);
+    this.discard.add(id);
   }
 
   reply(address: ReplyAddress | undefined, answer: Answer | undefined): void {
@@ -162,8 +168,8 @@ export class BatchBuilder {
       revoke: this.revoke,
       mail: this.mail,
       replies: this.replies,
-      discard: this.discard,
-      deadLetters: this.deadLetters,
+      discard: [...this.discard],
+      deadLetters: [...this.deadLetters.values()],
       ...(this.listings.length > 0 && { listings: this.listings }),
       purge: this.purge,
       suspect,

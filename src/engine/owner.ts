@@ -239,7 +239,7 @@ export class Owner {
     if (expiresMs === null || expiresMs > this.batchMs || builder.hasEvents(entity.key)) return false;
     if (entity.withdrawing.length > 0 || entity.machine.hasWork(entity.state)) return false;
     builder.purge.push(entity.key);
-    builder.discard.push(...(entity.machine.letters?.(entity.state) ?? []));
+    for (const letter of entity.machine.letters?.(entity.state) ?? []) builder.discardLetter(letter);
     this.forget(entity.key);
     this.released.set(entity.key, builder.number);
     return true;
