@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 
 /** Test files that need real servers. A run that has none of them starts none. */
-const WITH_SERVICES = ["test/drivers/postgres*.test.ts", "test/drivers/redis*.test.ts"];
+const WITH_SERVICES = ["test/drivers/postgres*.test.ts", "test/drivers/redis*.test.ts", "test/cli/fleet.test.ts"];
 
 export default defineConfig({
   test: {

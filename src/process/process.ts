@@ -19,6 +19,7 @@ import type { UserHandlers } from "./user-handlers.ts";
 import { brief, briefError, type Log } from "./log.ts";
 import { logged } from "./logged-store.ts";
 import { isOwnStore, openStore } from "./open-store.ts";
+import { checkStoreSafety } from "./store-safety.ts";
 import { WorkerRegistration } from "./registration.ts";
 import { TaskLogs } from "./task-logs.ts";
 
@@ -59,6 +60,7 @@ export class MillraceProcess {
   /** Whatever cannot be started is an error; what was started until then is stopped again. */
   static async start(options: ProcessOptions): Promise<MillraceProcess> {
     const { settings, address, log, host = nodeHost } = options;
+    await checkStoreSafety(address, settings);
     const opened = await openStore(address, { ...settings, host });
     const isServer = options.roles.includes("api");
     const metrics = isServer ? await openMetrics(opened) : undefined;

@@ -87,14 +87,6 @@ export const SETTINGS = {
     max: 3_650,
     doc: "Executions are removed this long after their end. Long keeps history, and lets the store grow.",
   }),
-  retentionCount: integer({
-    env: "MILLRACE_RETENTION_COUNT",
-    flag: "retention-count",
-    default: 100_000,
-    min: 1,
-    max: 100_000_000,
-    doc: "Executions that are kept after their end, at most; the oldest go first.",
-  }),
   allowUnsafeStore: list({
     env: "MILLRACE_ALLOW_UNSAFE_STORE",
     default: [],

@@ -16,7 +16,7 @@ import { runSummary } from "../project/run-summary.ts";
 import { SAMPLE } from "../project/sample.ts";
 import { watchFiles } from "../project/watch-files.ts";
 import { isModule, workflowsOfModule } from "../project/workflow-module.ts";
-import { serveUntilInterrupted, startProcess } from "../start-process.ts";
+import { serveUntilInterrupted, startFailure, startProcess } from "../start-process.ts";
 
 /** All in one process, for somebody who writes a workflow: runs it, shows what came of it, runs it again when it is saved. */
 export const verb: Verb = async (call) => {
@@ -28,7 +28,14 @@ export const verb: Verb = async (call) => {
   const modules = settings.handlers.length > 0 ? settings.handlers : findHandlerModules(directory);
   const input = await jsonOption(call, "input");
   const user = new LiveHandlers();
-  await user.addModules(modules, directory);
+  await user.addModules(modules, directory).catch((error: unknown) => {
+    throw startFailure(error, settings.port);
+  });
+  // Known before the worker first looks for tasks; what cannot be loaded is told when it is run.
+  for (const file of files.filter(isModule)) {
+    const workflows = await workflowsOfModule(directory, file).catch(() => []);
+    for (const parts of workflows) user.addWorkflow(parts);
+  }
   const started = await startProcess(
     call,
     { ...read, settings },

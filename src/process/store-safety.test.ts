@@ -1,0 +1,27 @@
+import { describe, expect, test } from "vitest";
+import { judgePostgres, judgeRedis } from "./store-safety.ts";
+
+describe("the settings of a store", () => {
+  const redis: readonly [config: Record<string, string>, durability: "strict" | "fast", codes: readonly string[]][] = [
+    [{ appendonly: "yes", appendfsync: "always", "maxmemory-policy": "noeviction" }, "strict", []],
+    [{ appendonly: "yes", appendfsync: "everysec", "maxmemory-policy": "noeviction" }, "strict", ["REDIS_FSYNC"]],
+    [{ appendonly: "yes", appendfsync: "everysec" }, "fast", []],
+    [{ appendonly: "yes", appendfsync: "no" }, "fast", ["REDIS_FSYNC"]],
+    [{ appendonly: "no", appendfsync: "always" }, "strict", ["REDIS_NOT_APPENDONLY"]],
+    [{ appendonly: "no", "maxmemory-policy": "allkeys-lru" }, "fast", ["REDIS_NOT_APPENDONLY", "REDIS_EVICTION"]],
+    [{}, "strict", ["REDIS_NOT_APPENDONLY"]],
+  ];
+  test.each(redis)("of Redis %j under %s are refused by %j", (config, durability, codes) => {
+    expect(judgeRedis(config, durability).map(({ code }) => code)).toEqual(codes);
+  });
+
+  const postgres: readonly [settings: Record<string, string>, codes: readonly string[]][] = [
+    [{ fsync: "on", synchronous_commit: "on", full_page_writes: "on" }, []],
+    [{ fsync: "on", synchronous_commit: "local", full_page_writes: "on" }, []],
+    [{ fsync: "off", synchronous_commit: "off" }, ["POSTGRES_FSYNC", "POSTGRES_ASYNC_COMMIT"]],
+    [{ fsync: "on", synchronous_commit: "on", full_page_writes: "off" }, ["POSTGRES_PAGE_WRITES"]],
+  ];
+  test.each(postgres)("of Postgres %j are refused by %j", (settings, codes) => {
+    expect(judgePostgres(settings).map(({ code }) => code)).toEqual(codes);
+  });
+});
