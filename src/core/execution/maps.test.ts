@@ -104,6 +104,13 @@ describe("a map that is run again", () => {
     expect(trial.task("m[0]").idempotencyKey).toBe("x/m[0]/2");
   });
 
+  test("stays to be run again, if the generation that wanted it ends before it was opened", () => {
+    const nodes = [node("p"), mapNode("m", { ...step, items: ["a", "b"] }, ["p"])];
+    const trial = completeAll(new Trial(workflow(nodes)).begin().completes("p"));
+    trial.does({ kind: "retry", scope: "descendants", from: "p" }).does({ kind: "cancel" }).does(retry).completes("p");
+    expect(trial.out).toEqual(["m[0]", "m[1]"]);
+  });
+
   test("with another config makes all items by that", () => {
     const trial = mapping({ items: ["a", "b"] })
       .completes("m[0]", "A")

@@ -87,6 +87,13 @@ describe("data is checked against the form", () => {
     expect(trial.view("v").output).toMatchObject({ json: { data: { amount: 2 } } });
   });
 
+  test("the same refusal again tells the same faults", () => {
+    const trial = new Trial(workflow([review({ form })])).begin();
+    const first = trial.ask(decide({ data: {}, request: "r" }));
+    expect(trial.ask(decide({ data: {}, request: "r" }))).toEqual(first);
+    expect(first).toHaveProperty("errors");
+  });
+
   test("without a form anything goes", () => {
     const trial = new Trial(workflow([review()])).begin().does(decide({ data: ["anything"] }));
     expect(trial.view("v").output).toMatchObject({ json: { data: ["anything"] } });

@@ -43,6 +43,12 @@ describe("a retry is refused", () => {
     expect(trial.ask(retry)).toMatchObject({ refused: "NOT_RETRYABLE" });
   });
 
+  test("of one that was cancelled before it was triggered: it has no part that ran", () => {
+    const trial = new Trial(chain).hold().does({ kind: "cancel" });
+    expect(trial.ask(retry)).toMatchObject({ refused: "NOT_RETRYABLE", execution: { status: "CANCELLED" } });
+    expect(trial.ask({ kind: "retry", scope: "node", from: "a" })).toMatchObject({ refused: "NOT_RETRYABLE" });
+  });
+
   test("from a node that does not exist, or without one", () => {
     const trial = new Trial(chain).begin().fails("a");
     expect(trial.ask({ kind: "retry", scope: "descendants", from: "zz" })).toMatchObject({
@@ -56,7 +62,6 @@ describe("a retry is refused", () => {
 test.each([
   ["FAILED", (t: Trial) => t.begin().fails("a")],
   ["CANCELLED", (t: Trial) => t.begin().does({ kind: "cancel" })],
-  ["CANCELLED before it was triggered", (t: Trial) => t.hold().does({ kind: "cancel" })],
 ])("one that is %s runs again what failed or was cut off, as the next generation", (_, make) => {
   const trial = make(new Trial(chain));
   expect(trial.ask(retry)).toEqual({ ok: { execution_id: "x", status: "RUNNING", generation: 2 } });

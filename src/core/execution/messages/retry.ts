@@ -19,6 +19,7 @@ export function retry(state: ExecutionState, message: Message, body: Retry, cont
 function judge(state: ExecutionState, body: Retry, context: Context): Verdict {
   const { scope, from, config, input, letters = [] } = body;
   if (!state.isEnded) return { refused: "EXECUTION_OPEN" };
+  if (state.startedAtMs === null) return { refused: "NOT_RETRYABLE" };
   if (scope === "failed" && state.end!.status === "completed") return { refused: "NOT_RETRYABLE" };
   if (scope === "descendants" || scope === "node") {
     if (from === undefined || !state.plan.graph.indexOf.has(from))

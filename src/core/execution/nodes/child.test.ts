@@ -342,6 +342,25 @@ describe("a call that is repeated", () => {
     expect(child.summary).toMatchObject({ status: "RUNNING", generation: 2 });
   });
 
+  test("with another input is of another child, and the one before stays as it is", () => {
+    const child = workflow([node("s", [], { config: { n: "{{ input.n }}" } })]);
+    const both = new Family(workflow([call({ input: { n: "{{ input.n }}" } })]), { w: child }).begin({
+      json: { n: 1 },
+    });
+    const first = both.childOf("c").fails("s");
+    both.deliver().root.does({ ...retry, input: { json: { n: 2 } } });
+    const second = both.deliver().childOf("c");
+    expect(second.id).not.toBe(first.id);
+    expect(second.task("s").config).toEqual({ n: 2 });
+    second.fails("s");
+    both.deliver().root.does(retry);
+    expect(both.deliver().childOf("c")).toBe(second);
+    both.root.does({ kind: "cancel" }).does({ ...retry, input: { json: { n: 1 } } });
+    const third = both.deliver().childOf("c");
+    expect(new Set([first.id, second.id, third.id]).size).toBe(3);
+    expect(first.summary).toMatchObject({ status: "FAILED", generation: 1 });
+  });
+
   test("by a rerun is of another child", () => {
     const both = family(oneStep).begin();
     const first = both.childOf("c").completes("s", 1);
