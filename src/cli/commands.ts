@@ -367,7 +367,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     also: ["approvals approve", "reviews approve"],
     group: "people",
     args: ["<review>"],
-    summary: "Decide a review",
+    summary: "Decide a review; @latest names the newest",
     options: [
       { name: "data", value: "JSON|@FILE|-", doc: "what its form asks for" },
       { name: "comment", value: "TEXT", doc: "why" },

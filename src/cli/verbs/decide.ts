@@ -1,13 +1,15 @@
 import { option, type Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
+import { Failure } from "../failure.ts";
 import { jsonOption } from "../given-values.ts";
 import { printJson } from "../print.ts";
-import { connect, segment } from "../server.ts";
+import { connect, segment, type Server } from "../server.ts";
+import type { Listed } from "../shapes.ts";
 
 /** approve and reject. */
 export const verb: Verb = async (call) => {
-  const [id] = call.args as [string];
   const server = await connect(call);
+  const id = await reviewOf(server, call.args[0]!);
   const data = await jsonOption(call, "data");
   const comment = option(call, "comment");
   const body = {
@@ -23,3 +25,11 @@ export const verb: Verb = async (call) => {
   else call.terminal.out(`${id} ${call.command === "approve" ? "approved" : "rejected"}\n`);
   return EXIT.done;
 };
+
+/** `@latest` names the review that was opened last. */
+async function reviewOf(server: Server, name: string): Promise<string> {
+  if (name !== "@latest") return name;
+  const { items } = await server.get<Listed<{ readonly id: string }>>("/v1/reviews", { limit: "1" });
+  if (items[0] === undefined) throw new Failure(EXIT.notFound, "nothing waits for a person.");
+  return items[0].id;
+}
