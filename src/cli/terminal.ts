@@ -20,7 +20,7 @@ export function processTerminal(): Terminal {
     err: (text) => void stderr.write(text),
     isLive: stderr.isTTY && env["CI"] === undefined && env["TERM"] !== "dumb",
     isInteractive: stdin.isTTY && stderr.isTTY,
-    columns: stderr.columns ?? 80,
+    columns: stderr.columns || 80,
     directory: process.cwd(),
     env,
     style: (format: Format, text) => (hasColour ? styleText(format, text, { validateStream: false }) : text),
