@@ -52,9 +52,10 @@ export function decided(
     if (state.reviews.size > 0 && (event.kind === "nodeCompleted" || event.kind === "nodeFailed")) {
       listings.push(...closedReviews(state, event.node));
     }
-    // Once its node begins anew nobody would know of the child any more.
+    // Once its node begins anew nobody would know of the child any more, nor of the task that is still out.
     if (event.kind === "generationOpened") {
       for (const unit of state.orphans) mail.push(cancelChild(state, unit, state.runs[unit]!.child!));
+      for (const unit of state.live) revoke.push(newestToken(state, state.nameOf(unit)));
     }
     if (event.kind === "executionEnded") {
       // One who gives its output to its parent has gathered that before.

@@ -254,6 +254,8 @@ function taskDispatched(state: ExecutionState, event: TaskDispatched): void {
   run.inputHash = event.inputHash;
   run.seen = event.seen;
   run.answered = false;
+  // The work is begun anew: what came late of an earlier try is not what comes of this one.
+  run.late = null;
   run.queuedAtMs = event.atMs;
   run.startedAtMs = null;
   dequeue(state, unit);

@@ -36,6 +36,7 @@ export function openMap(state: ExecutionState, node: number, event: MapOpened): 
     failed: 0,
     failures: 0,
     again: null,
+    edited: false,
   };
   if (old !== undefined) carryOver(state, old, map, event.kept);
   // Behind all others, as its units are.
@@ -61,7 +62,7 @@ function carryOver(state: ExecutionState, old: MapRun, map: MapRun, kept: boolea
         if (status === "completed") map.completed++;
         else map.failed++;
         map.failures += status === "failed" ? sizeOf(map, place) : 0;
-      } else state.runs[unit] = reopenedRun(state, before, { edited: false, sameChild: kept, useLate: kept });
+      } else state.runs[unit] = reopenedRun(state, before, { edited: old.edited, sameChild: kept, useLate: kept });
     }
     state.runs[before] = undefined;
     state.setStatus(before, "pending");

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Dependency, WorkflowNode } from "../../definition/workflow.ts";
 import { executionMachine } from "./machine.ts";
-import { engineNode, node, RETRYABLE, START_MS, Trial, workflow } from "./test-execution.ts";
+import { engineNode, mapNode, node, RETRYABLE, START_MS, startBody, Trial, workflow } from "./test-execution.ts";
 import { dryRun } from "./view.ts";
 
 const branch: Partial<WorkflowNode> = { on_error: "fail_branch" };
@@ -262,6 +262,13 @@ describe("the key that handlers get", () => {
     expect(key(trial)).toBe("x/a/2");
   });
 
+  test("of the items changes if the config of their map was edited", () => {
+    const config = { handler: "step", config: {}, items: [1, 2], max_concurrency: 2, tolerated_failures: 0 };
+    const trial = new Trial(workflow([mapNode("m", config, [], branch)])).begin().fails("m[1]");
+    trial.does({ kind: "retry", scope: "node", from: "m", config: { ...config, config: { other: 1 } } });
+    expect(["m[0]", "m[1]"].map((id) => trial.task(id).idempotencyKey)).toEqual(["x/m[0]/2", "x/m[1]/2"]);
+  });
+
   test("stays for a node that never had an attempt", () => {
     const config = { n: "{{ input.n }}" };
     const trial = new Trial(workflow([node("a", [], { config })])).begin({ json: {} });
@@ -344,6 +351,15 @@ describe("a result that came after the end", () => {
     expect(trial.task("a")).toMatchObject({ idempotencyKey: "x/a/2", generation: 3 });
   });
 
+  test("is forgotten once the work is begun anew: what comes late of that counts instead", () => {
+    const trial = late().does({ ...retry, input: { json: { n: 2 } } });
+    const token = trial.token("a");
+    trial.does({ kind: "cancel" });
+    trial.send({ kind: "taskCompleted", token, output: { json: { done: 2 } }, runningMs: 5 });
+    expect(trial.last.events).toMatchObject([{ kind: "lateResult", output: { json: { done: 2 } } }]);
+    expect(trial.does(retry).view("a").output).toEqual({ json: { done: 2 } });
+  });
+
   test("survives a snapshot", () => {
     const trial = late();
     const copy = executionMachine.restore("x", trial.state.plan, executionMachine.snapshot(trial.state));
@@ -354,6 +370,24 @@ describe("a result that came after the end", () => {
     const trial = late({ repeat: { until: "true", every_seconds: 1, max: 2 } }).does(retry);
     expect(trial.shown["a"]).toBe("QUEUED");
   });
+});
+
+test("a retry in one batch with the end takes back what is still out: nobody would know of it any more", () => {
+  const trial = new Trial(workflow([node("a"), node("b")])).begin();
+  const tokens = [trial.token("a"), trial.token("b")];
+  trial.ask({ kind: "cancel" });
+  trial.ask({ kind: "retry", scope: "node", from: "a" });
+  expect(trial.last.revoke).toEqual(tokens);
+});
+
+test("a call that was called off before it came is not taken up", () => {
+  const parent = { entity: "execution/p", instance: "c", call: 1 };
+  const trial = new Trial(workflow([node("a")])).begin({ json: null }, parent).fails("a");
+  const start = startBody({ json: null }, { ...parent, call: 2 });
+  trial.send({ kind: "cancel", request: "cancel:execution/x:2", start });
+  expect(trial.send(start)).toEqual([]);
+  const [opened] = trial.send(startBody({ json: null }, { ...parent, call: 3 }));
+  expect(opened).toMatchObject({ kind: "generationOpened", call: 3 });
 });
 
 describe("the time of a join", () => {

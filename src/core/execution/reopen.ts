@@ -100,6 +100,7 @@ export function openGeneration(state: ExecutionState, event: GenerationOpened): 
     const map = state.maps.get(node);
     // Who wanted all of it anew, in a generation that ended before it was opened, still does.
     if (map !== undefined && map.again !== "all") map.again = againOf(event, state.plan.graph.ids[node]!);
+    if (map !== undefined && node === edited) map.edited = true;
   }
   state.failed = state.failed.filter((node) => !open.has(node));
   deriveGraph(state, placeJoined);

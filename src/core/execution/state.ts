@@ -97,6 +97,8 @@ export interface MapRun {
   failures: number;
   /** Set by a new generation: which of its items are made again if the items are the same. */
   again: "all" | "failed" | readonly number[] | null;
+  /** Set likewise: what its items are given was edited, so that they are other work. */
+  edited: boolean;
 }
 
 export type CommandAnswer =

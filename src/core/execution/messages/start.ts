@@ -3,6 +3,7 @@ import type { Message, Start } from "../../message.ts";
 import { decided, type ExecutionDecision, NOTHING } from "../decision.ts";
 import { deadlineOf } from "../end.ts";
 import type { Accepted, ExecutionEvent, Started } from "../events.ts";
+import { cancelRequest } from "../nodes/child.ts";
 import type { ExecutionState } from "../state.ts";
 import { openFailed } from "./retry.ts";
 
@@ -39,6 +40,8 @@ function calledAgain(state: ExecutionState, body: Start, context: Context): Exec
   const { input, around, parent } = body;
   const call = parent?.call ?? 1;
   if (call <= (state.parent?.call ?? 1)) return undefined;
+  // It was called off, and that has overtaken the call: nobody waits for what would come of it.
+  if (state.requests.has(cancelRequest(state.id, call))) return NOTHING;
   if (state.startedAtMs === null && state.isEnded) {
     // It was called off before it was called, and what it works on comes only now.
     const given = { input, ...(around !== undefined && { around }) };

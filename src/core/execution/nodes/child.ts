@@ -182,10 +182,14 @@ function childMessage(state: ExecutionState, child: ChildCall, id: string, body:
   return { id, to: entityKey("execution", child.execution), by, trace: state.trace, tenant: state.tenant, body };
 }
 
+/** The request by which one call of a child is called off. */
+export function cancelRequest(execution: string, call: number): string {
+  return `cancel:${entityKey("execution", execution)}:${call}`;
+}
+
 /** Calls a child off. It carries the start, in case that has not arrived: then it finds a cancelled execution. */
 export function cancelChild(state: ExecutionState, unit: number, child: ChildCall): Message {
-  const key = entityKey("execution", child.execution);
-  const request = `cancel:${key}:${child.call}`;
+  const request = cancelRequest(child.execution, child.call);
   const start = startOf(state, unit, child, NULL_VALUE);
   return childMessage(state, child, request, { kind: "cancel", request, start });
 }
