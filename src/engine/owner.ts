@@ -9,7 +9,7 @@ import { BatchBuilder } from "./batch.ts";
 import { DeadlineBound, type ReadNote } from "./deadline-bound.ts";
 import { PartitionTime } from "./partition-time.ts";
 import { formatSuspicion, GUILTY_DEATHS, readSuspicion } from "./suspicion.ts";
-import { parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.ts";
+import { isCancellable, parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.ts";
 import type { Quarantine, Resident } from "./resident.ts";
 import type { EngineSettings } from "./settings.ts";
 import { TaskWindow } from "./task-window.ts";
@@ -205,7 +205,11 @@ export class Owner {
     if (entity.kind === "quarantine") {
       if (message.body.kind === "release") this.release(builder, entity, message);
       else if (entity.releasable) this.release(builder, { ...entity, parked: [...entity.parked, message] }, undefined);
-      else parkMessage(builder, entity, message, this.time.nowMs());
+      else if (message.body.kind === "cancel" && isCancellable(entity)) {
+        // What was parked is not tried again, as one of it is what could not be decided: it came for something that is over.
+        for (const parked of entity.parked) builder.reply(parked.reply, { refused: "ALREADY_TERMINAL" });
+        this.release(builder, { ...entity, parked: [message] }, undefined);
+      } else parkMessage(builder, entity, message, this.time.nowMs());
       return;
     }
     const decision = this.guarded(entity, () => entity.machine.decide(entity.state, message, this.context(entity)));

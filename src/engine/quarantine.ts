@@ -40,6 +40,14 @@ export function parkMessage(builder: BatchBuilder, entity: Quarantine, message: 
   entity.parked.push(message);
 }
 
+/**
+ * Whether it can be let go far enough to be cancelled: what failed is the decision of one message, not the reading of its
+ * events. If deciding it throws again, it is in quarantine again, but over.
+ */
+export function isCancellable({ version, fresh, error }: Quarantine): boolean {
+  return version > 0 && !fresh && error.code !== "FORMAT_TOO_NEW" && error.code !== "FOLD_FAILED";
+}
+
 /** Ends a quarantine. What was parked comes back as mail, in this very commit, so that it is decided once and in order. */
 export function releaseQuarantine(
   builder: BatchBuilder,
