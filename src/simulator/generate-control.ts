@@ -33,7 +33,11 @@ export function randomControl(
     [4, () => ({ handler: "wait", config: randomWait(random, surroundings) })],
     [1, () => ({ handler: "delay", config: { seconds: random.pick([0, 0.5, 3]) } })],
     [3, () => ({ handler: "review", config: randomReview(random, parents) })],
-    [library.length > 0 ? 4 : 0, () => ({ handler: "workflow", config: randomCall(random, surroundings) })],
+    // Deep inside there is little else to meet.
+    [
+      library.length > 0 ? (depth > 0 ? 8 : 4) : 0,
+      () => ({ handler: "workflow", config: randomCall(random, surroundings) }),
+    ],
     [1, () => ({ handler: "end", config: randomEnd(random, parents) })],
   ]);
   return make();

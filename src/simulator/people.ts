@@ -200,6 +200,8 @@ export class People {
       [status === "failed" || status === "partial" ? 2 : 0.2, { kind: "trigger" }],
     ]);
     this.ask(execution, retry);
+    // Somebody thinks better of it, while what it has begun is still on its way.
+    if (random.chance(0.15)) this.askLater(execution, { kind: "cancel" }, random.integer(0, 3_000));
   }
 
   /** The dead letters of an execution that nobody has dealt with. */
@@ -215,6 +217,22 @@ export class People {
   }
 
   // ── asking ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private askLater(execution: string, command: WithoutRequest<Command>, afterMs: number): void {
+    this.underWay++;
+    this.town.timeline.after(afterMs, () => {
+      this.underWay--;
+      this.ask(execution, command);
+    });
+  }
+
+  /** More signals than anybody keeps. */
+  async flood(execution: string): Promise<void> {
+    for (let i = 0; i < 104; i++) {
+      const data = { json: { value: i, id: this.random.hex(6), name: "for nobody" } };
+      await this.askUntilKnown(execution, { kind: "signal", name: "for nobody", data });
+    }
+  }
 
   /** Asks for something in the background, until it is known what has come of it. */
   ask(execution: string, command: WithoutRequest<Command>): void {

@@ -405,6 +405,7 @@ export class Simulation implements Field, Town {
       starts.push(this.startUntilKnown(client, id, start, random.chance(0.5) ? input : { n: 100 }));
     await Promise.all(starts);
     if (random.chance(0.2)) this.people.signalEarly(id);
+    if (random.chance(0.01)) await this.people.flood(id);
     if (hold) await this.trigger(client, random, id);
     if (!random.chance(0.1)) return;
     await client.process.host.sleep(random.integer(0, 8_000));
@@ -495,7 +496,7 @@ export class Simulation implements Field, Town {
     const loop = async (): Promise<void> => {
       for (;;) {
         await process.host.sleep(random.integer(200, 2_500));
-        const execution = random.pick(this.executions);
+        const execution = random.pick(random.chance(0.7) ? this.executions : this.everybody());
         const sentAfter = this.history.length;
         try {
           const entity = entityKey("execution", execution);
@@ -520,6 +521,12 @@ export class Simulation implements Field, Town {
       }
     };
     void loop();
+  }
+
+  /** Whatever is on the lists, children included. */
+  private everybody(): readonly string[] {
+    const listed = [...this.memory.data.headers.keys()].filter((entity) => entity.startsWith("execution/"));
+    return listed.length === 0 ? this.executions : listed.map(entityId);
   }
 
   private world(): World {

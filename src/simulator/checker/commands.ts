@@ -4,6 +4,7 @@ import type { Command } from "../history.ts";
 import type { Commit } from "./evidence.ts";
 import { type Found, type Invariant, placeOf, type Step } from "./invariant.ts";
 import { journalFacts } from "./journal-facts.ts";
+import { MOST_SIGNALS } from "./reference-rules.ts";
 import { sameJson } from "./same-json.ts";
 import type { Story } from "./story.ts";
 
@@ -111,7 +112,11 @@ const OPERATIONS: Readonly<Record<Command["kind"], Operation>> = {
   signal: {
     allowed: (story) => !isOver(story),
     effects: ["signalReceived"],
-    refusals: { ALREADY_TERMINAL: isOver },
+    refusals: {
+      ALREADY_TERMINAL: isOver,
+      RATE_LIMITED: (story, command) =>
+        command?.kind === "signal" && (story.signals.get(command.name)?.length ?? 0) >= MOST_SIGNALS,
+    },
   },
   decideReview: {
     allowed: isReviewOpen,

@@ -114,3 +114,6 @@ export function toleratedFailures(tolerated: Json | undefined, total: number): n
   if (typeof tolerated === "string") return Math.floor((total * Number.parseFloat(tolerated)) / 100);
   return typeof tolerated === "number" ? tolerated : 0;
 }
+
+/** How many signals of one name are kept. */
+export const MOST_SIGNALS = 100;

@@ -7,6 +7,7 @@ import { type Found, type Invariant, placeOf, readerOf, type Step } from "./inva
 import type { NodeStory } from "./node-story.ts";
 import { fieldOf, mockOf } from "./reference-nodes.ts";
 import { UNKNOWN, valueOf } from "./reference-path.ts";
+import { MOST_SIGNALS } from "./reference-rules.ts";
 import { sameJson } from "./same-json.ts";
 import type { Story } from "./story.ts";
 
@@ -25,9 +26,6 @@ export function appliedIn<Kind extends Command["kind"]>(
     return sent?.entry.command.kind === kind ? [sent.entry.command as Extract<Command, { readonly kind: Kind }>] : [];
   });
 }
-
-/** How many signals of one name are kept. */
-const MOST_SIGNALS = 100;
 
 /** Each signal is kept until a wait takes it, the oldest first, and is taken once. */
 const signals: Invariant = {
