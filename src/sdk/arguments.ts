@@ -32,8 +32,9 @@ export function writeArguments(dependencies: readonly NamedDependency[], join: J
 }
 
 /** Whether it is there whenever what comes after it runs under this join. */
-function isSure({ mayLack }: Dependency, join: Join): boolean {
-  return join === "all_success" || (join === "none_failed" && !mayLack);
+function isSure({ mayLack, on }: Dependency, join: Join): boolean {
+  if (join === "all_success") return !mayLack || on !== "done";
+  return join === "none_failed" && !mayLack;
 }
 
 /** As `writeArguments`, of one value in the result of a run: what is missing is null. */

@@ -58,6 +58,11 @@ interface WrittenNode {
   readonly calls?: NodeDraft["calls"];
 }
 
+interface Edge {
+  readonly id: string;
+  readonly on: string;
+}
+
 /** Marks the tasks that are parts of a node, for those who show a workflow. */
 const PART_OF = "x-millrace-part-of";
 const OUTPUT_ID = "output#";
@@ -206,10 +211,45 @@ export class DefinitionWriter {
     // A result of which every part may be missing is still a result.
     const isSure = dependencies.length === 0 || dependencies.some(({ dependency }) => !dependency.mayLack);
     const join = isSure ? "none_failed" : "all_done";
+    if (isSure) this.#checkResult(dependencies);
     this.#noteRoutes(OUTPUT_ID, dependencies);
     this.#nodes.push({
       node: { id: OUTPUT_ID, name: "output", handler: "output", config, ...placed(dependencies, join, {}) },
     });
+  }
+
+  /**
+   * A run whose only failures were caught ends well. What such a failure skips must not be part of the result, unless its
+   * type says that it may be missing.
+   */
+  #checkResult(dependencies: readonly NamedDependency[]): void {
+    const nodes = new Map(this.#nodes.map(({ node }) => [node["id"] as string, node]));
+    const edgesOf = (id: string): readonly Edge[] =>
+      ((nodes.get(id)?.["dependencies"] as readonly (string | Edge)[] | undefined) ?? []).map((edge) =>
+        typeof edge === "string" ? { id: edge, on: "completed" } : edge,
+      );
+    const caught = new Set<string>();
+    for (const id of nodes.keys()) for (const edge of edgesOf(id)) if (edge.on === "failed") caught.add(edge.id);
+    const safe = new Set<string>();
+    const culprit = (id: string): string | undefined => {
+      const stack = [id];
+      for (let at = stack.pop(); at !== undefined; at = stack.pop()) {
+        if (caught.has(at)) return at;
+        if (safe.has(at)) continue;
+        safe.add(at);
+        // A node that takes parents however they ended has an output all the same.
+        if (nodes.get(at)?.["join"] === "all_done") continue;
+        for (const edge of edgesOf(at)) if (edge.on === "completed") stack.push(edge.id);
+      }
+      return undefined;
+    };
+    for (const { dependency } of dependencies) {
+      const { id, on } = dependency;
+      const found = on === "completed" ? culprit(id) : undefined;
+      if (found === undefined) continue;
+      const reason = `it is part of the result, and is missing if ${quote(found)} fails and that is caught; name its \`optional\` or \`done\` instead`;
+      throw new MillraceError("CONFIG_INVALID", { id, reason });
+    }
   }
 
   nodes(versionOf: (child: WorkflowParts) => string): JsonObject[] {
@@ -290,7 +330,8 @@ function defaultJoin(dependencies: readonly NamedDependency[]): Join {
 /** Whether a join may find that there is nothing to run for. The types say the same: see `Skips`. */
 function mayBeSkipped(dependencies: readonly NamedDependency[], join: Join): boolean {
   if (dependencies.length === 0 || join === "all_done") return false;
-  const lacks = dependencies.filter(({ dependency }) => dependency.mayLack).length;
+  // To come after the end of a node, whatever it was, skips nothing.
+  const lacks = dependencies.filter(({ dependency: { mayLack, on } }) => mayLack && on !== "done").length;
   return join === "none_failed" || join === "one_success" ? lacks === dependencies.length : lacks > 0;
 }
 

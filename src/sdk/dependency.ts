@@ -13,8 +13,11 @@ export const DEPENDENCY: unique symbol = Symbol("millrace.dependency");
 export interface Handle<out V, out R = V> {
   readonly [VALUE]: V;
   readonly [RESULT]: R;
-  /** Whether it stands for one of several ways things can go. */
-  readonly [CONDITIONAL]: boolean;
+  /**
+   * Whether it stands for one of several ways things can go. "optional": whatever way they go, what comes after runs, and
+   * may have to do without the value.
+   */
+  readonly [CONDITIONAL]: boolean | "optional";
   /** For the builder only. */
   readonly [DEPENDENCY]: Dependency;
 }

@@ -32,8 +32,13 @@ export type Given<I, D extends After, J> = Values<D, JoinOf<D, J>> & Always<I>;
 type Values<D extends After, J> = J extends "none_failed"
   ? { readonly [Name in keyof D]: D[Name][typeof VALUE] }
   : J extends "all_success"
-    ? { readonly [Name in keyof D]: Exclude<D[Name][typeof VALUE], undefined> }
+    ? { readonly [Name in keyof D]: Required<D[Name]> }
     : { readonly [Name in keyof D]: D[Name][typeof VALUE] | undefined };
+
+/** What is there if all went well; what is optional may be missing even then. */
+type Required<H extends Handle<unknown>> = H[typeof CONDITIONAL] extends "optional"
+  ? H[typeof VALUE]
+  : Exclude<H[typeof VALUE], undefined>;
 
 /**
  * The node that comes of a function or of a built-in. `V` is its output as functions are given it, `R` as it is stored,
@@ -69,13 +74,15 @@ type Skips<D extends After, J> = [keyof D] extends [never]
 
 type SureHandle = Handle<object | string | number | boolean | null>;
 
-/** The names of what is always there. A value of any type is taken to be. */
+/** The names of what keeps no node from running. A value of any type is taken to be there. */
 type Sure<D extends After> = {
-  [Name in keyof D]: unknown extends D[Name][typeof VALUE]
+  [Name in keyof D]: D[Name][typeof CONDITIONAL] extends "optional"
     ? Name
-    : undefined extends D[Name][typeof VALUE]
-      ? never
-      : Name;
+    : unknown extends D[Name][typeof VALUE]
+      ? Name
+      : undefined extends D[Name][typeof VALUE]
+        ? never
+        : Name;
 }[keyof D];
 
 /** What is stored of what a function returns: JSON has no undefined. */

@@ -17,6 +17,8 @@ export interface Node<out V, out R = V, out T = R> extends Handle<V, R> {
   readonly failed: ConditionalHandle<NodeError>;
   /** To come after it however it ends: `after: { charge: charge.done }`. */
   readonly done: Handle<Outcome<Exclude<T, undefined>>> & { readonly [CONDITIONAL]: false };
+  /** As `done`, and only its output: undefined if it has none, however that came about. */
+  readonly optional: Handle<V | undefined, R | undefined> & { readonly [CONDITIONAL]: "optional" };
 }
 
 /** A node that chooses: `router.routes.name` is what a node comes after that is meant for that route. */
@@ -58,12 +60,14 @@ export function nodeHandle(dependency: Dependency): Node<unknown> {
     mayLack: true,
   };
   const done: Dependency = { ...dependency, on: "done", gives: "outcome", mayLack: false };
+  const optional: Dependency = { ...dependency, on: "done", mayLack: true };
   return {
     id,
     output: refTo(place, [dependency]),
     [DEPENDENCY]: dependency,
     failed: { [DEPENDENCY]: failed },
     done: { [DEPENDENCY]: done },
+    optional: { [DEPENDENCY]: optional },
   } as unknown as Node<unknown>;
 }
 

@@ -53,7 +53,7 @@ function declarations(folder: string): object {
       outDir: join(folder, "types"),
       typeRoots: [join(ROOT, "node_modules", "@types")],
     },
-    files: [join(ROOT, "src/sdk/index.ts")],
+    files: [join(ROOT, "src/sdk/index.ts"), join(ROOT, "src/testing/index.ts")],
     include: [],
   };
 }
@@ -66,6 +66,7 @@ function project(files: Readonly<Record<string, string>>): object {
     module: "nodenext",
     moduleDetection: "force",
     noEmit: true,
+    allowImportingTsExtensions: true,
     skipLibCheck: true,
     types: ["node"],
     paths: { millrace: ["./types/sdk/index.d.ts"], "millrace/testing": ["./types/testing/index.d.ts"] },

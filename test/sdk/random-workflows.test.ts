@@ -26,15 +26,19 @@ const JOINS = ["none_failed", "all_success", "all_done", "one_success", "quorum:
 const OUR_FAULT = /^(TEMPLATE_|CONDITION_|CONFIG_|EXPRESSION_|RESOLVED_|UNKNOWN_)/;
 
 function isLacking(given: Known, join: string): boolean {
-  if (join === "all_success") return false;
+  if (join === "all_success") return isOptional(given);
   return join === "none_failed" ? given.lacks : true;
 }
 
 function mayBeSkipped(after: readonly Known[], join: string, hasWhen: boolean): boolean {
   if (hasWhen) return true;
   if (after.length === 0 || join === "all_done") return false;
-  if (join === "none_failed" || join === "one_success") return after.every(({ lacks }) => lacks);
-  return after.some(({ lacks }) => lacks);
+  const skips = (known: Known): boolean => known.lacks && !isOptional(known);
+  return join === "none_failed" || join === "one_success" ? after.every(skips) : after.some(skips);
+}
+
+function isOptional({ name }: Known): boolean {
+  return name.endsWith("_optional");
 }
 
 function randomWorkflow(random: Random) {
@@ -43,6 +47,11 @@ function randomWorkflow(random: Random) {
   const violations: string[] = [];
   const handles: Known[] = [];
   const plain: Known[] = [];
+  const optionals = new Map<Known, Known>();
+  /** What a failure that is caught may skip: it must not be part of the result as it is. */
+  const parents = new Map<string, readonly string[]>();
+  const caught = new Set<string>();
+  const isExposed = (id: string): boolean => caught.has(id) || (parents.get(id) ?? []).some(isExposed);
 
   const check = (id: string, after: readonly Known[], join: string, given: Record<string, unknown>): void => {
     for (const known of after) {
@@ -69,6 +78,16 @@ function randomWorkflow(random: Random) {
     plain.push(own);
     handles.push({ name: `${id}_failed`, handle: node.failed, lacks: true, isConditional: true, expected: failed });
     handles.push({ name: `${id}_done`, handle: node.done, lacks: false, isConditional: false, expected: outcome });
+    const optional = (): unknown => (goesOn && fates.get(id) === undefined ? undefined : output());
+    const any = {
+      name: `${id}_optional`,
+      handle: node.optional,
+      lacks: true,
+      isConditional: false,
+      expected: optional,
+    };
+    handles.push(any);
+    optionals.set(own, any);
   };
 
   const count = random.integer(2, 9);
@@ -81,6 +100,9 @@ function randomWorkflow(random: Random) {
     const after = [...chosen];
     const asked = random.chance(0.4) && after.length > 0 ? random.pick(JOINS) : undefined;
     const join = asked ?? (after.some(({ isConditional }) => isConditional) ? "all_success" : "none_failed");
+    for (const { name } of after) if (name.endsWith("_failed")) caught.add(name.replace("_failed", ""));
+    const spreading = join === "all_done" ? [] : after.map(({ name }) => name).filter((name) => !name.includes("_"));
+    parents.set(id, spreading);
     const verdict = random.chance(0.6);
     const run = (given: Record<string, unknown>): unknown => {
       check(id, after, join, given);
@@ -112,7 +134,9 @@ function randomWorkflow(random: Random) {
     const node = wf.node(id, options as never, run as never) as unknown as Node<unknown>;
     keep(id, node, mayBeSkipped(after, join, when !== "none"), goesOn);
   }
-  const results = plain.filter(() => random.chance(0.5));
+  const results = plain
+    .filter(() => random.chance(0.5))
+    .map((known) => (isExposed(known.name) || random.chance(0.1) ? optionals.get(known)! : known));
   const built = wf.output(Object.fromEntries(results.map(({ name, handle }) => [name, handle])));
   return { built, results, violations, fates };
 }
@@ -133,6 +157,7 @@ test.each(Array.from({ length: 10 }, (_, i) => i))("what the types promise holds
       const { code } = (event.data["error"] ?? {}) as { code?: string };
       expect(code ?? "", `${event.node_id}: ${story()}`).not.toMatch(OUR_FAULT);
     }
+    if (t.status === "COMPLETED") expect(t.output, story()).toBeDefined();
     if (t.output === undefined) continue;
     for (const { name, lacks, expected } of results) {
       const value = (t.output as Record<string, unknown>)[name];

@@ -109,10 +109,41 @@ describe("failures", () => {
     expect(t.node(receipt)).toMatchObject({ status: "SKIPPED", reason: "upstream_failed" });
   });
 
+  test("that are caught leave out only what may be left out of the result", async () => {
+    const build = (isBroken: boolean) => {
+      const wf = workflow("w");
+      const pay = wf.node("pay", { retry: 1 }, () => (isBroken ? boom() : 5));
+      const receipt = wf.node("receipt", { after: { pay } }, ({ pay }) => `paid ${pay}`);
+      const note = wf.node("note", { after: { error: pay.failed } }, ({ error }) => error.code);
+      const last = wf.node("last", { after: { receipt: receipt.optional } }, ({ receipt }) => receipt ?? "none");
+      return { wf, receipt, note, last };
+    };
+    const { wf, receipt, note } = build(true);
+    expect(() => wf.output({ receipt, note })).toThrow(
+      '"receipt" does not fit: it is part of the result, and is missing if "pay" fails and that is caught',
+    );
+    const parts = (isBroken: boolean) => {
+      const { wf, receipt, note, last } = build(isBroken);
+      return wf.output({ receipt: receipt.optional, outcome: receipt.done, note, last });
+    };
+    expect(await resultOf(parts(true))).toEqual({
+      receipt: null,
+      outcome: { status: "SKIPPED" },
+      note: "BOOM",
+      last: "none",
+    });
+    expect(await resultOf(parts(false))).toEqual({
+      receipt: "paid 5",
+      outcome: { status: "COMPLETED", output: "paid 5" },
+      note: null,
+      last: "paid 5",
+    });
+  });
+
   test("that do not happen are not caught", async () => {
     const wf = workflow("w");
     const pay = wf.node("pay", () => 1);
-    const note = wf.node("note", { after: { pay, error: pay.failed } }, ({ error }) => error.code);
+    const note = wf.node("note", { after: { error: pay.failed } }, ({ error }) => error.code);
     const clean = wf.node("clean", { after: { pay: pay.done } }, ({ pay }) => pay.status);
     expect(await resultOf(wf.output({ note, clean }))).toEqual({ note: null, clean: "COMPLETED" });
   });

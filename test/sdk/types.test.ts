@@ -141,6 +141,13 @@ const RIGHT: Readonly<Record<string, string>> = {
       return load.status === "COMPLETED" ? load.output.bytes : 0;
     });
     is<typeof a, Node<number>>(true);`,
+  "an output may be asked for however its node ends": `
+    const a = wf.node("a", { after: { load: load.optional } }, ({ load }) => load?.bytes ?? 0);
+    is<typeof a, Node<number>>(true);
+    wf.node("b", { after: { load: load.optional, flag }, join: "all_success" }, ({ load, flag }) => [load?.bytes, flag.reason]);
+    const w = wf.output({ load: load.optional });
+    is<typeof w, Workflow<{ path: string; least?: number | undefined },
+      { readonly load: { pages: string[]; bytes: number } | null }>>(true);`,
   "a node that goes on gives a result": `
     wf.node("a", { after: { risky } }, ({ risky }) => { is<typeof risky, Result<number>>(true); });`,
   "a map gives a list": `
