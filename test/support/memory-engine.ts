@@ -95,7 +95,7 @@ export async function memoryEngine(
     send: async (id, body) => {
       const request = body.request ?? host.id();
       const to = entityKey("execution", id);
-      const outcome = await requests.send({ to, by: "test", id: request, body: { ...body, request } as MessageBody });
+      const outcome = await requests.send({ to, by: "test", id: request, body: { ...body, request } });
       if (outcome.kind !== "answered") throw new Error(`no answer: ${outcome.kind}`);
       return outcome.answer;
     },
