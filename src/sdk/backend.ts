@@ -65,9 +65,7 @@ export interface Decided {
  * that it can be sent again without being done twice.
  */
 export interface Backend {
-  /** Stores a definition and starts a run of it. */
-  submit(definition: JsonObject, input: Json, key: string): Promise<{ readonly execution_id: string }>;
-  /** Stores a definition for others to call, and gives its hash. */
+  /** Stores a definition, and gives its hash there. */
   publish(definition: JsonObject, hash: string): Promise<string>;
   /** Starts a run of a stored workflow. */
   start(

@@ -22,7 +22,7 @@ export class Client implements AsyncDisposable {
   readonly #host: Host;
   /** Called with every workflow before it is started. */
   readonly #meet: (parts: WorkflowParts) => void;
-  /** Workflows that others call and that are known to be stored, by hash. */
+  /** Workflows that are known to be stored: under which hash, by our own. */
   readonly #published = new Map<string, Promise<string>>();
 
   constructor(backend: Backend, host: Host, meet: (parts: WorkflowParts) => void = () => {}) {
@@ -39,10 +39,15 @@ export class Client implements AsyncDisposable {
     const parts = workflow[PARTS];
     this.#meet(parts);
     const sent = await sendable(parts, input);
-    const versions = await this.#publishAll(parts.children);
-    const definition = parts.definition((child) => versions.get(child)!);
     const key = options.idempotencyKey ?? this.#key();
-    const { execution_id: id } = await this.#backend.submit(definition, sent, key);
+    const start = async (): Promise<{ readonly execution_id: string }> =>
+      this.#backend.start(parts.name, { input: sent, version: await this.#publish(parts) }, key);
+    const { execution_id: id } = await start().catch((error: unknown) => {
+      if ((error as { readonly code?: unknown } | null)?.code !== "NOT_FOUND") throw error;
+      // It was stored once: the store is another one since, or somebody has removed it.
+      this.#published.clear();
+      return start();
+    });
     return this.get<Out>(id);
   }
 
@@ -83,18 +88,13 @@ export class Client implements AsyncDisposable {
     return this.#host.id() + this.#host.id();
   }
 
-  /** Stores what a workflow calls, the innermost first, and tells under which hash each is stored. */
-  async #publishAll(children: readonly WorkflowParts[]): Promise<ReadonlyMap<WorkflowParts, string>> {
-    const versions = new Map<WorkflowParts, string>();
-    for (const child of children) versions.set(child, await this.#publish(child));
-    return versions;
-  }
-
+  /** Stores a workflow, and before it those it calls, once. Tells under which hash it is stored. */
   #publish(parts: WorkflowParts): Promise<string> {
     const known = this.#published.get(parts.hash);
     if (known !== undefined) return known;
     const publishing = (async (): Promise<string> => {
-      const versions = await this.#publishAll(parts.children);
+      const versions = new Map<WorkflowParts, string>();
+      for (const child of parts.children) versions.set(child, await this.#publish(child));
       return this.#backend.publish(
         parts.definition((child) => versions.get(child)!),
         parts.hash,

@@ -23,11 +23,6 @@ export class HttpBackend implements Backend {
     this.#host = host;
   }
 
-  submit(definition: JsonObject, input: Json, key: string): Promise<{ readonly execution_id: string }> {
-    const path = "/v1/workflow?start=true&allow_missing_handlers=true";
-    return this.#post(path, { definition, input_params: input }, key);
-  }
-
   async publish(definition: JsonObject, hash: string): Promise<string> {
     const path = "/v1/workflows?allow_missing_handlers=true";
     const { workflow_definition_id: stored } = await this.#post<{ readonly workflow_definition_id: string }>(

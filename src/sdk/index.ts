@@ -16,7 +16,7 @@ export { type HandlerFunction, type Handlers, handlers } from "./handlers.ts";
 export type { Client, InputArguments, StartOptions } from "./client.ts";
 export type { NodeName, RetryRequest, RunEvent, RunHandle, WaitOptions } from "./run-handle.ts";
 export type { ExecutionView, NodeView, RunStatus } from "./backend.ts";
-export { ResultTimeout, RunFailed } from "./run-failed.ts";
+export { ResultTimeout, WorkflowFailed } from "./workflow-failed.ts";
 export { ApiError, type ApiFault, ServerUnreachable } from "./api-error.ts";
 export { type DefinedHandler, defineHandler } from "../handlers/define-handler.ts";
 export { type HandlerCall, HandlerError } from "../worker/handler.ts";

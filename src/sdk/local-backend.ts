@@ -13,11 +13,6 @@ export class LocalBackend implements Backend {
     this.#close = close;
   }
 
-  submit(definition: JsonObject, input: Json, key: string): Promise<{ readonly execution_id: string }> {
-    const source = { definition, input_params: input };
-    return this.#service.submissions.submit(caller(key), source, { start: true, allowMissing: true });
-  }
-
   async publish(definition: JsonObject): Promise<string> {
     const { workflow_definition_id: hash } = await this.#service.submissions.publish({ definition }, true);
     return hash;

@@ -5,7 +5,7 @@ import type { Json, JsonObject } from "../json/json.ts";
 import type { Backend, Command, EventView, ExecutionView, NodeView, RunStatus } from "./backend.ts";
 import { type Duration, durationMs } from "./duration.ts";
 import type { Config } from "./options.ts";
-import { ResultTimeout, RunFailed } from "./run-failed.ts";
+import { ResultTimeout, WorkflowFailed } from "./workflow-failed.ts";
 
 /** A node, by its id or its handle. */
 export type NodeName = string | { readonly id: string };
@@ -52,12 +52,13 @@ export class RunHandle<out Out> {
   }
 
   /**
-   * The result, once it is there. A run that ended without one is a RunFailed; one that ended PARTIAL has a result if
+   * The result, once it is there. A run that ended without one is a WorkflowFailed; one that ended PARTIAL has a result if
    * nothing that the result is made of failed.
    */
   async result({ timeout, signal }: WaitOptions = {}): Promise<Out> {
     const view = await this.#ended(timeout === undefined ? undefined : durationMs(timeout, "timeout"), signal);
-    if (view.status !== "COMPLETED" && (view.status !== "PARTIAL" || view.output === null)) throw new RunFailed(view);
+    if (view.status !== "COMPLETED" && (view.status !== "PARTIAL" || view.output === null))
+      throw new WorkflowFailed(view);
     return (await this.#backend.output(this.id)) as Out;
   }
 
@@ -105,13 +106,23 @@ export class RunHandle<out Out> {
 
   /** Runs what failed again, or a part, and keeps the rest. The run stays the same; `result` waits for the new end. */
   async retry({ from, scope, config, input }: RetryRequest = {}): Promise<this> {
+    // With another config, or alone, it is that node itself that is meant.
+    const whole = from !== undefined && scope !== "node" && config === undefined;
     await this.#command("retry", {
-      ...(from !== undefined && { from: idOf(from) }),
+      ...(from !== undefined && { from: whole ? await this.#firstPart(idOf(from)) : idOf(from) }),
       ...(scope !== undefined && { scope }),
       ...(config !== undefined && { config: config as JsonObject }),
       ...(input !== undefined && { input_params: input }),
     });
     return this;
+  }
+
+  /** What is asked before a node, such as its condition, is part of it and is asked again. */
+  async #firstPart(id: string): Promise<string> {
+    const { nodes = {} } = await this.#backend.execution(this.id);
+    const ids = Object.keys(nodes);
+    const own = ids.indexOf(id);
+    return ids.find((other, i) => i < own && other.startsWith(`${id}#`)) ?? id;
   }
 
   /** Sends word to a node that waits for it, now or later. */

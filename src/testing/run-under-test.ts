@@ -13,7 +13,7 @@ import type { Json } from "../json/json.ts";
 import type { EventView, RunStatus } from "../sdk/backend.ts";
 import { type Duration, durationMs } from "../sdk/duration.ts";
 import type { NodeError } from "../sdk/handle.ts";
-import { RunFailed } from "../sdk/run-failed.ts";
+import { WorkflowFailed } from "../sdk/workflow-failed.ts";
 import type { NodeName, RetryRequest, RunHandle } from "../sdk/run-handle.ts";
 import type { VirtualWorld } from "./virtual-world.ts";
 
@@ -74,14 +74,14 @@ export class TestRun<out Out> implements AsyncDisposable {
   }
 
   /** Why there is no result, once the run is over without one. */
-  get error(): RunFailed | undefined {
+  get error(): WorkflowFailed | undefined {
     const { status } = this;
     const { end, plan, id } = this.#seen;
     const hasResult = status === "COMPLETED" || (status === "PARTIAL" && this.#output !== undefined);
     if (end === null || hasResult) return undefined;
     const { node, ...error } = end.error ?? {};
     const shown = end.error === null ? null : { ...(error as NodeError), ...(node !== undefined && { node_id: node }) };
-    return new RunFailed({ execution_id: id, workflow: plan.workflow.name, status, error: shown });
+    return new WorkflowFailed({ execution_id: id, workflow: plan.workflow.name, status, error: shown });
   }
 
   /** The nodes in the order in which they completed. */

@@ -9,6 +9,7 @@ import {
   connect,
   embedded,
   type EmbeddedEngine,
+  expr,
   handlers,
   HandlerError,
   type RunningWorker,
@@ -81,7 +82,7 @@ async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
 }
 
 /** What has to hold wherever the engine is. */
-function clientStory(client: () => Client): void {
+function clientStory(client: () => Client, forget: (name: string, id: string) => Promise<void>): void {
   test("runs a workflow and gives its result", async () => {
     expect(await client().run(double, { n: 21 })).toEqual({ twice: 42 });
   });
@@ -104,7 +105,7 @@ function clientStory(client: () => Client): void {
     broken.add(id);
     const run = await client().start(fragile, { id });
     await expect(run.result()).rejects.toMatchObject({
-      name: "RunFailed",
+      name: "WorkflowFailed",
       executionId: run.id,
       workflow: "fragile",
       status: "FAILED",
@@ -182,6 +183,14 @@ function clientStory(client: () => Client): void {
     expect(await run.result()).toEqual({ done: { text: "A/1\nA/2", flagged: true, ok: true } });
   });
 
+  test("stores a workflow again that is gone", async () => {
+    const wf = workflow(`gone ${Math.random()}`);
+    const built = wf.output({ a: wf.node("a", { when: expr`true` }, () => 1) });
+    const { id } = await client().start(built);
+    await forget(built.name, id);
+    expect((await client().start(built)).id).not.toBe(id);
+  });
+
   test("starts by name what is stored, and finds a run again", async () => {
     await client().run(double, { n: 1 });
     const run = await client().startByName<{ twice: number }>("double", { n: 4 });
@@ -194,10 +203,16 @@ function clientStory(client: () => Client): void {
 describe("an embedded engine in memory", () => {
   let engine: EmbeddedEngine;
   beforeAll(async () => {
-    engine = await embedded({ dataDir: false });
+    engine = await embedded({ dataDir: false, port: 0 });
   });
   afterAll(() => engine.close());
-  clientStory(() => engine);
+  clientStory(
+    () => engine,
+    async (name, id) => {
+      await engine.get(id).cancel();
+      await fetch(`${engine.url}/v1/workflows/${encodeURIComponent(name)}`, { method: "DELETE" });
+    },
+  );
 
   test("serves the first start of a workflow at once", async () => {
     const wf = workflow("unknown until now");
@@ -264,7 +279,13 @@ describe("a server, with a worker far from it", () => {
     await server.close();
   });
 
-  clientStory(() => client);
+  clientStory(
+    () => client,
+    async (name, id) => {
+      await client.get(id).cancel();
+      await fetch(`${server.url}/v1/workflows/${encodeURIComponent(name)}`, { method: "DELETE" });
+    },
+  );
 
   test("runs handlers for definitions that are written as JSON", async () => {
     const definition = {
@@ -284,15 +305,16 @@ describe("a server, with a worker far from it", () => {
   test("whatever breaks on the way, a request is done once and an event is told once", async () => {
     const url = await proxy.listen();
     await using shaky = connect({ url });
+    const starts = "/v1/workflows/invoice/executions";
     proxy.fate = (path, count) => {
-      if (path === "/v1/workflow") return count === 1 ? 503 : count === 2 ? "lose-answer" : "pass";
+      if (path === starts) return count === 1 ? 503 : count === 2 ? "lose-answer" : "pass";
       if (path.endsWith("/events")) return count < 4 ? { cutAfterBytes: 300 * count } : "pass";
       return count % 3 === 1 ? "lose-answer" : "pass";
     };
     const run = await shaky.start(invoice, { path: "p", minConfidence: 0.99 });
-    const submits = proxy.requests.filter(({ path }) => path === "/v1/workflow");
-    expect(submits).toHaveLength(3);
-    expect(new Set(submits.map(({ key }) => key)).size).toBe(1);
+    const sent = proxy.requests.filter(({ path }) => path === starts);
+    expect(sent).toHaveLength(3);
+    expect(new Set(sent.map(({ key }) => key)).size).toBe(1);
     const events: number[] = [];
     const reading = (async () => {
       for await (const { seq } of run.events()) events.push(seq);

@@ -166,6 +166,19 @@ describe("failures", () => {
   });
 });
 
+test("a rerun asks again what is asked before a node", async () => {
+  const wf = workflow("w");
+  let isWanted = false;
+  const start = wf.node("start", () => 1);
+  const maybe = wf.node("maybe", { after: { start }, when: () => isWanted }, () => "ran");
+  await using t = await testRun(wf.output({ start, maybe }));
+  expect(t.output).toEqual({ start: 1, maybe: null });
+  isWanted = true;
+  await t.retry({ from: maybe });
+  expect(t.output).toEqual({ start: 1, maybe: "ran" });
+  expect(t.node(start).attempts).toBe(1);
+});
+
 describe("maps and sub-workflows", () => {
   test("give results in the order of the items, null where a failure is tolerated", async () => {
     const wf = workflow("w");

@@ -46,7 +46,7 @@ describe("a run under test", () => {
     await t.advance("1h");
     expect(performance.now() - startedAt).toBeLessThan(2_000);
     expect(t.status).toBe("FAILED");
-    expect(t.error).toMatchObject({ name: "RunFailed", node: "approve", code: "REVIEW_EXPIRED" });
+    expect(t.error).toMatchObject({ name: "WorkflowFailed", node: "approve", code: "REVIEW_EXPIRED" });
     expect(t.output).toBeUndefined();
   });
 

@@ -5,7 +5,8 @@ import { compile, type Compiled } from "./compile.ts";
 /** What every case begins with: a workflow with a plain node, one that may be skipped, and one that goes on after a failure. */
 const BEGINNING = `
 import { z } from "zod";
-import { expr, text, type, workflow, type Node, type Outcome, type Result, type Workflow } from "millrace";
+import { testRun } from "millrace/testing";
+import { connect, expr, text, type, workflow, type Node, type Outcome, type Result, type Workflow } from "millrace";
 const wf = workflow("w", { input: z.object({ path: z.string(), least: z.number().default(1) }) });
 const load = wf.node("load", async ({ input }) => ({ pages: [input.path], bytes: 3 }));
 const flag = wf.node("flag", { after: { load }, when: ({ load }) => load.bytes < 5 }, () => ({ reason: "small" }));
@@ -106,6 +107,26 @@ const WRONG: Readonly<Record<string, readonly [code: string, error: RegExp]>> = 
     `const r = wf.router("r", { after: { load }, routes: { small: ({ load }) => load.bytes < 5 } }); r.routes.large;`,
     /TS2339: Property 'large' does not exist/,
   ],
+  "a run with a wrong input": [
+    `connect().run(wf.output({ load }), { path: 1 });`,
+    /TS2322: Type 'number' is not assignable to type 'string'/,
+  ],
+  "a run with an input that is missing": [
+    `connect().run(wf.output({ load }));`,
+    /TS2345|TS2554: Expected 2-3 arguments, but got 1/,
+  ],
+  "a run with a field too many": [
+    `connect().start(wf.output({ load }), { path: "a", paht: "b" });`,
+    /TS2353: Object literal may only specify known properties, and 'paht'/,
+  ],
+  "a test with a wrong input": [
+    `testRun(wf.output({ load }), { least: 1 });`,
+    /TS2345: .*Property 'path' is missing|TS2741: Property 'path' is missing/,
+  ],
+  "a wrong use of the result": [
+    `connect().run(wf.output({ load }), { path: "a" }).then(({ load }) => load.size);`,
+    /TS2339: Property 'size' does not exist/,
+  ],
   "a result that a workflow does not give": [
     `const w: Workflow<{ path: string }, { other: number }> = wf.output({ load });`,
     /TS2322: Type 'Workflow</,
@@ -180,6 +201,10 @@ const RIGHT: Readonly<Record<string, string>> = {
     const r = wf.router("r", { after: { load }, routes: { small: ({ load }) => load.bytes < 5 }, else: "large" });
     const a = wf.node("a", { after: { r: r.routes.large, load } }, ({ load }) => load.bytes);
     is<typeof a, Node<number | undefined>>(true);`,
+  "an input may be left out where there is none, or a default": `
+    const none = workflow("n").output({});
+    connect().run(none); connect().start(none, {}, { idempotencyKey: "k" }); testRun(none, {}, { seed: 1 });
+    connect().run(wf.output({ load }), { path: "a" }, { timeout: "1m" }).then(({ load }) => load.pages);`,
   "the result is made of what it names, missing is null": `
     const end = wf.end("end", { after: { load }, when: ({ load }) => load.bytes === 0, output: { nothing: true } });
     const w = wf.output({ load, flag }, end);

@@ -3,8 +3,8 @@ import type { Json } from "../json/json.ts";
 import type { ExecutionView, RunStatus } from "./backend.ts";
 
 /** A run that ended without a result. It can be retried: what completed is kept. */
-export class RunFailed extends Error {
-  override readonly name = "RunFailed";
+export class WorkflowFailed extends Error {
+  override readonly name = "WorkflowFailed";
   readonly executionId: string;
   readonly workflow: string;
   readonly status: RunStatus;
