@@ -61,17 +61,19 @@ export class MillraceProcess {
   static async start(options: ProcessOptions): Promise<MillraceProcess> {
     const { settings, address, log, host = nodeHost } = options;
     await checkStoreSafety(address, settings);
+    const api = options.roles.includes("api") ? await loadApi() : undefined;
     const opened = await openStore(address, { ...settings, host });
-    const isServer = options.roles.includes("api");
-    const metrics = isServer ? await openMetrics(opened) : undefined;
-    const store = logged(metrics?.store ?? opened, log);
+    const metrics = api === undefined ? undefined : new api.Metrics(opened);
+    const store = logged(api === undefined ? opened : api.measured(opened, metrics!), log);
     const service = serviceOf(options, store, host);
     const parts: Parts = { options, host, store, service, isOwn: isOwnStore(address), handlers: new Map(), queues: [] };
     try {
+      if (api !== undefined) parts.server = serverOf(parts, api, metrics!);
+      // After all that takes the event loop: time begins for an engine when it hears from its store.
       startEngine(parts);
       await startWorker(parts);
       parts.service.start();
-      const url = metrics === undefined ? undefined : await startServer(parts, metrics.metrics);
+      const url = await parts.server?.listen();
       log.info({ roles: options.roles, store: shownAddress(address), ...(url !== undefined && { url }) }, "started");
       return new MillraceProcess(parts, url);
     } catch (error) {
@@ -233,20 +235,27 @@ function leasesOf({ address, settings }: ProcessOptions): LeaseKeeping {
 }
 
 /** The API and what it measures are loaded only by a process that serves it. */
-async function openMetrics(opened: Store): Promise<{ readonly metrics: Metrics; readonly store: Store }> {
-  const { Metrics } = await import("../api/metrics/metrics.ts");
-  const { measured } = await import("../api/metrics/measured-store.ts");
-  const metrics = new Metrics(opened);
-  return { metrics, store: measured(opened, metrics) };
+async function loadApi(): Promise<Api> {
+  const [server, metrics, store, logs] = await Promise.all([
+    import("../api/http/server.ts"),
+    import("../api/metrics/metrics.ts"),
+    import("../api/metrics/measured-store.ts"),
+    import("./log-routes.ts"),
+  ]);
+  return { ApiServer: server.ApiServer, Metrics: metrics.Metrics, measured: store.measured, logRoutes: logs.logRoutes };
 }
 
-async function startServer(parts: Parts, metrics: Metrics): Promise<string> {
-  const { ApiServer } = await import("../api/http/server.ts");
-  const { logRoutes } = await import("./log-routes.ts");
-  const { options, service } = parts;
+interface Api {
+  readonly ApiServer: typeof ApiServer;
+  readonly Metrics: typeof Metrics;
+  readonly measured: (store: Store, metrics: Metrics) => Store;
+  readonly logRoutes: (service: Service) => readonly Route[];
+}
+
+function serverOf({ options, service }: Parts, api: Api, metrics: Metrics): ApiServer {
   const { settings, log } = options;
   const perMinute = settings.ingressPerMinute;
-  parts.server = new ApiServer({
+  return new api.ApiServer({
     service,
     metrics,
     host: settings.host,
@@ -254,10 +263,9 @@ async function startServer(parts: Parts, metrics: Metrics): Promise<string> {
     keys: settings.apiKeys.join(","),
     ingress: perMinute === 0 ? null : { limit: perMinute, windowSeconds: 60 },
     version: options.version,
-    pages: [...logRoutes(service), ...(options.pages?.(service) ?? [])],
+    pages: [...api.logRoutes(service), ...(options.pages?.(service) ?? [])],
     log: ({ incident, route, error }) => log.error({ incident, route, error: briefError(error) }, "incident"),
   });
-  return parts.server.listen();
 }
 
 async function stopParts(parts: Parts): Promise<void> {
