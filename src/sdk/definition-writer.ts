@@ -183,9 +183,9 @@ export class DefinitionWriter {
   }
 
   /** Plain data with expressions in it, as the definition holds it. */
-  embed(value: unknown): Json {
+  embed(value: unknown, isConfig = false): Json {
     const reads: Dependency[] = [];
-    const json = embed(value, reads);
+    const json = embed(value, reads, isConfig);
     for (const dependency of reads) this.#own(dependency);
     return json;
   }

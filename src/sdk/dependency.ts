@@ -4,7 +4,7 @@ import type { Json } from "../json/json.ts";
 export declare const VALUE: unique symbol;
 export declare const RESULT: unique symbol;
 export declare const CONDITIONAL: unique symbol;
-export const DEPENDENCY: unique symbol = Symbol("millrace.dependency");
+export const DEPENDENCY: unique symbol = Symbol.for("millrace.dependency");
 
 /**
  * Something that can come before a node. `V` is what that node's function is given; with undefined in it, it may be

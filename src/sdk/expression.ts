@@ -1,7 +1,7 @@
 import type { Json } from "../json/json.ts";
 import { DEPENDENCY, type Dependency, type Handle, isHandle } from "./dependency.ts";
 
-export const WRITTEN: unique symbol = Symbol("millrace.written");
+export const WRITTEN: unique symbol = Symbol.for("millrace.written");
 declare const TYPE: unique symbol;
 
 /** Something the engine works out by itself, without a worker. `T` is what comes of it. */
@@ -78,17 +78,21 @@ export function isExpr(value: unknown): value is Expr<unknown> {
   return typeof value === "object" && value !== null && WRITTEN in value;
 }
 
-/** Plain data with expressions in it, as a definition holds it. */
-export function embed(value: unknown, reads: Dependency[]): Json {
+/**
+ * Plain data with expressions in it, as a definition holds it. Braces in a text are the author's own, unless it is the
+ * config of a handler, where they mean what they mean in JSON.
+ */
+export function embed(value: unknown, reads: Dependency[], isConfig = false): Json {
   if (isExpr(value)) {
     const written = value[WRITTEN];
     reads.push(...written.reads);
     return written.template;
   }
+  if (typeof value === "string") return isConfig ? value : plain(value);
   if (typeof value !== "object" || value === null) return value as Json;
-  if (Array.isArray(value)) return value.map((item: unknown) => embed(item, reads));
+  if (Array.isArray(value)) return value.map((item: unknown) => embed(item, reads, isConfig));
   const entries = Object.entries(value).filter(([, member]) => member !== undefined);
-  return Object.fromEntries(entries.map(([key, member]) => [key, embed(member, reads)]));
+  return Object.fromEntries(entries.map(([key, member]) => [key, embed(member, reads, isConfig)]));
 }
 
 function expressionOf<T>(source: string, reads: readonly Dependency[]): Expr<T> {

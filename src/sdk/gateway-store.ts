@@ -39,6 +39,8 @@ export interface GatewayOptions {
   readonly serves: { readonly handlers: readonly string[] } | { readonly queues: readonly string[] };
 }
 
+/** More than a worker can have under way. */
+const MAX_OUTPUTS = 10_000;
 /** The longest that a lease may wait, by the server. */
 const MAX_WAIT_MS = 30_000;
 
@@ -70,6 +72,8 @@ export class GatewayStore {
     const records: Pick<Records, "put" | "get"> = {
       put: async (stored) => {
         for (const { hash, text } of stored) this.#outputs.set(hash, text);
+        // Of a task that was lost meanwhile nobody asks for it any more.
+        for (const hash of this.#outputs.keys()) if (this.#outputs.size > MAX_OUTPUTS) this.#outputs.delete(hash);
         return "stored";
       },
       get: async (keys) => keys.map(() => null),

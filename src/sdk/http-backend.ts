@@ -63,7 +63,7 @@ export class HttpBackend implements Backend {
   }
 
   async close(): Promise<void> {
-    this.#closing.abort();
+    this.#closing.abort(new Error("The client is closed"));
   }
 
   /** A stream that breaks is taken up after the last event that was seen. */

@@ -7,6 +7,7 @@ import type { Backend, Command, Decided, EventView, ExecutionView, NodeView } fr
 export class LocalBackend implements Backend {
   readonly #service: Service;
   readonly #close: () => Promise<void>;
+  readonly #closing = new AbortController();
 
   constructor(service: Service, close: () => Promise<void>) {
     this.#service = service;
@@ -27,6 +28,7 @@ export class LocalBackend implements Backend {
   }
 
   async execution(id: string): Promise<ExecutionView> {
+    this.#closing.signal.throwIfAborted();
     return JSON.parse(await this.#service.executions.get(id)) as ExecutionView;
   }
 
@@ -40,8 +42,9 @@ export class LocalBackend implements Backend {
 
   async *events(id: string, after: number, signal: AbortSignal): AsyncGenerator<EventView, void> {
     const { histories } = this.#service;
+    const stop = AbortSignal.any([signal, this.#closing.signal]);
     if (await histories.isOver(id, after)) return;
-    for await (const { events, isEnd } of untilAborted(histories.follow(id, after, signal), signal)) {
+    for await (const { events, isEnd } of untilAborted(histories.follow(id, after, stop), stop)) {
       yield* events;
       if (isEnd) return;
     }
@@ -58,7 +61,9 @@ export class LocalBackend implements Backend {
     await this.#service.reviews.decide(caller(key), review, decided);
   }
 
+  /** Whoever waits for a run is told that the engine is closed; the run goes on when it is opened again. */
   close(): Promise<void> {
+    this.#closing.abort(new Error("The engine is closed"));
     return this.#close();
   }
 }

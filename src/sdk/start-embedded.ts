@@ -26,6 +26,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedE
   const { dataDir = ".millrace", concurrency, workflows = [], handlers: table, port } = options;
   const { env } = process;
   const flags = {
+    host: "127.0.0.1",
     ...(concurrency !== undefined && { workerConcurrency: concurrency }),
     ...(port !== undefined && { port }),
   };
@@ -34,6 +35,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedE
   const address: StoreAddress =
     dataDir === false ? { kind: "memory" } : { kind: "sqlite", file: join(dataDir, "millrace.db") };
   const ready = readyHandlers(table);
+  const parts = workflows.map((workflow) => workflow[PARTS]);
   const entries = new Map<string, HandlerEntry>();
   const roles: readonly Role[] = port === undefined ? ["engine", "worker"] : ["engine", "worker", "api"];
   const running = await MillraceProcess.start({
@@ -54,7 +56,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedE
     entries,
   });
   worker.add(ready.handlers, [], ready.entries);
-  for (const workflow of workflows) worker.meet(workflow[PARTS]);
+  for (const one of parts) worker.meet(one);
   await worker.start();
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {

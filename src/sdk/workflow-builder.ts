@@ -145,7 +145,7 @@ class WorkflowBuilder {
     },
   ): Node<unknown> {
     const { handler, output, repeat } = options;
-    const config = this.#writer.embed(options.config ?? {}) as JsonObject;
+    const config = this.#writer.embed(options.config ?? {}, true) as JsonObject;
     const until = repeat === undefined ? "" : this.#writer.source(repeat.until(refTo(`${nodePlace(id)}.output`, [])));
     return this.#add({
       id,
@@ -194,7 +194,9 @@ class WorkflowBuilder {
       ...(schema !== undefined && { form: schema }),
       ...(assignees !== undefined && { assignees }),
       ...(expiresIn !== undefined && { due_seconds: durationSeconds(expiresIn, "expiresIn") }),
-      ...(typeof onExpire === "object" && { on_due: { decision: "approve", data: onExpire.approveWith } }),
+      ...(typeof onExpire === "object" && {
+        on_due: { decision: "approve", data: this.#writer.embed(onExpire.approveWith) },
+      }),
     };
     return this.#add({ id, placing: options, handler: "review", config: () => config, parts: title.parts, seen });
   }

@@ -4,7 +4,8 @@ import type { StandardSchema } from "./standard-schema.ts";
 
 declare const INPUT: unique symbol;
 declare const OUTPUT: unique symbol;
-export const PARTS: unique symbol = Symbol("millrace.parts");
+/** The same in every copy of the package: a project may have its own beside the one that runs it. */
+export const PARTS: unique symbol = Symbol.for("millrace.parts");
 
 /** A workflow that can be run: what the engine needs to know of it, and the functions that workers need. */
 export interface Workflow<in In, out Out> {

@@ -47,7 +47,8 @@ export function prepare(parts: WorkflowParts, standIns: StandIns): Prepared {
   for (const node of nodesOf(parts)) {
     const id = node["id"] as string;
     const mock = mocks[id];
-    if (mock !== undefined && !parts.functions.has(`${parts.name}/${id}`)) handlers.set(MOCKED + id, mockOf(mock));
+    if (mock === undefined || parts.functions.has(`${parts.name}/${id}`)) continue;
+    handlers.set(MOCKED + id, mockOf(mock, ENGINE_HANDLERS.has(node["handler"] as string)));
   }
   const failing = failingOnce(standIns.failOnce);
   const all = [...handlers].map(([name, handler]) => [name, failing(handler)] as const);
@@ -74,10 +75,10 @@ function mockedDefinition(parts: WorkflowParts, definition: JsonObject, mocks: S
   return { ...definition, nodes };
 }
 
-function mockOf(mock: Body): Handler {
+/** A sub-workflow is given its input, a handler its config. */
+function mockOf(mock: Body, isSub: boolean): Handler {
   return async (call) => {
-    const config = isJsonObject(call.config) && Object.keys(call.config).length === 1 ? call.config : undefined;
-    const given = config !== undefined && "input" in config ? config["input"]! : call.config;
+    const given = isSub ? (call.config as JsonObject)["input"]! : call.config;
     return (await (mock as (given: Json, ctx: object) => unknown)(given, taskContext(call))) as Json;
   };
 }

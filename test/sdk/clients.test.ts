@@ -244,6 +244,20 @@ describe("an embedded engine on disk", () => {
   });
 });
 
+test("whoever waits for a run is told when the engine or the client is closed", async () => {
+  const engine = await embedded({ dataDir: false, port: 0 });
+  const client = connect({ url: engine.url! });
+  const here = (await engine.start(waiting)).result();
+  const there = (await client.start(waiting)).result();
+  const told = Promise.all([
+    expect(here).rejects.toThrow("The engine is closed"),
+    expect(there).rejects.toThrow("The client is closed"),
+  ]);
+  await client.close();
+  await engine.close();
+  await told;
+});
+
 describe("a server, with a worker far from it", () => {
   let server: EmbeddedEngine;
   let far: RunningWorker;

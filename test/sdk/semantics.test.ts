@@ -179,6 +179,21 @@ test("a rerun asks again what is asked before a node", async () => {
   expect(t.node(start).attempts).toBe(1);
 });
 
+test("braces in data are data, and in the config of a handler what they are in JSON", async () => {
+  const wf = workflow("w", { input: z.object({ n: z.number() }) });
+  const each = wf.map("each", { over: ["{{ input.n }}", "{{"] }, (text) => text);
+  const task = wf.task("task", { handler: "transform", config: { value: "{{ input.n }}" } });
+  const asked = wf.approval("asked", {
+    title: "{{ no }}",
+    expiresIn: "1h",
+    form: z.string(),
+    onExpire: { approveWith: "{{ x }}" },
+  });
+  await using t = await testRun(wf.output({ each, task, asked }), { n: 3 });
+  await t.advance("1h");
+  expect(t.output).toEqual({ each: ["{{ input.n }}", "{{"], task: 3, asked: "{{ x }}" });
+});
+
 describe("maps and sub-workflows", () => {
   test("give results in the order of the items, null where a failure is tolerated", async () => {
     const wf = workflow("w");
