@@ -258,6 +258,35 @@ test("whoever waits for a run is told when the engine or the client is closed", 
   await told;
 });
 
+test("a server may restart while a worker far from it works: the result still counts, and is made once", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "millrace-restart-"));
+  let calls = 0;
+  let finish: (() => void) | undefined;
+  const wf = workflow("patient");
+  const slow = wf.node("slow", async () => {
+    calls++;
+    await new Promise<void>((resolve) => (finish = resolve));
+    return "done";
+  });
+  const built = wf.output({ slow });
+  let server = await embedded({ dataDir, port: 0 });
+  const url = server.url!;
+  await using far = worker({ url, workflows: [built] });
+  await far.start();
+  await using client = connect({ url });
+  const result = (await client.start(built)).result();
+  await expect.poll(() => calls).toBe(1);
+  await server.close();
+  server = await embedded({ dataDir, port: Number(new URL(url).port) });
+  finish!();
+  expect(await result).toEqual({ slow: "done" });
+  expect(calls).toBe(1);
+  await client.close();
+  await far.stop();
+  await server.close();
+  rmSync(dataDir, { recursive: true });
+});
+
 describe("a server, with a worker far from it", () => {
   let server: EmbeddedEngine;
   let far: RunningWorker;
