@@ -1,0 +1,198 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { keyedId } from "../../src/api/service/ids.ts";
+import { canonicalHash } from "../../src/json/canonical.ts";
+import type { Json, JsonObject } from "../../src/json/json.ts";
+import type { ClientEntry, Command } from "../../src/simulator/history.ts";
+import type { Server } from "./server.ts";
+
+export interface Answer {
+  readonly status: number;
+  // Whoever asks knows what is answered; the type would only be in the way.
+  // oxlint-disable-next-line typescript/no-explicit-any
+  readonly body: any;
+}
+
+type Logged<Kind> = Extract<ClientEntry, { readonly kind: Kind }>;
+
+/** A read, with the moment at which it was sent: its place in the history is known when all logs are merged. */
+export type ReadNote = Omit<Logged<"read">, "sentAfter"> & { readonly sentAt: number };
+
+/** A command without what its request names it by. */
+export type Asked = Command extends infer One
+  ? One extends Command
+    ? Omit<One, "request" | "bodyHash">
+    : never
+  : never;
+
+const RETRY_MS = 25;
+const PATIENCE_MS = 30_000;
+
+/**
+ * People with patience: whatever they ask for they ask again, under the same key, until they are answered; by the next
+ * process if this one dies. They write down what they were told.
+ */
+export class Client {
+  readonly log: (Exclude<ClientEntry, Logged<"read">> | ReadNote)[] = [];
+  /** Answers that nobody should ever get. */
+  readonly incidents: string[] = [];
+  #server: Server | undefined;
+  #changed = Promise.withResolvers<void>();
+
+  /** Who answers from now on. */
+  use(server: Server | undefined): void {
+    this.#server = server;
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers<void>();
+  }
+
+  now(): number {
+    return Number(process.hrtime.bigint()) / 1e6;
+  }
+
+  get(path: string): Promise<Answer> {
+    return this.#ask("GET", path);
+  }
+
+  post(path: string, body: Json, key: string, watch?: Watch): Promise<Answer> {
+    return this.#ask("POST", path, { body, key }, watch);
+  }
+
+  /** Starts an execution; answers its id. */
+  async start(how: Start): Promise<string> {
+    const { key, definition, input, isHeld } = how;
+    const isByName = how.by === "name";
+    const { name } = definition;
+    const execution = isByName ? keyedId("default", "start", name, key) : keyedId("default", "submit", key);
+    const path = isByName
+      ? `/v1/workflows/${encodeURIComponent(name)}/executions`
+      : `/v1/workflow${isHeld ? "" : "?start=true"}`;
+    const body = isByName ? { input_params: input } : { definition, input_params: input };
+    const bodyHash = isByName ? canonicalHash([input, null]) : canonicalHash([how.hash, input, !isHeld, false]);
+    const entry = { log: "client" as const, execution, bodyHash };
+    const answer = await this.post(path, body, key, {
+      sent: () => {
+        const hold = isHeld ? { hold: true } : {};
+        this.log.push({ ...entry, kind: "submit", at: this.now(), definition: how.hash, input, ...hold });
+      },
+      heard: (said) => this.log.push({ ...entry, kind: "submitted", at: this.now(), ...outcomeOf(said) }),
+    });
+    if (answer.status !== 201) throw new Error(`${name} was not accepted: ${JSON.stringify(answer.body)}`);
+    const { execution_id: id } = answer.body;
+    if (id !== execution) throw new Error(`${name} was accepted as ${String(id)}, and its key says ${execution}`);
+    return execution;
+  }
+
+  /** Asks something of an execution. `route` is what the key counts for. */
+  async command(
+    execution: string,
+    route: string,
+    path: string,
+    body: Json,
+    asked: Asked,
+    key: string,
+  ): Promise<Answer> {
+    const request = keyedId("default", route, key);
+    const command = { ...asked, request } as Command;
+    return this.post(path, body, key, {
+      sent: () => this.log.push({ log: "client", kind: "command", at: this.now(), execution, request, command }),
+      heard: (said) =>
+        this.log.push({
+          log: "client",
+          kind: "answered",
+          at: this.now(),
+          execution,
+          request,
+          command: command.kind,
+          ...outcomeOf(said),
+        }),
+    });
+  }
+
+  /** Reads an execution, and writes down what it saw. */
+  async read(execution: string): Promise<Answer> {
+    const sentAt = this.now();
+    const answer = await this.get(`/v1/executions/${execution}`);
+    const { seq, status } = answer.body;
+    const found = answer.status === 200;
+    this.log.push({
+      log: "client",
+      kind: "read",
+      at: this.now(),
+      reader: "client",
+      execution,
+      sentAt,
+      found,
+      version: found ? Number(seq) : 0,
+      status: found ? String(status) : "NONE",
+    });
+    return answer;
+  }
+
+  async #ask(
+    method: string,
+    path: string,
+    given?: { readonly body: Json; readonly key: string },
+    watch?: Watch,
+  ): Promise<Answer> {
+    for (;;) {
+      const server = this.#server;
+      const url = await server?.url;
+      if (server === undefined || url === undefined || server.exit !== undefined) {
+        await this.#anotherThan(server);
+        continue;
+      }
+      watch?.sent();
+      const answer = await request(url + path, method, given);
+      watch?.heard(answer);
+      if (answer !== undefined && answer.status < 500) return answer;
+      if (answer !== undefined && answer.status !== 503) this.incidents.push(`${method} ${path}: ${answer.status}`);
+      await sleep(RETRY_MS);
+    }
+  }
+
+  async #anotherThan(server: Server | undefined): Promise<void> {
+    while (this.#server === server) await this.#changed.promise;
+  }
+}
+
+export interface Start {
+  readonly key: string;
+  readonly definition: JsonObject & { readonly name: string };
+  /** Of the definition as it is stored. */
+  readonly hash: string;
+  readonly input: JsonObject;
+  readonly by: "name" | "definition";
+  readonly isHeld: boolean;
+}
+
+interface Watch {
+  readonly sent: () => void;
+  readonly heard: (answer: Answer | undefined) => void;
+}
+
+/** undefined if nobody answered. */
+async function request(
+  url: string,
+  method: string,
+  given?: { readonly body: Json; readonly key: string },
+): Promise<Answer | undefined> {
+  try {
+    const response = await fetch(url, {
+      method,
+      signal: AbortSignal.timeout(PATIENCE_MS),
+      ...(given !== undefined && {
+        headers: { "content-type": "application/json", "idempotency-key": given.key },
+        body: JSON.stringify(given.body),
+      }),
+    });
+    return { status: response.status, body: await response.json() };
+  } catch {
+    return undefined;
+  }
+}
+
+function outcomeOf(answer: Answer | undefined): Pick<Logged<"submitted">, "outcome" | "code"> & { answer?: Json } {
+  if (answer === undefined || answer.status === 503) return { outcome: "unknown" };
+  if (answer.status < 300) return { outcome: "ok", answer: answer.body };
+  return { outcome: "refused", code: String(answer.body["code"]) };
+}

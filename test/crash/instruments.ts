@@ -1,0 +1,63 @@
+import { after, before, type Patch } from "./patch.ts";
+
+const FILE = "drivers/sqlite/file";
+const CRASH = "globalThis.millraceCrash";
+
+/** What is rare in a short life is made frequent: snapshots, entities that leave memory, checkpoints of the log. */
+const TUNING: readonly Patch[] = [
+  { file: "engine/settings.ts", find: "snapshotEvents: 1_000,", put: "snapshotEvents: 12," },
+  { file: "engine/settings.ts", find: "maxResidents: 10_000,", put: "maxResidents: 6," },
+  { file: `${FILE}/open-file.ts`, find: "pragma wal_autocheckpoint = 4000;", put: "pragma wal_autocheckpoint = 50;" },
+  // What has ended stays: the history is looked at until the end of the world.
+  {
+    file: "process/process.ts",
+    find: "retentionMs: settings.retentionDays * 86_400_000",
+    put: "retentionMs: null",
+  },
+];
+
+/**
+ * The history, written down where it cannot be wrong: each commit and tenure notes itself in the transaction that makes
+ * it true. What its process hears of it goes to a file, line by line.
+ */
+const WITNESS: readonly Patch[] = [
+  {
+    file: `${FILE}/open-file.ts`,
+    find: "return { db, lock, file, incarnation: migrate(db, newIncarnation) };",
+    put: `const incarnation = migrate(db, newIncarnation);
+      db.script("create table if not exists witness (at real not null, kind text not null, text text not null)");
+      return { db, lock, file, incarnation };`,
+  },
+  after(
+    "drivers/sqlite/commit.ts",
+    "checkPartition(fence.partition);\n  return {",
+    `witness: ${CRASH}.commitText(batch),`,
+  ),
+  before(
+    `${FILE}/commit.ts`,
+    "db.runAll(SQL.deleteMail, [batch.consumedMail]);",
+    `db.run("insert into witness values (?, 'commit', ?)", ${CRASH}.nowMs(), batch.witness);`,
+  ),
+  after(
+    `${FILE}/partitions.ts`,
+    "this.#db.run(SQL.begin, epoch, nonce, owner, strikes, suspect);",
+    `this.#db.run("insert into witness values (?, 'acquired', ?)", ${CRASH}.nowMs(), JSON.stringify({ epoch, nonce, owner }));`,
+  ),
+  before(
+    "drivers/sqlite/commit.ts",
+    "for (const [i, batch] of batches.entries()) {",
+    `${CRASH}.acknowledged(batches, outcomes);`,
+  ),
+  before(
+    "worker/worker.ts",
+    "(this.options.observer?.[event] as ((...given: unknown[]) => void) | undefined)?.(...args);",
+    `${CRASH}.seenByWorker(this.name, event, args);`,
+  ),
+  {
+    file: "worker/worker.ts",
+    find: "await underTimeLimit(() => handler(call), limit);",
+    put: `await underTimeLimit(() => ${CRASH}.run(this.name, call, handler), limit);`,
+  },
+];
+
+export const INSTRUMENTS: readonly Patch[] = [...TUNING, ...WITNESS];

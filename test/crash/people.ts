@@ -1,0 +1,115 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Random } from "../../src/simulator/random.ts";
+import { Client } from "./client.ts";
+import { CALLED, type Kind, KINDS, SLOW_KINDS } from "./kinds.ts";
+import { Run } from "./run.ts";
+
+const LOOK_MS = 60;
+const PAGE = 500;
+const TERMINAL: ReadonlySet<string> = new Set(["COMPLETED", "PARTIAL", "FAILED", "CANCELLED"]);
+
+/** Everybody who uses the API of a world: they start executions and look after them, whatever happens to the process. */
+export class People {
+  readonly client: Client = new Client();
+  readonly runs: Run[] = [];
+  /** What was not answered as it must be. */
+  readonly wrong: string[] = [];
+  readonly statuses: Map<string, string> = new Map();
+  readonly reviews: Map<string, string> = new Map();
+  readonly #seed: number;
+  readonly #random: Random;
+  readonly #hashes: Promise<ReadonlyMap<string, string>>;
+  #hasLeft = false;
+
+  constructor(seed: number, random: Random) {
+    this.#seed = seed;
+    this.#random = random;
+    this.#hashes = this.#publish([...CALLED, ...KINDS]);
+    void this.#look();
+  }
+
+  /** One execution of each kind; of those that take their time, one now and then or all. */
+  startSome(allSlow: boolean): void {
+    for (const kind of KINDS) {
+      const isSlow = SLOW_KINDS.has(kind.definition.name);
+      if (isSlow && !allSlow && !this.#random.chance(0.25)) continue;
+      const key = `${this.#seed}-${this.runs.length}`;
+      const run = new Run(this.client, this, kind, kind.input(this.#random), key);
+      this.runs.push(run);
+      void this.#attend(run, this.#random.chance(0.5) ? "name" : "definition");
+    }
+  }
+
+  get areDone(): boolean {
+    return this.runs.every(({ isOver }) => isOver);
+  }
+
+  /** Children included. */
+  get isAllOver(): boolean {
+    return this.areDone && this.statuses.values().every((status) => TERMINAL.has(status));
+  }
+
+  leave(): void {
+    this.#hasLeft = true;
+    this.client.use(undefined);
+  }
+
+  async #attend(run: Run, by: "name" | "definition"): Promise<void> {
+    try {
+      const hashes = await this.#hashes;
+      await run.go(by, hashes.get(run.kind.definition.name)!);
+    } catch (error) {
+      this.wrong.push(String(error));
+      run.isOver = true;
+    }
+  }
+
+  async #publish(kinds: readonly Kind[]): Promise<ReadonlyMap<string, string>> {
+    const hashes = new Map<string, string>();
+    for (const { definition } of kinds) {
+      const { status, body } = await this.client.post("/v1/workflows", definition, `publish-${definition.name}`);
+      if (status !== 201) this.wrong.push(`${definition.name} was not taken: ${JSON.stringify(body)}`);
+      hashes.set(definition.name, body.workflow_definition_id as string);
+    }
+    return hashes;
+  }
+
+  /** Keeps the lists in sight, and reads an execution now and then. */
+  async #look(): Promise<void> {
+    while (!this.#hasLeft) {
+      for (const { execution_id: id, status } of await this.list<Listed>("/v1/executions"))
+        this.statuses.set(id, status);
+      for (const { id, execution_id: execution, node_id: node } of await this.list<Review>("/v1/reviews")) {
+        this.reviews.set(`${execution} ${node}`, id);
+      }
+      const started = this.runs.filter(({ id }) => id !== "");
+      if (started.length > 0) await this.client.read(this.#random.pick(started).id);
+      await sleep(LOOK_MS);
+    }
+  }
+
+  /** Everything on a list, page by page. */
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- who names the list knows what is on it
+  async list<Item>(path: string): Promise<readonly Item[]> {
+    const found: Item[] = [];
+    let cursor: string | null = null;
+    do {
+      const more: string = cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+      const { body } = await this.client.get(`${path}?limit=${PAGE}${more}`);
+      found.push(...(body.items as Item[]));
+      cursor = body.next_cursor as string | null;
+    } while (cursor !== null);
+    return found;
+  }
+}
+
+interface Listed {
+  readonly execution_id: string;
+  readonly status: string;
+}
+
+interface Review {
+  readonly id: string;
+  readonly execution_id: string;
+  readonly node_id: string;
+}

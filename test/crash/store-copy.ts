@@ -1,0 +1,61 @@
+import { copyFileSync, existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+
+/** Who holds the store and who is alive changes with every start; everything else is the truth, and must not. */
+const TRUTH: readonly string[] = [
+  "journal",
+  "snapshots",
+  "headers",
+  "wakes",
+  "mail",
+  "dead_letters",
+  "listings",
+  "records",
+  "published",
+  "purges",
+];
+
+/** Rows by table, as text. */
+export type Truth = Readonly<Record<string, readonly string[]>>;
+
+/** A copy of the file that a process has left behind, with its log: looking at it changes nothing. */
+export class StoreCopy {
+  readonly #db: DatabaseSync;
+
+  constructor(file: string, folder: string) {
+    mkdirSync(folder, { recursive: true });
+    const copy = join(folder, "store.db");
+    for (const suffix of ["", "-wal"]) if (existsSync(file + suffix)) copyFileSync(file + suffix, copy + suffix);
+    this.#db = new DatabaseSync(copy);
+  }
+
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- who wrote the statement knows its rows
+  rows<Found extends object>(sql: string): readonly Found[] {
+    return this.#db
+      .prepare(sql)
+      .all()
+      .map((row) => ({ ...row }) as Found);
+  }
+
+  /** "ok" if the file is whole. */
+  integrity(): string {
+    const [{ integrity_check: found }] = this.rows<{ integrity_check: string }>("pragma integrity_check") as [never];
+    return found;
+  }
+
+  truth(): Truth {
+    return Object.fromEntries(
+      TRUTH.map((table) => [
+        table,
+        this.rows(`select * from ${table}`)
+          .map((row) => JSON.stringify(row))
+          .sort(),
+      ]),
+    );
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+}

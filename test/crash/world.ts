@@ -1,0 +1,268 @@
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Random } from "../../src/simulator/random.ts";
+import { type Failpoint, failpointOf, OUTSIDE } from "./failpoints.ts";
+import { People } from "./people.ts";
+import { filesOf, Server } from "./server.ts";
+import { StoreCopy, type Truth } from "./store-copy.ts";
+import { viewAll, type Views } from "./views.ts";
+
+export interface WorldOptions {
+  readonly seed: number;
+  /** Where it dies, kill by kill. */
+  readonly failpoints: readonly string[];
+  readonly folder: string;
+  readonly mutant?: string | undefined;
+}
+
+/** One life of the process. */
+export interface Life {
+  readonly pid: number;
+  /** By the clock that all processes share. */
+  readonly startedAt: number;
+  /** When it listened; undefined if it died before. */
+  readonly listenedAt: number | undefined;
+  /** What killed it; undefined if it was stopped in order. */
+  readonly killedAt: string | undefined;
+}
+
+/** What a world leaves behind, besides its files. */
+export interface Remainder {
+  readonly people: People;
+  readonly lives: readonly Life[];
+  readonly bornAt: number;
+  readonly healedAt: number;
+  readonly quietAt: number;
+  /** What everybody sees at the end, and after another start. */
+  readonly views: Views;
+  readonly viewsAgain: Views;
+  /** What is stored between the two. */
+  readonly truth: Truth;
+  /** What was wrong already while it ran. */
+  readonly wrong: readonly string[];
+}
+
+/** How often a life is tried until it dies where it should, and how many rounds of work each gets for it. */
+const MAX_LIVES = 4;
+const MAX_ROUNDS = 4;
+/** A process that does not do within this what it should never does. */
+const PATIENCE_MS = 60_000;
+/** A world in peace in which nothing moves for this long is stuck; with a deliberate bug in it, we do not wait as long. */
+const STUCK_MS = 20_000;
+const MUTANT_STUCK_MS = 2_500;
+const TICK_MS = 25;
+/** How long after the start of its work or of its stop a kill from outside comes, at most. */
+const SOON_MS = 300;
+
+/** The real process over a store on disk, killed again and again while people use it, then left in peace. */
+export async function runWorld(options: WorldOptions): Promise<Remainder> {
+  const world = new CrashWorld(options);
+  return world.run();
+}
+
+class CrashWorld {
+  readonly #options: WorldOptions;
+  readonly #random: Random;
+  readonly #people: People;
+  readonly #lives: Life[] = [];
+  readonly #wrong: string[] = [];
+
+  constructor(options: WorldOptions) {
+    this.#options = options;
+    this.#random = new Random(options.seed);
+    this.#people = new People(options.seed, this.#random.fork());
+  }
+
+  async run(): Promise<Remainder> {
+    const bornAt = this.#now();
+    for (const name of this.#options.failpoints) await this.#dieAt(name);
+    const healedAt = this.#now();
+    const views = await this.#inPeace(() => this.#rest());
+    const truth = this.#truth();
+    const viewsAgain = await this.#inPeace(() => this.#settle());
+    const quietAt = this.#now();
+    this.#people.leave();
+    const wrong = [...this.#wrong, ...this.#people.wrong, ...this.#people.client.incidents];
+    return { people: this.#people, lives: this.#lives, bornAt, healedAt, quietAt, views, viewsAgain, truth, wrong };
+  }
+
+  #truth(): Truth {
+    const { folder } = this.#options;
+    const copy = new StoreCopy(filesOf(folder).store, join(folder, "between"));
+    try {
+      return copy.truth();
+    } finally {
+      copy.close();
+    }
+  }
+
+  #now(): number {
+    return this.#people.client.now();
+  }
+
+  // ── dying ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  async #dieAt(name: string): Promise<void> {
+    const failpoint = failpointOf(name);
+    const hit = this.#random.integer(1, failpoint?.most ?? 1);
+    for (let i = 0; i < MAX_LIVES; i++) {
+      if (failpoint === undefined) return this.#killFromOutside(OUTSIDE[name]!, name);
+      // Something has to be left undone by the life before.
+      if (failpoint.during === "recovery") await this.#killFromOutside("work", "outside.work", true);
+      if (await this.#livesUntil(failpoint, i === 0 ? hit : 1)) return;
+    }
+    this.#wrong.push(`${name} was not reached in ${MAX_LIVES} lives`);
+  }
+
+  /** A life that is to end at a failpoint; answers whether it did. */
+  async #livesUntil({ name, during }: Failpoint, hit: number): Promise<boolean> {
+    const server = this.#start({ name, hit });
+    for (let round = 0; round < MAX_ROUNDS && server.exit === undefined; round++) {
+      if (during !== "start") {
+        if ((await this.#listens(server)) === undefined) break;
+        this.#people.startSome(during === "stop");
+      }
+      if (during === "stop") {
+        await this.#slowWork(server);
+        await sleep(this.#random.integer(0, SOON_MS));
+        server.kill("SIGTERM");
+      }
+      await this.#until(() => server.exit !== undefined || (during === "work" && this.#people.areDone));
+      if (during !== "work") break;
+    }
+    if (server.exit === undefined) {
+      server.kill("SIGKILL");
+      await this.#ended(server, "outside.work");
+      return false;
+    }
+    const { code, signal } = server.exit;
+    const isThere = signal === "SIGKILL" && this.#diedAt(server) === name;
+    if (!isThere && code !== 0) this.#wrong.push(`${name}: it ended by itself, ${code ?? signal}: ${said(server)}`);
+    await this.#ended(server, isThere ? name : undefined);
+    return isThere;
+  }
+
+  async #killFromOutside(during: Failpoint["during"], name: string, atWork = during === "stop"): Promise<void> {
+    const server = this.#start(undefined);
+    if (during === "start") await sleep(this.#random.integer(0, 2 * SOON_MS));
+    else {
+      await this.#listens(server);
+      this.#people.startSome(true);
+      if (atWork) await this.#slowWork(server);
+      await sleep(this.#random.integer(20, SOON_MS));
+    }
+    if (during === "stop") {
+      server.kill("SIGTERM");
+      await sleep(this.#random.integer(0, SOON_MS));
+    }
+    const isAlive = server.exit === undefined;
+    server.kill("SIGKILL");
+    await this.#ended(server, isAlive ? name : undefined);
+  }
+
+  /** Until something was accepted that takes its time: a task of it will be out for a while. */
+  async #slowWork(server: Server): Promise<void> {
+    const { runs } = this.#people;
+    const isSlow = (run: (typeof runs)[number]): boolean =>
+      run.kind.definition.name === "slow" && run.id !== "" && !run.isOver;
+    await this.#until(() => server.exit !== undefined || runs.some(isSlow));
+  }
+
+  /** The failpoint at which a process died, by its own account. Another of its threads may have had the last word. */
+  #diedAt({ pid }: Server): string | undefined {
+    const lines = readFileSync(filesOf(this.#options.folder).log, "utf8").split("\n");
+    const last = lines.findLast((line) => line.includes(`"pid":${pid},"kind":"died"`));
+    return last === undefined ? undefined : (JSON.parse(last) as { name: string }).name;
+  }
+
+  // ── living ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #start(death: { readonly name: string; readonly hit: number } | undefined): Server {
+    const { folder, mutant } = this.#options;
+    const server = new Server({ folder, mutant, startedAt: this.#now(), ...(death !== undefined && { death }) });
+    this.#people.client.use(server);
+    return server;
+  }
+
+  async #listens(server: Server): Promise<string | undefined> {
+    const url = await Promise.race([server.url, sleep(PATIENCE_MS, "late" as const)]);
+    if (url !== "late") return url;
+    this.#wrong.push(`a process did not listen within ${PATIENCE_MS} ms: ${said(server)}`);
+    return undefined;
+  }
+
+  async #ended(server: Server, killedAt: string | undefined): Promise<void> {
+    await server.exited;
+    const { pid, startedAt, listenedAt } = server;
+    this.#lives.push({ pid, startedAt, listenedAt, killedAt });
+    this.#wrong.push(...server.complaints.filter(isSerious));
+  }
+
+  async #until(fits: () => boolean): Promise<void> {
+    const untilMs = performance.now() + PATIENCE_MS;
+    while (!fits() && performance.now() < untilMs) await sleep(TICK_MS);
+  }
+
+  /** A life that nobody ends before its time. Answers what everybody sees at the end of it. */
+  async #inPeace(work: () => Promise<void>): Promise<Views> {
+    const server = this.#start(undefined);
+    const url = await this.#listens(server);
+    if (url === undefined) throw new Error(`it does not start: ${said(server)}`);
+    await work();
+    const views = await viewAll(this.#people);
+    const signal = this.#random.pick(["SIGTERM", "SIGKILL"] as const);
+    server.kill(signal);
+    await this.#ended(server, undefined);
+    return views;
+  }
+
+  /** Until everything is over, or nothing moves any more. */
+  async #rest(): Promise<void> {
+    const stuckMs = this.#options.mutant === undefined ? STUCK_MS : MUTANT_STUCK_MS;
+    let seen = "";
+    let movedAtMs = performance.now();
+    while (!this.#people.isAllOver) {
+      const now = this.#progress();
+      if (now !== seen) movedAtMs = performance.now();
+      seen = now;
+      if (performance.now() - movedAtMs > stuckMs) return this.#stuck();
+      await sleep(TICK_MS);
+    }
+    // What follows on the end, such as calling back what still runs.
+    await this.#settle();
+  }
+
+  /** Until the process has written nothing for a while. */
+  async #settle(): Promise<void> {
+    for (let seen = ""; seen !== this.#progress(); await sleep(8 * TICK_MS)) seen = this.#progress();
+  }
+
+  /** Every commit and every result is told to the log. */
+  #progress(): string {
+    const { log } = filesOf(this.#options.folder);
+    return `${statSync(log, { throwIfNoEntry: false })?.size ?? 0} ${this.#people.runs.filter(({ id }) => id !== "").length}`;
+  }
+
+  #stuck(): void {
+    const { runs, statuses } = this.#people;
+    for (const run of runs) {
+      if (run.isOver) continue;
+      this.#wrong.push(`${run.kind.definition.name} ${run.id} is stuck: ${statuses.get(run.id) ?? "not accepted"}`);
+    }
+    for (const [id, status] of statuses) {
+      const isOurs = runs.some((run) => run.id === id);
+      if (!isOurs && !/^(?:COMPLETED|FAILED|CANCELLED)$/.test(status))
+        this.#wrong.push(`the child ${id} is stuck: ${status}`);
+    }
+  }
+}
+
+/** What a process may have to say when it finds its predecessor dead is no reason to worry. */
+function isSerious(line: string): boolean {
+  return !/^\s*$/.test(line);
+}
+
+function said({ complaints }: Server): string {
+  return complaints.slice(-5).join(" ").slice(0, 2_000);
+}
