@@ -116,7 +116,12 @@ describe("while it is paused", () => {
     const repeat = { until: "r.done", every_seconds: 1, max: 5 };
     const nodes = [mapNode("m", { items: [1], handler: "step", config: {} }), node("r", [], { repeat })];
     const trial = new Trial(workflow(nodes)).begin().does({ kind: "pause" });
-    trial.completes("m[0]", 1).completes("r", { done: true });
+    const result = { kind: "taskCompleted", output: { json: 1 }, runningMs: 1 } as const;
+    trial.send({ ...result, token: trial.token("m[0]") });
+    // Whoever loads it now must know that it goes on by itself.
+    expect(executionMachine.hasWork(trial.state)).toBe(true);
+    expect(executionMachine.hasWork(trial.settle().state)).toBe(false);
+    trial.completes("r", { done: true });
     expect(trial.summary).toMatchObject({ status: "COMPLETED", output: { m: [1], r: { done: true } } });
   });
 
