@@ -82,6 +82,7 @@ describe("data is checked against the form", () => {
       errors: [{ path: "/amount", message: expect.stringContaining("1") as string }],
     });
     expect(trial.ask(decide({ data: null }))).toMatchObject({ refused: "REVIEW_INVALID" });
+    expect(trial.ask(decide({ decision: "reject", data: { no: 1 } }))).toMatchObject({ refused: "REVIEW_INVALID" });
     expect(trial.shown["v"]).toBe("WAITING review");
     trial.does(decide({ data: { amount: 2 } }));
     expect(trial.view("v").output).toMatchObject({ json: { data: { amount: 2 } } });
@@ -154,4 +155,11 @@ describe("open reviews are listed", () => {
     expect(parseReviewId(reviewId("x", 2, "m[3]"))).toEqual({ execution: "x", generation: 2, instance: "m[3]" });
     for (const bad of ["", "x", "x:1", "x:0:v", "x:one:v", ":1:v"]) expect(parseReviewId(bad)).toBeUndefined();
   });
+});
+
+test("who says no need not fill in the form", () => {
+  const form = { type: "object", required: ["amount"] };
+  const trial = new Trial(workflow([review({ form })])).begin();
+  expect(trial.ask(decide({ decision: "reject" }))).toMatchObject({ ok: {} });
+  expect(trial.settle().shown["v"]).toBe("COMPLETED");
 });

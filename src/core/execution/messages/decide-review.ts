@@ -28,7 +28,9 @@ function judge(state: ExecutionState, { by }: Message, body: DecideReview, conte
   const isOpen =
     unit !== undefined && !state.isEnded && body.generation === state.generation && state.reviews.has(unit);
   if (!isOpen || wait?.for !== "review") return { refused: "REVIEW_CLOSED" };
-  const errors = formErrors(wait.review.form, body.data);
+  // Who says no need not fill in the form.
+  const isBareNo = body.decision === "reject" && body.data === null;
+  const errors = isBareNo ? [] : formErrors(wait.review.form, body.data);
   if (errors.length > 0) return { refused: "REVIEW_INVALID", errors };
   const { value, blob } = toValue(reviewOutput(body.decision, body.data, by, context, body.comment));
   return {
