@@ -1,6 +1,13 @@
-import type { Mutant } from "./mutants.ts";
+import type { Mutant, Patch } from "./mutants.ts";
 
 const EXECUTION = "core/execution";
+
+/** Our own code does not look at itself: what is found then is found from outside. */
+const UNWATCHED: Patch = {
+  file: `${EXECUTION}/invariants.ts`,
+  find: "export function checkWhole(state: ExecutionState): void {\n",
+  put: "export function checkWhole(state: ExecutionState): void {\n  if (state.version >= 0) return;\n",
+};
 
 /** Deliberate bugs in generations, waits, maps, repeats, routes and children. */
 export const CONTROL_MUTANTS: readonly Mutant[] = [
@@ -170,6 +177,47 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     ],
   },
 
+  {
+    name: "hold-ignored",
+    thought: "it was accepted, so it runs",
+    patches: [
+      { file: `${EXECUTION}/messages/start.ts`, find: "const held = body.hold === true;", put: "const held = false;" },
+    ],
+  },
+  {
+    name: "other-input-ignored",
+    thought: "an execution has one input",
+    patches: [
+      {
+        file: `${EXECUTION}/reopen.ts`,
+        find: "  if (event.input !== undefined) state.input = event.input;\n",
+        put: "",
+      },
+    ],
+  },
+  {
+    name: "other-config-ignored",
+    thought: "a definition never changes",
+    patches: [
+      {
+        file: `${EXECUTION}/reopen.ts`,
+        find: "  if (edited !== undefined) state.edits.set(edited, editedNode(state.plan, edited, event.config!));\n",
+        put: "",
+      },
+    ],
+  },
+  {
+    name: "retry-leaves-tasks-out",
+    thought: "the end has seen to that",
+    patches: [
+      {
+        file: `${EXECUTION}/decision.ts`,
+        find: "      for (const unit of state.live) revoke.push(newestToken(state, state.nameOf(unit)));\n",
+        put: "",
+      },
+    ],
+  },
+
   // ── pauses ──────────────────────────────────────────────────────────────────────────────────────────────────────
   {
     name: "pause-lets-retries-through",
@@ -202,6 +250,7 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     name: "resume-forgets-ready",
     thought: "what is ready will become ready again",
     patches: [
+      UNWATCHED,
       {
         file: `${EXECUTION}/evolve.ts`,
         find: '      const to = event.kind === "paused" ? "paused" : "running";\n',
@@ -259,6 +308,7 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     name: "join-gives-up-though-it-spoke",
     thought: "the time was set, and the time is over",
     patches: [
+      UNWATCHED,
       {
         file: `${EXECUTION}/spread.ts`,
         find: "    if (!isOpen && hasDue) setDue(state, child, null);\n",
@@ -412,6 +462,29 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     ],
   },
 
+  {
+    name: "form-ignored",
+    thought: "people know what they do",
+    patches: [
+      {
+        file: `${EXECUTION}/messages/decide-review.ts`,
+        find: 'if (errors.length > 0) return { refused: "REVIEW_INVALID", errors };',
+        put: "void errors;",
+      },
+    ],
+  },
+  {
+    name: "wait-is-over-at-once",
+    thought: "the date has been set",
+    patches: [
+      {
+        file: `${EXECUTION}/nodes/wait.ts`,
+        find: "if (calendarAtMs <= context.calendarMs) return",
+        put: "if (calendarAtMs <= context.calendarMs + 60_000) return",
+      },
+    ],
+  },
+
   // ── maps ────────────────────────────────────────────────────────────────────────────────────────────────────────
   {
     name: "map-results-out-of-order",
@@ -459,7 +532,10 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
   {
     name: "concurrency-ignored",
     thought: "the window is limit enough",
-    patches: [{ file: `${EXECUTION}/maps.ts`, find: "while (map.open < map.concurrency && ", put: "while (" }],
+    patches: [
+      UNWATCHED,
+      { file: `${EXECUTION}/maps.ts`, find: "while (map.open < map.concurrency && ", put: "while (" },
+    ],
   },
   {
     name: "item-fails-fast",
@@ -511,6 +587,29 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     ],
   },
 
+  {
+    name: "items-see-what-comes-later",
+    thought: "the newest output is the best",
+    patches: [
+      {
+        file: `${EXECUTION}/scope.ts`,
+        find: "const seen = state.runs[reader]?.seen ?? map?.seen ?? state.version;",
+        put: "const seen = state.runs[reader]?.seen ?? state.version;",
+      },
+    ],
+  },
+  {
+    name: "edited-items-keep-their-keys",
+    thought: "it is the map that was edited",
+    patches: [
+      {
+        file: `${EXECUTION}/reopen.ts`,
+        find: "    if (map !== undefined && node === edited) map.edited = true;\n",
+        put: "",
+      },
+    ],
+  },
+
   // ── children ────────────────────────────────────────────────────────────────────────────────────────────────────
   {
     name: "end-keeps-its-children",
@@ -552,6 +651,17 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
       {
         file: `${EXECUTION}/evolve.ts`,
         find: "      state.owesAnswer = state.isEnded;\n",
+        put: "",
+      },
+    ],
+  },
+  {
+    name: "overtaken-call-taken-up",
+    thought: "the parent calls",
+    patches: [
+      {
+        file: `${EXECUTION}/messages/start.ts`,
+        find: "  if (state.requests.has(cancelRequest(state.id, call))) return NOTHING;\n",
         put: "",
       },
     ],

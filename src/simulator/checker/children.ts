@@ -270,9 +270,18 @@ function judgeTold(story: Story, told: readonly Told[], evidence: Evidence, foun
       });
     }
   }
+  isAnswered(story, told, evidence, found);
   for (const { to, commit } of left) found(`It told ${to} of an end that there was not`, { execution, commit });
   const calls = told.map(({ body }) => `${JSON.stringify(body["generation"])} ${JSON.stringify(body["call"])}`);
   if (new Set(calls).size < calls.length) found("It told its parent of the same end twice for one call", { execution });
+}
+
+/** In a world at peace whoever called last has heard of the end, however long that had been there. */
+function isAnswered(story: Story, told: readonly Told[], { world }: Evidence, found: Found): void {
+  const isEarly = story.endings.length === 1 && story.endedIn === story.acceptedIn;
+  if (!world.liveness || world.lossy || story.accepted?.parent === undefined || story.ended === null) return;
+  if (story.isQuarantined || isEarly || told.some(({ body }) => (body["call"] ?? 1) === story.call)) return;
+  found(`Its parent called it for the ${story.call}th time, and never got an answer`, { execution: story.id });
 }
 
 function wasToldRight(

@@ -1,5 +1,5 @@
 import type { CommandApplied, CommandRefused, ExecutionEvent } from "../../core/execution/events.ts";
-import type { Json } from "../../json/json.ts";
+import { isJsonObject, type Json } from "../../json/json.ts";
 import type { Command } from "../history.ts";
 import type { Commit } from "./evidence.ts";
 import { type Found, type Invariant, placeOf, type Step } from "./invariant.ts";
@@ -119,9 +119,12 @@ const OPERATIONS: Readonly<Record<Command["kind"], Operation>> = {
     },
   },
   decideReview: {
-    allowed: isReviewOpen,
+    allowed: (story, command) => isReviewOpen(story, command) && fitsForm(story, command),
     effects: ["nodeCompleted"],
-    refusals: { REVIEW_CLOSED: (story, command) => !isReviewOpen(story, command) },
+    refusals: {
+      REVIEW_CLOSED: (story, command) => !isReviewOpen(story, command),
+      REVIEW_INVALID: (story, command) => isReviewOpen(story, command) && !fitsForm(story, command),
+    },
   },
   discardLetter: { allowed: () => true, effects: ["letterDiscarded"], refusals: {} },
 };
@@ -134,6 +137,16 @@ function isReviewOpen(story: Story, command: Command | undefined): boolean {
   if (command?.kind !== "decideReview" || !story.isOpen || command.generation !== story.generation) return false;
   const node = story.node(command.instance);
   return node !== undefined && node.end === null && node.wait?.for === "review";
+}
+
+/** The forms of this simulator only say what has to be there. */
+function fitsForm(story: Story, command: Command | undefined): boolean {
+  if (command?.kind !== "decideReview") return true;
+  const wait = story.node(command.instance)?.wait;
+  const form = wait?.for === "review" ? wait.review.form : undefined;
+  const required = isJsonObject(form) && Array.isArray(form["required"]) ? (form["required"] as readonly string[]) : [];
+  const { data } = command;
+  return required.every((name) => isJsonObject(data) && Object.hasOwn(data, name));
 }
 
 /** A command is applied when it may be, refused when it must be, and what it says happens in its commit. */
@@ -207,10 +220,17 @@ function isUncaused(step: Step): boolean {
   const { story, event, commit } = step;
   const before = eventAt(story, commit, 0);
   const isCommanded = before?.kind === "commandApplied";
-  if (event.kind === "started") return !isCommanded && before?.kind !== "accepted";
+  if (event.kind === "started") return !isCommanded && (before?.kind !== "accepted" || wasHeld(step));
   if (event.kind === "generationOpened") return !isCommanded && !wasCalled(step, event.call);
   if (event.kind === "parentCalled") return !wasCalled(step, event.call);
   return !isCommanded && (event.kind === "paused" || event.kind === "resumed" || event.kind === "letterDiscarded");
+}
+
+/** Whoever submitted it wants it to wait for a trigger. */
+function wasHeld({ story, evidence }: Step): boolean {
+  const submits = evidence.clients.get(story.id)?.submits ?? [];
+  const asked = submits.filter(({ entry }) => entry.bodyHash === story.accepted?.bodyHash);
+  return asked.length > 0 && asked.every(({ entry }) => entry.hold === true);
 }
 
 function wasCalled({ story, commit, evidence }: Step, call: number | undefined): boolean {

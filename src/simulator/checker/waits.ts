@@ -169,28 +169,41 @@ const waits: Invariant = {
   name: "waits",
   before(step, found) {
     const { event, node } = step;
-    if (event.kind !== "nodeWaiting" || node === undefined) return;
-    const { handler } = node.spec;
-    if (handler !== "wait" && handler !== "delay") return;
-    const reader = readerOf(step, node);
-    const [seconds, until, signal] = ["seconds", "until", "signal"].map((name) => fieldOf(name, reader));
-    const timeout = fieldOf("timeout_seconds", reader);
-    const { wait, dueAtMs, atMs } = event;
-    const say = (sentence: string): void => found(sentence, placeOf(step));
-    if (typeof seconds === "number") {
-      if (wait.for !== "timer" || dueAtMs !== atMs + seconds * 1000)
-        say(`It waits until ${dueAtMs}, not for ${seconds} s`);
-    } else if (typeof until === "string") {
-      const date = Date.parse(until);
-      if (wait.for !== "timer" || wait.calendarAtMs !== date) say(`It waits for another date than ${until}`);
-    } else if (typeof signal === "string") {
-      if (wait.for !== "signal" || wait.signal !== signal) say(`It does not wait for the signal ${signal}`);
-      else if (typeof timeout === "number" && dueAtMs !== atMs + timeout * 1000) {
-        say(`It waits for its signal until ${dueAtMs}, not for ${timeout} s`);
-      }
-      if ((step.story.signals.get(signal)?.length ?? 0) > 0) say(`It waits for the signal ${signal}, and one is there`);
-    }
+    if (node === undefined || node.end !== null || (node.spec.handler !== "wait" && node.spec.handler !== "delay"))
+      return;
+    if (event.kind === "nodeWaiting") judgeWait(step, event, node, found);
+    if (event.kind === "nodeCompleted" && node.wait === null) judgeNoWait(step, node, found);
   },
 };
+
+function judgeWait(step: Step, { wait, dueAtMs, atMs }: NodeWaiting, node: NodeStory, found: Found): void {
+  const reader = readerOf(step, node);
+  const [seconds, until, signal, timeout] = WAIT_FIELDS.map((name) => fieldOf(name, reader));
+  const say = (sentence: string): void => found(sentence, placeOf(step));
+  if (typeof seconds === "number") {
+    if (wait.for !== "timer" || dueAtMs !== atMs + seconds * 1000)
+      say(`It waits until ${dueAtMs}, not for ${seconds} s`);
+  } else if (typeof until === "string") {
+    const isRight = wait.for === "timer" && wait.calendarAtMs === Date.parse(until);
+    if (!isRight) say(`It waits for another date than ${until}`);
+  } else if (typeof signal === "string") {
+    if (wait.for !== "signal" || wait.signal !== signal) say(`It does not wait for the signal ${signal}`);
+    else if (typeof timeout === "number" && dueAtMs !== atMs + timeout * 1000) {
+      say(`It waits for its signal until ${dueAtMs}, not for ${timeout} s`);
+    }
+    if ((step.story.signals.get(signal)?.length ?? 0) > 0) say(`It waits for the signal ${signal}, and one is there`);
+  }
+}
+
+const WAIT_FIELDS = ["seconds", "until", "signal", "timeout_seconds"] as const;
+
+/** It is done at once: there was nothing to wait for. */
+function judgeNoWait(step: Step, node: NodeStory, found: Found): void {
+  const reader = readerOf(step, node);
+  const [seconds, until] = WAIT_FIELDS.map((name) => fieldOf(name, reader));
+  if (typeof seconds === "number" && seconds > 0) found(`It is done at once, and says ${seconds} s`, placeOf(step));
+  if (typeof until !== "string" || step.evidence.latestClockMs(step.commit.entry.at) >= Date.parse(until)) return;
+  found(`It is done at once, and ${until} is still to come`, placeOf(step));
+}
 
 export const WAITS: readonly Invariant[] = [signals, reviews, waits];
