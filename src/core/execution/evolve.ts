@@ -329,10 +329,7 @@ function nodeWaiting(state: ExecutionState, event: NodeWaiting): void {
   run.startedAtMs = event.atMs;
   run.wait = event.wait;
   run.waitVersion = state.version;
-  if (event.wait.for === "child") {
-    if (run.child !== null && run.child.execution !== event.wait.child.execution) run.children++;
-    run.child = event.wait.child;
-  }
+  if (event.wait.for === "child") run.child = event.wait.child;
   indexWait(state, unit);
   setDue(state, unit, event.dueAtMs);
 }

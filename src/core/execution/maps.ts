@@ -37,6 +37,7 @@ export function openMap(state: ExecutionState, node: number, event: MapOpened): 
     failures: 0,
     again: null,
     edited: false,
+    firstRerun: firstRerun(state, old, event.count),
   };
   if (old !== undefined) carryOver(state, old, map, event.kept);
   // Behind all others, as its units are.
@@ -44,6 +45,15 @@ export function openMap(state: ExecutionState, node: number, event: MapOpened): 
   state.maps.set(node, map);
   placeItems(state, map);
   closeIfDone(state, map);
+}
+
+/** Items beyond the new count are forgotten; whoever comes in their place later must not get their keys. */
+function firstRerun(state: ExecutionState, old: MapRun | undefined, count: number): number {
+  let first = old?.firstRerun ?? 1;
+  for (let place = count; place < (old?.count ?? 0); place++) {
+    first = Math.max(first, (state.runs[old!.base + place]?.rerun ?? 0) + 1);
+  }
+  return first;
 }
 
 function carryOver(state: ExecutionState, old: MapRun, map: MapRun, kept: boolean): void {
@@ -74,7 +84,7 @@ export function placeItems(state: ExecutionState, map: MapRun): void {
   while (map.open < map.concurrency && map.next < map.count) {
     const unit = map.base + map.next++;
     if (state.isNodeEnded(unit)) continue;
-    state.runs[unit] ??= newRun(state.generation);
+    state.runs[unit] ??= { ...newRun(state.generation), rerun: map.firstRerun };
     map.open++;
     enqueue(state, unit);
   }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Dependency, WorkflowNode } from "../../definition/workflow.ts";
+import type { Json } from "../../json/json.ts";
 import { executionMachine } from "./machine.ts";
 import { engineNode, mapNode, node, RETRYABLE, START_MS, startBody, Trial, workflow } from "./test-execution.ts";
 import { dryRun } from "./view.ts";
@@ -269,6 +270,16 @@ describe("the key that handlers get", () => {
     expect(["m[0]", "m[1]"].map((id) => trial.task(id).idempotencyKey)).toEqual(["x/m[0]/2", "x/m[1]/2"]);
   });
 
+  test("is none that an item had which went and comes again", () => {
+    const config = { handler: "step", config: {}, items: "{{ input.items }}" };
+    const trial = new Trial(workflow([mapNode("m", config, [], branch)])).begin({ json: { items: [1, 2] } });
+    trial.completes("m[0]").completes("m[1]");
+    const anew = { kind: "retry", scope: "node", from: "m" } as const;
+    trial.does({ ...anew, input: { json: { items: [1] } } }).completes("m[0]");
+    trial.does({ ...anew, input: { json: { items: [1, 2] } } });
+    expect(["m[0]", "m[1]"].map((id) => trial.task(id).idempotencyKey)).toEqual(["x/m[0]/3", "x/m[1]/2"]);
+  });
+
   test("stays for a node that never had an attempt", () => {
     const config = { n: "{{ input.n }}" };
     const trial = new Trial(workflow([node("a", [], { config })])).begin({ json: {} });
@@ -378,6 +389,19 @@ test("a retry in one batch with the end takes back what is still out: nobody wou
   trial.ask({ kind: "cancel" });
   trial.ask({ kind: "retry", scope: "node", from: "a" });
   expect(trial.last.revoke).toEqual(tokens);
+});
+
+test("an item that went and comes again calls a child of its own", () => {
+  const config = { nodes: [node("a")] as unknown as Json, items: "{{ input.items }}" };
+  const trial = new Trial(workflow([mapNode("m", config, [], branch)])).begin({ json: { items: [1, 2] } });
+  const first = trial.view("m[1]").child;
+  const anew = { kind: "retry", scope: "node", from: "m" } as const;
+  for (const items of [[1], [1, 2]]) {
+    trial.does({ kind: "cancel" }).does({ ...anew, input: { json: { items } } });
+  }
+  expect(first).toMatch(/^[0-9a-f]{32}$/);
+  expect(trial.view("m[1]").child).toMatch(/^[0-9a-f]{32}$/);
+  expect(trial.view("m[1]").child).not.toBe(first);
 });
 
 test("a call that was called off before it came is not taken up", () => {

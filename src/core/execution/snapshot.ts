@@ -9,7 +9,7 @@ import { type CommandAnswer, ExecutionState, type MapRun, type NodeRun, WORKFLOW
 import { enqueue, indexWait } from "./units.ts";
 
 /** A snapshot of another format is ignored: it is a cache, and the events tell the same. */
-export const SNAPSHOT_FORMAT = 2;
+export const SNAPSHOT_FORMAT = 3;
 
 /** What a snapshot holds: the units that were touched, and the order of the lines. All else follows from them. */
 interface SnapshotBody {

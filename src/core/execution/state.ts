@@ -66,8 +66,6 @@ export interface NodeRun {
   waitVersion: number;
   /** The child execution it has called; kept over generations, so that the same child is called again. */
   child: ChildCall | null;
-  /** How many different children it has had. */
-  children: number;
   /** What a router chose. */
   chosen: readonly number[] | null;
   /** Of a part of a large map: how many of its items failed. */
@@ -99,6 +97,8 @@ export interface MapRun {
   again: "all" | "failed" | readonly number[] | null;
   /** Set likewise: what its items are given was edited, so that they are other work. */
   edited: boolean;
+  /** With which number the keys of items begin that are not known from before: items that went may come again. */
+  readonly firstRerun: number;
 }
 
 export type CommandAnswer =
@@ -377,7 +377,6 @@ export function newRun(generation: number): NodeRun {
     wait: null,
     waitVersion: 0,
     child: null,
-    children: 1,
     chosen: null,
     failures: 0,
     usage: null,

@@ -84,7 +84,6 @@ export function reopenedRun(
   run.rerun = old.rerun + (how.edited || old.answered ? 1 : 0);
   run.late = how.useLate && !how.edited ? old.late : null;
   run.child = how.sameChild ? old.child : null;
-  run.children = old.children + (how.sameChild || old.child === null ? 0 : 1);
   return run;
 }
 

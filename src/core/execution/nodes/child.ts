@@ -131,11 +131,9 @@ function hashOf(value: Json): string {
   return contentHash(JSON.stringify(value)).slice(0, 32);
 }
 
-/** A child of its own for each thing it is given. */
+/** A child of its own: no unit calls two in one generation, and what it called in an earlier one has another id. */
 function newChild(state: ExecutionState, unit: number, of: Omit<ChildCall, "execution" | "call">): ChildCall {
-  const run = state.runs[unit];
-  const number = (run?.children ?? 1) + (run?.child ? 1 : 0);
-  return { execution: hashOf([state.id, state.nameOf(unit), number]), ...of, call: 1 };
+  return { execution: hashOf([state.id, state.nameOf(unit), state.generation]), ...of, call: 1 };
 }
 
 function call(
