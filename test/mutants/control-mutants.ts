@@ -672,8 +672,8 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/units.ts`,
-        find: "  run.child = how.sameChild ? old.child : null;\n  run.children = old.children + (how.sameChild || old.child === null ? 0 : 1);\n",
-        put: "  run.child = null;\n  run.children = old.children + (old.child === null ? 0 : 1);\n",
+        find: "  run.child = how.sameChild ? old.child : null;\n",
+        put: "",
       },
     ],
   },

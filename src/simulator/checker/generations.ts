@@ -86,9 +86,11 @@ function wasSameWork(step: Step, event: NodeCompleted, node: NodeStory, found: F
   found(`It was taken as done before, and its input is another now (${given.inputHash})`, placeOf(step));
 }
 
-function wasNotDone(step: Step, inputHash: string, { late, spec, item }: NodeStory, found: Found): void {
+function wasNotDone(step: Step, inputHash: string, { late, spec, item, shape }: NodeStory, found: Found): void {
   // A late round is one of several, and says nothing about the rest.
   if (late === null || late.inputHash !== inputHash || (spec.repeat !== undefined && item === null)) return;
+  // Whoever brings another config wants it made anew, even if it comes to the same.
+  if (step.story.openedBy?.config !== undefined && step.story.openedBy.from === shape.id) return;
   found("It was dispatched again, and its result had come after the end of its generation", placeOf(step));
 }
 

@@ -13,10 +13,13 @@ import { sameJson, sameValue } from "./same-json.ts";
 const PART_ITEMS = 1000;
 const MOST_ITEMS = 100_000;
 
-/** How many items have failed, those inside the parts of a large map included. */
-export function failuresOf({ items }: NodeStory): number {
+/** How many items have failed, those inside the parts of a large map included; a part that failed has none. */
+export function failuresOf({ items, opened }: NodeStory): number {
   let failures = 0;
-  for (const item of items) failures += item.status === "failed" ? 1 : item.failures;
+  for (const { status, failures: inside, item } of items) {
+    const size = opened?.chunked === true ? Math.min(PART_ITEMS, opened.total - item!.index * PART_ITEMS) : 1;
+    failures += status === "failed" ? size : inside;
+  }
   return failures;
 }
 
@@ -125,17 +128,18 @@ function judgeResult(step: Step, event: NodeCompleted, reader: Reader, found: Fo
   for (const item of node.items) {
     const result = item.status === "completed" && item.output !== null ? valueOf(item.output, evidence) : null;
     if (result === UNKNOWN) return;
-    if (node.opened.chunked) results.push(...partResults(result, node));
+    if (node.opened.chunked) results.push(...partResults(result, item, node));
     else results.push(result);
   }
   evidence.learn(results);
   if (!sameValue(event.output, results)) say(`Its result is not that of its items, in order: ${shorten(results)}`);
 }
 
-/** A part is an execution whose only node is the map. */
-function partResults(result: Json, { shape }: NodeStory): readonly Json[] {
+/** A part is an execution whose only node is the map. Of one that failed there is nothing. */
+function partResults(result: Json, { item }: NodeStory, { shape, opened }: NodeStory): readonly Json[] {
   const list = (result as Readonly<Record<string, Json>> | null)?.[shape.id];
-  return Array.isArray(list) ? (list as readonly Json[]) : [];
+  if (Array.isArray(list)) return list as readonly Json[];
+  return Array.from({ length: Math.min(PART_ITEMS, opened!.total - item!.index * PART_ITEMS) }, () => null);
 }
 
 function judgeFailure(step: Step, event: NodeFailed, reader: Reader, found: Found): void {

@@ -74,8 +74,9 @@ export interface NodeStory {
   inputHash: string | null;
   /** A completion that came after the end of a generation. */
   late: Late | null;
-  /** Of a map: its items. */
+  /** Of a map: its items, and every item that it ever had, by place. */
   items: readonly NodeStory[];
+  readonly known: NodeStory[];
   /** The items as they were given, and the version that was seen then. */
   opened: { readonly items: Value; readonly total: number; readonly chunked: boolean; readonly seen: number } | null;
   /** The items of the generation before. */
@@ -103,6 +104,7 @@ export function newNode(shape: ShapeNode, item: NodeStory["item"], generation: n
     inputHash: null,
     late: null,
     items: [],
+    known: [],
     lastItems: null,
     ...opened(shape, generation),
     ...NOT_TRIED,
@@ -140,6 +142,7 @@ function opened(
   | "inputHash"
   | "late"
   | "items"
+  | "known"
   | "lastItems"
   | keyof typeof NOT_TRIED
 > {

@@ -458,15 +458,18 @@ export class Story {
     const { items, total, chunked, seen, kept, count } = event;
     node.status = "running";
     node.opened = { items, total, chunked, seen };
-    const before = node.items;
     const shape = itemOf(node.shape, node.spec);
+    const isEdited = this.openedBy?.config !== undefined && this.openedBy.from === node.shape.id;
+    for (const item of node.items) node.known[item.item!.index] = item;
+    const isHere = (item: NodeStory): boolean => node.items.includes(item);
     node.items = Array.from({ length: count }, (_, index) => {
-      const old = before[index];
+      const old = node.known[index];
       if (old === undefined) return newNode(shape, { map: node, index }, this.generation);
-      if (kept && this.keepsItem(old)) return old;
-      const isEdited = this.openedBy?.config !== undefined && this.openedBy.from === node.shape.id;
-      if (old.generation < this.generation) reopen(old, this.generation, isEdited, !kept);
-      if (!kept) old.late = null;
+      if (kept && isHere(old) && this.keepsItem(old)) return old;
+      // One that was not there in between may have any key that it has not had.
+      if (!isHere(old)) old.isKeyFree = true;
+      if (old.generation < this.generation) reopen(old, this.generation, isEdited, !kept || !isHere(old));
+      if (!kept || !isHere(old)) old.late = null;
       old.spec = shape.spec;
       return old;
     });
