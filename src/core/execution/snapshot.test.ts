@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { executionMachine } from "./machine.ts";
 import type { ExecutionState } from "./state.ts";
-import { failure, imprint, node, START_MS, Trial, workflow } from "./test-execution.ts";
+import { engineNode, failure, imprint, node, START_MS, Trial, workflow } from "./test-execution.ts";
 import { randomHistory, runOut } from "./test-histories.ts";
 import { viewExecution } from "./view.ts";
 
@@ -78,6 +78,16 @@ describe("a snapshot restored is the fold it was taken of", () => {
       parked: [message],
     });
   });
+});
+
+test("those who wait for the same signal stay in the order in which they came", () => {
+  const wait = (id: string, parent: string): ReturnType<typeof engineNode> =>
+    engineNode(id, "wait", { signal: "s", timeout_seconds: 50 }, [parent]);
+  const nodes = [wait("second", "b"), wait("first", "a"), node("a"), node("b")];
+  const trial = new Trial(workflow(nodes)).begin().completes("a").completes("b");
+  const copy = restored(trial.state);
+  expect([...copy.signalWaits]).toEqual([["s", [1, 0]]]);
+  expect(imprint(copy)).toBe(imprint(trial.state));
 });
 
 test("a snapshot names its definition", () => {

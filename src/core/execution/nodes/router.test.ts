@@ -90,6 +90,20 @@ describe("what was not chosen", () => {
     expect(trial.shown["j"]).toBe("QUEUED");
   });
 
+  test("leaves its line, if it stood ready and had not begun", () => {
+    const router = engineNode("r", "router", { ...DEFAULTS, routes: [{ when: "false", to: "j" }] }, ["p"]);
+    const nodes = [node("p"), node("q"), router, node("j", ["r", "q"], { join: "one_success" })];
+    const trial = new Trial(workflow(nodes)).begin();
+    trial.room = () => 0;
+    expect(trial.completes("q").state.readyCount).toBe(1);
+    trial.send({ kind: "taskCompleted", token: trial.token("p"), output: { json: 1 }, runningMs: 1 });
+    trial.step();
+    expect([trial.state.readyCount, trial.state.skips.length]).toEqual([0, 1]);
+    trial.room = () => 9;
+    expect(trial.settle().shown["j"]).toBe("SKIPPED route");
+    expect(trial.taskTexts("j")).toEqual([]);
+  });
+
   test("is skipped once, if two routers leave it out", () => {
     const leaveOut = (id: string): ReturnType<typeof engineNode> =>
       engineNode(id, "router", { ...DEFAULTS, routes: [{ when: "false", to: "no" }] });
