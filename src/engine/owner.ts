@@ -206,9 +206,9 @@ export class Owner {
       if (message.body.kind === "release") this.release(builder, entity, message);
       else if (entity.releasable) this.release(builder, { ...entity, parked: [...entity.parked, message] }, undefined);
       else if (message.body.kind === "cancel" && isCancellable(entity)) {
-        // What was parked is not tried again, as one of it is what could not be decided: it came for something that is over.
-        for (const parked of entity.parked) builder.reply(parked.reply, { refused: "ALREADY_TERMINAL" });
-        this.release(builder, { ...entity, parked: [message] }, undefined);
+        // Results are not tried again, as one of them is what could not be decided: they came for something that is over.
+        const commands = entity.parked.filter(({ body }) => "request" in body);
+        this.release(builder, { ...entity, parked: [message, ...commands] }, undefined);
       } else parkMessage(builder, entity, message, this.time.nowMs());
       return;
     }

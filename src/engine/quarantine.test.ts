@@ -93,7 +93,7 @@ describe.each(["taskCompleted", "advance", "check"] as const)("an execution whos
   });
 });
 
-test("a cancel is applied to an execution in quarantine, and what was parked is not tried again", async () => {
+test("a cancel is applied to an execution in quarantine, and results that were parked are not tried again", async () => {
   const bug = buggy("taskCompleted");
   world.engine({}, bug.machine);
   const steps = gate();
@@ -105,8 +105,9 @@ test("a cancel is applied to an execution in quarantine, and what was parked is 
   await world.until(bug.id, (events) => events.filter(({ kind }) => kind === "parked").length === 2);
   const cancelled = { ok: { execution_id: bug.id, status: "CANCELLED", generation: 1 } };
   expect(await world.send(bug.id, { kind: "cancel", request: "r1" })).toEqual(cancelled);
-  expect(await paused).toEqual({ refused: "ALREADY_TERMINAL" });
-  expect((await world.kinds(bug.id)).slice(-3)).toEqual(["released", "commandApplied", "executionEnded"]);
+  expect(await paused).toMatchObject({ refused: "ALREADY_TERMINAL" });
+  const after = ["released", "commandApplied", "executionEnded", "commandRefused"];
+  expect((await world.kinds(bug.id)).slice(-4)).toEqual(after);
 });
 
 test("a quarantine stands over a restart of the engine, and a release that mends nothing leads into it again", async () => {
