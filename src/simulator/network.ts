@@ -129,16 +129,25 @@ function carry<T>(
   const { timeline, random, weather } = ground;
   return new Promise((resolve, reject) => {
     if (!process.alive) return;
-    timeline.after(waitMs + CALL_TIMEOUT_MS, () => reject(new NoAnswer("the store did not answer in time")), process);
+    let isAnswered = false;
+    // An error with its stack is dear: it is made only for who still waits.
+    const giveUp = (): void => {
+      if (!isAnswered) reject(new NoAnswer("the store did not answer in time"));
+    };
+    timeline.after(waitMs + CALL_TIMEOUT_MS, giveUp, process);
+    const answer = (given: T): void => {
+      isAnswered = true;
+      resolve(given);
+    };
     const arrive = (): void => {
       if (timeline.now < weather.downUntil) {
         timeline.after(latency(ground), () => reject(new NoAnswer("the store is down")), process);
         return;
       }
-      const answer = apply();
+      const answered = apply();
       const isLost = (): boolean => isCut(ground, process) || random.chance(weather.loss);
-      void answer.then(
-        (given) => !isLost() && timeline.after(latency(ground), () => resolve(given), process),
+      void answered.then(
+        (given) => !isLost() && timeline.after(latency(ground), () => answer(given), process),
         (error: unknown) => timeline.after(latency(ground), () => reject(error), process),
       );
     };
