@@ -24,6 +24,8 @@ export interface Client {
 export interface Town {
   readonly timeline: Timeline;
   definition(hash: string): Workflow | undefined;
+  /** Takes note of a definition that somebody brings. */
+  define(hash: string, workflow: Workflow): void;
   record(entry: HistoryEntry): void;
   /** No more trouble is to come: people now finish what they have begun. */
   readonly isCalm: boolean;

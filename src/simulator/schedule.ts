@@ -7,20 +7,19 @@ import { openMemory, type MemoryStore } from "../drivers/memory/memory-store.ts"
 import { Engine } from "../engine/engine.ts";
 import type { EngineSettings } from "../engine/settings.ts";
 import { Requests } from "../inbox/requests.ts";
-import { contentHash } from "../json/hash.ts";
 import type { Json } from "../json/json.ts";
 import type { Store } from "../store/contract.ts";
 import { Worker, type WorkerSettings } from "../worker/worker.ts";
-import { CANARY, type Surroundings } from "./generate-config.ts";
-import { randomWorkflow } from "./generate.ts";
+import { CANARY } from "./generate-config.ts";
 import { type HandlerMood, simulatedHandler } from "./handlers.ts";
 import type { HistoryEntry, World } from "./history.ts";
 import { type Field, Nemesis } from "./nemesis.ts";
 import { connect, fairWeather, type Weather } from "./network.ts";
-import { bodyHashOf, type Client, describeOutcome, People, type Town } from "./people.ts";
+import { type Client, People, type Town } from "./people.ts";
 import { SimProcess } from "./process.ts";
 import { Random } from "./random.ts";
 import { remainsOf } from "./remains.ts";
+import { Submitters } from "./submitters.ts";
 import { tallyMachine } from "./tally.ts";
 import { Timeline } from "./timeline.ts";
 
@@ -136,14 +135,12 @@ export class Simulation implements Field, Town {
 
   private readonly options: ScheduleOptions;
   private readonly definitions = new Map<string, Workflow>();
-  private readonly published: Record<string, string[]> = {};
   private readonly people: People;
-  private readonly executions: string[] = [];
+  private readonly submitters: Submitters;
   private readonly poisoned = new Set<string>();
   private readonly nemesis: Nemesis;
   private readonly bugs: string[] = [];
   private isHealed = false;
-  private clientsLeft = 0;
   private names = 0;
   private steps = 0;
 
@@ -158,10 +155,15 @@ export class Simulation implements Field, Town {
     this.memory = openMemory({ host: this.storeProcess.host, partitions, volatileTasks });
     this.nemesis = new Nemesis(this, this.random.fork(), options.keepFaults);
     this.people = new People(this, this.random.fork(), this.client());
+    this.submitters = new Submitters(this, this.people, options, EPOCH_MS);
   }
 
   get isCalm(): boolean {
     return this.isHealed;
+  }
+
+  define(hash: string, workflow: Workflow): void {
+    this.definitions.set(hash, workflow);
   }
 
   /** A definition that somebody submitted, or that an engine has stored for the inside of a map. */
@@ -188,7 +190,9 @@ export class Simulation implements Field, Town {
     const { knobs } = this;
     for (let i = 0; i < knobs.engines; i++) this.startEngine();
     for (let i = 0; i < knobs.workers; i++) this.startWorker();
-    this.startClients();
+    const count = this.options.executions ?? this.random.integer(5, 10);
+    this.submitters.start(count, [this.client(), this.client()], this.random);
+    if (knobs.poison !== "none") this.poisoned.add(this.submitters.executions[0]!);
     this.startReader();
     this.people.start();
     this.nemesis.plan(this.options.faults ?? this.random.integer(10, 25), FAULTS_MS);
@@ -221,7 +225,7 @@ export class Simulation implements Field, Town {
 
   /** Nothing is left to do, for anybody. */
   private isAtRest(): boolean {
-    if (this.clientsLeft > 0 || this.nemesis.isPending || this.people.isBusy || this.heldMail > 0) return false;
+    if (this.submitters.isBusy || this.nemesis.isPending || this.people.isBusy || this.heldMail > 0) return false;
     const { data } = this.memory;
     if (data.tasks.byToken.size > 0) return false;
     for (const [entity, { version }] of this.versions()) {
@@ -345,147 +349,12 @@ export class Simulation implements Field, Town {
 
   // ── clients ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  private startClients(): void {
-    const count = this.options.executions ?? this.random.integer(5, 10);
-    const clients = [this.client(), this.client()];
-    const library = this.options.workflow === undefined ? this.library(this.random.fork()) : [];
-    for (let i = 0; i < count; i++) {
-      const random = this.random.fork();
-      const id = random.hex(12);
-      this.executions.push(id);
-      if (this.knobs.poison !== "none" && i === 0) this.poisoned.add(id);
-      const surroundings = { library: library.map(({ name }) => name), depth: 0, epochMs: EPOCH_MS, ...OUTSIDE };
-      const workflow = this.options.workflow ?? randomWorkflow(random, `w${i}`, surroundings);
-      const client = random.pick(clients);
-      this.clientsLeft++;
-      this.timeline.after(
-        random.integer(0, 15_000),
-        () => void this.submit(client, random, id, workflow, library).finally(() => this.clientsLeft--),
-      );
-    }
-  }
-
-  /** Workflows that others run as children; each may run those before it. */
-  private library(random: Random): readonly Workflow[] {
-    const library: Workflow[] = [];
-    for (let level = 3; level >= 1; level--) {
-      const surroundings = { library: library.map(({ name }) => name), depth: level, epochMs: EPOCH_MS, ...OUTSIDE };
-      library.push(randomWorkflow(random, `lib${level}`, surroundings));
-    }
-    return library;
-  }
-
   client(): Client {
     const process = this.process("client");
     const store = this.connect(process);
     const requests = new Requests(store, process.host);
     requests.start();
     return { process, requests, store };
-  }
-
-  private async submit(
-    client: Client,
-    random: Random,
-    id: string,
-    workflow: Workflow,
-    library: readonly Workflow[],
-  ): Promise<void> {
-    for (const other of library) await this.publish(client, other);
-    const definition = await this.put(client, workflow);
-    const input = this.options.input ?? {
-      n: random.integer(0, 6),
-      ...(random.chance(0.2) && { items: [1, "two", null] }),
-    };
-    const parent = random.chance(0.3) ? entityKey("tally", `t${random.integer(0, 1)}`) : undefined;
-    const hold = random.chance(0.15);
-    const start = { workflow: workflow.name, definition, parent, hold };
-    const starts = [this.startUntilKnown(client, id, start, input)];
-    // A second request under the same id: the same again, or something else.
-    if (random.chance(0.15))
-      starts.push(this.startUntilKnown(client, id, start, random.chance(0.5) ? input : { n: 100 }));
-    await Promise.all(starts);
-    if (random.chance(0.2)) this.people.signalEarly(id);
-    if (random.chance(0.01)) await this.people.flood(id);
-    if (hold) await this.trigger(client, random, id);
-    if (!random.chance(0.1)) return;
-    await client.process.host.sleep(random.integer(0, 8_000));
-    await this.people.askUntilKnown(id, { kind: "cancel" }, random.chance(0.3));
-  }
-
-  /** What is held is triggered sooner or later, perhaps by two at once; or somebody thinks better of it. */
-  private async trigger(client: Client, random: Random, id: string): Promise<void> {
-    await client.process.host.sleep(random.integer(0, 5_000));
-    if (random.chance(0.1)) return void (await this.people.askUntilKnown(id, { kind: "cancel" }));
-    const input = random.chance(0.3) ? { input: { json: { n: random.integer(0, 6) } } } : {};
-    const triggers = random.chance(0.3) ? 2 : 1;
-    await Promise.all(
-      Array.from({ length: triggers }, () =>
-        this.people.askUntilKnown(id, { kind: "trigger", ...input }, random.chance(0.3)),
-      ),
-    );
-  }
-
-  private async put({ process, store }: Client, workflow: Workflow): Promise<string> {
-    const text = JSON.stringify(workflow);
-    const definition = contentHash(text);
-    this.definitions.set(definition, workflow);
-    for (;;) {
-      try {
-        const outcome = await store.records.put([{ scope: "definition", hash: definition, text }], { refusable: true });
-        if (outcome === "stored") return definition;
-      } catch {
-        // No answer: putting the same again is safe.
-      }
-      await process.host.sleep(200);
-    }
-  }
-
-  private async publish(client: Client, workflow: Workflow): Promise<void> {
-    const hash = await this.put(client, workflow);
-    const known = (this.published[workflow.name] ??= []);
-    if (!known.includes(hash)) known.push(hash);
-    for (;;) {
-      try {
-        await client.store.records.publish(workflow.name, hash);
-        return;
-      } catch {
-        await client.process.host.sleep(200);
-      }
-    }
-  }
-
-  private async startUntilKnown(
-    client: Client,
-    execution: string,
-    start: { workflow: string; definition: string; parent: string | undefined; hold: boolean },
-    input: Json,
-  ): Promise<void> {
-    const { workflow, definition, parent, hold } = start;
-    const bodyHash = bodyHashOf(definition, input);
-    const body = {
-      kind: "start" as const,
-      workflow,
-      definition,
-      input: { json: input },
-      bodyHash,
-      ...(hold && { hold }),
-      ...(parent !== undefined && { parent: { entity: parent, instance: execution } }),
-    };
-    for (let attempt = 0; attempt < 50; attempt++) {
-      const submit = { log: "client" as const, execution, definition, bodyHash, input, hold };
-      this.record({ ...submit, kind: "submit", at: this.timeline.now, ...(parent !== undefined && { parent }) });
-      const request = {
-        to: entityKey("execution", execution),
-        by: "client",
-        id: `start:${execution}:${bodyHash}`,
-        body,
-      };
-      const outcome = await client.requests.send(request, 3_000);
-      const { answer: _, ...said } = describeOutcome(outcome);
-      this.record({ log: "client", kind: "submitted", at: this.timeline.now, execution, bodyHash, ...said });
-      if (said.outcome === "ok" || said.outcome === "refused") return;
-      await client.process.host.sleep(500);
-    }
   }
 
   /** Reads all the time through a process that owns nothing: never too much, never too little, never backwards. */
@@ -496,7 +365,7 @@ export class Simulation implements Field, Town {
     const loop = async (): Promise<void> => {
       for (;;) {
         await process.host.sleep(random.integer(200, 2_500));
-        const execution = random.pick(random.chance(0.7) ? this.executions : this.everybody());
+        const execution = random.pick(random.chance(0.7) ? this.submitters.executions : this.everybody());
         const sentAfter = this.history.length;
         try {
           const entity = entityKey("execution", execution);
@@ -526,7 +395,7 @@ export class Simulation implements Field, Town {
   /** Whatever is on the lists, children included. */
   private everybody(): readonly string[] {
     const listed = [...this.memory.data.headers.keys()].filter((entity) => entity.startsWith("execution/"));
-    return listed.length === 0 ? this.executions : listed.map(entityId);
+    return listed.length === 0 ? this.submitters.executions : listed.map(entityId);
   }
 
   private world(): World {
@@ -536,7 +405,7 @@ export class Simulation implements Field, Town {
     return {
       seed: this.options.seed,
       definitions,
-      published: this.published,
+      published: this.submitters.published,
       history: this.history,
       remains: remainsOf(this.memory, definitions),
       liveness: knobs.liveness,
@@ -547,9 +416,6 @@ export class Simulation implements Field, Town {
     };
   }
 }
-
-/** Nothing is around what people submit. */
-const OUTSIDE: Pick<Surroundings, "around" | "inMap"> = { around: [], inMap: false };
 
 function statusIn(events: readonly MachineEvent[]): string {
   const last = events.findLast(({ kind }) => kind === "executionEnded" || kind === "generationOpened");
