@@ -37,7 +37,7 @@ const LADDER: Readonly<Record<string, readonly string[]>> = {
     "sdk",
     "simulator",
   ],
-  simulator: ["json", "definition", "core", "host", "store", "drivers", "inbox", "engine", "worker"],
+  simulator: ["json", "expression", "definition", "core", "host", "store", "drivers", "inbox", "engine", "worker"],
   page: ["errors", "json", "definition", "drawing", "api"],
   process: [
     "json",
@@ -118,6 +118,15 @@ describe("the tree", () => {
       }
     }
     expect(wrong).toEqual([]);
+  });
+
+  test("judges expressions by a reference of its own, not by the code that is judged", () => {
+    const checker = files.filter(({ file }) => file.startsWith("simulator/checker/"));
+    expect(checker.length).toBeGreaterThan(0);
+    const wrong = checker.filter(({ text }) =>
+      importsOf(text).some((target) => /\/(expression|engine)\//.test(target)),
+    );
+    expect(wrong.map(({ file }) => file)).toEqual([]);
   });
 
   test("has no cycles", () => {
