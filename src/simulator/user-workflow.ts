@@ -1,8 +1,6 @@
-import { buildPlan } from "../core/execution/plan.ts";
+import { buildPlan, type PlanNode } from "../core/execution/plan.ts";
 import { readDefinition } from "../definition/read.ts";
 import { ENGINE_HANDLERS, type Workflow, type WorkflowNode } from "../definition/workflow.ts";
-import type { Reference } from "../expression/scope.ts";
-import { compileValue } from "../expression/template.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 
 /** A user's workflow as the simulator runs it: every handler is simulated, and gives what its readers look for. */
@@ -73,8 +71,7 @@ function withMocks(workflow: Workflow, samples: Readonly<Record<string, Json>>):
 /** Puts into the samples whatever something in the workflow reads; gives the input with what is read of it. */
 function sample(workflow: Workflow, samples: Record<string, Json>, given: Json): Json {
   let input = given;
-  const nodeIds = new Set(workflow.nodes.map(({ id }) => id));
-  const note = (references: readonly Reference[], leaf: Json): void => {
+  const note = (references: PlanNode["config"]["references"], leaf: Json): void => {
     for (const reference of references) {
       if (reference.kind === "input") input = withPath(input, reference.path, leaf);
       if (reference.kind === "node") {
@@ -83,8 +80,8 @@ function sample(workflow: Workflow, samples: Record<string, Json>, given: Json):
     }
   };
   for (const { spec, config, condition, until, routes, item, graphs } of buildPlan("simulated", workflow).nodes) {
-    // First, so that what is to be a list is one.
-    if (spec.handler === "map") note(compileValue(spec.config["items"] ?? null, { nodeIds }).references, [1, 2, 3]);
+    // First, so that what is to be a list is one: a map itself reads little else.
+    if (spec.handler === "map") note(config.references, [1, 2, 3]);
     for (const part of [config, condition, until, item?.config, ...routes.map(({ when }) => when)]) {
       note(part?.references ?? [], 7);
     }
