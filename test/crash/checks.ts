@@ -1,5 +1,4 @@
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { entityId } from "../../src/core/entity.ts";
 import type { ExecutionEvent } from "../../src/core/execution/events.ts";
 import { viewNode } from "../../src/core/execution/view.ts";
@@ -8,12 +7,13 @@ import type { Json, JsonObject } from "../../src/json/json.ts";
 import { check } from "../../src/simulator/checker/check.ts";
 import { sameJson as same } from "../../src/simulator/checker/same-json.ts";
 import type { World } from "../../src/simulator/history.ts";
+import { convictionsIn } from "./convictions.ts";
 import { Journals } from "./journals.ts";
 import { CALLED, KINDS } from "./kinds.ts";
 import type { LedgerLine, Told } from "./notes.ts";
 import { type Evidence, recordedWorld } from "./recorded-world.ts";
 import { filesOf } from "./server.ts";
-import { StoreCopy } from "./store-copy.ts";
+import type { Truth } from "./store-copy.ts";
 import type { Views } from "./views.ts";
 import type { Remainder } from "./world.ts";
 
@@ -22,39 +22,44 @@ export interface Findings {
   readonly violations: readonly string[];
   /** When the commits took effect. */
   readonly commits: readonly number[];
+  /** What was left alone because owners died over it; then the rest is not judged. */
+  readonly convicted: readonly string[];
 }
 
 /** Holds what is left of a world against everything that was promised. */
 export function violationsOf(seed: number, folder: string, remainder: Remainder): Findings {
-  const { store, log, ledger } = filesOf(folder);
-  const copy = new StoreCopy(store, join(folder, "copy"));
-  try {
-    const journals = new Journals(copy);
-    const evidence = {
-      remainder,
-      copy,
-      journals,
-      log: readLines<Told>(log),
-      ledger: readLines<LedgerLine>(ledger),
-    };
-    const world = recordedWorld(seed, evidence);
-    const violations = [
-      ...remainder.wrong,
-      ...(copy.integrity() === "ok" ? [] : [`the file is damaged: ${copy.integrity()}`]),
-      ...journals.gaps,
-      ...witness(world, evidence),
-      ...outcomes(evidence),
-      ...effects(evidence),
-      ...deliveries(evidence),
-      ...views(evidence),
-      ...restart(evidence),
-      ...check(world).map(({ invariant, message }) => `${invariant} ${message}`),
-    ];
-    const commits = world.history.flatMap((entry) => (entry.kind === "commit" ? entry.at : []));
-    return { violations, commits };
-  } finally {
-    copy.close();
-  }
+  const { log, ledger } = filesOf(folder);
+  const { people, end: copy, quietAt } = remainder;
+  const journals = new Journals(copy);
+  const evidence: Evidence = {
+    remainder,
+    copy,
+    journals,
+    // What came later was said while everything was removed.
+    log: [...readLines<Told>(log), ...people.remote.log].filter(({ at }) => at <= quietAt),
+    ledger: [...readLines<LedgerLine>(ledger), ...people.remote.ledger],
+  };
+  const world = recordedWorld(seed, evidence);
+  const commits = world.history.flatMap((entry) => (entry.kind === "commit" ? entry.at : []));
+  const { guilty, wrongly } = convictionsIn(world);
+  const unfair = wrongly.map((entity) => `${entity} was left alone, and fewer than three owners died over it`);
+  // What was left alone, and whoever waits for it, does not end before somebody lets it go on.
+  if (guilty.length > 0) return { violations: unfair, commits, convicted: guilty };
+  const violations = [
+    ...remainder.wrong,
+    ...(copy.integrity() === "ok" ? [] : [`the file is damaged: ${copy.integrity()}`]),
+    ...journals.gaps,
+    ...witness(world, evidence),
+    ...outcomes(evidence),
+    ...effects(evidence),
+    ...deliveries(evidence),
+    ...views(evidence),
+    ...streams(evidence),
+    ...restart(evidence),
+    ...removal(evidence),
+    ...check(world).map(({ invariant, message }) => `${invariant} ${message}`),
+  ];
+  return { violations, commits, convicted: [] };
 }
 
 /** Lines of JSON, each whole or torn by a kill. */
@@ -89,7 +94,7 @@ function* witness({ history }: World, { journals }: Evidence): Iterable<string> 
 }
 
 /** Everything that was accepted has ended, as it must and with the right output; so have the children. */
-function* outcomes({ remainder }: Evidence): Iterable<string> {
+function* outcomes({ remainder, journals }: Evidence): Iterable<string> {
   const { people, views } = remainder;
   const kinds = new Map([...KINDS, ...CALLED].map((kind) => [kind.definition.name, kind]));
   for (const { id, kind, input } of people.runs) {
@@ -112,11 +117,18 @@ function* outcomes({ remainder }: Evidence): Iterable<string> {
     if (status !== expected.status) yield `${name} is ${status}, and must be ${expected.status}`;
     else if (!same(output, expected.output))
       yield `${name} gave ${text(output)}, and must give ${text(expected.output)}`;
-    for (const [node, attempts] of Object.entries(expected.attempts ?? {})) {
+    for (const [node, wanted] of Object.entries(expected.attempts ?? {})) {
+      const attempts = wanted + deadlinesOf(node, journals.events.get(id) ?? []);
       const attempt = nodes[node]?.["attempt"];
       if (attempt !== attempts) yield `${node} of ${name} took ${text(attempt!)} attempts, and must take ${attempts}`;
     }
   }
+}
+
+/** How many attempts of a node a deadline ended: while nobody was there, time went on. */
+function deadlinesOf(node: string, events: readonly ExecutionEvent[]): number {
+  return events.filter((event) => event.kind === "taskFailed" && event.node === node && event.deadline !== undefined)
+    .length;
 }
 
 /** What was to be done outside was done at least once, under the one key that it has, and nothing else was. */
@@ -188,6 +200,18 @@ function* views({ remainder, journals }: Evidence): Iterable<string> {
   }
 }
 
+/** Whoever followed an execution has heard every event of it once and in order, whoever told it. */
+function* streams({ remainder }: Evidence): Iterable<string> {
+  for (const [id, heard] of remainder.people.heard) {
+    const expected = remainder.views.events.get(id)!.map((event) => {
+      const { seq, type } = event as { seq: number; type: string };
+      return `${seq} ${type}`;
+    });
+    if (!same([...heard], expected))
+      yield `A stream told of ${id}: ${text([...heard])}, and its events are ${text(expected)}`;
+  }
+}
+
 function differenceOf(shown: JsonObject, state: ExecutionState, node: number): string | undefined {
   const { status, attempt, deliveries, reason, output } = viewNode(state, node);
   const expected: Record<string, Json> = { status, attempt, deliveries, reason };
@@ -213,7 +237,7 @@ function* restart({ remainder, copy }: Evidence): Iterable<string> {
     if (!same(list, after.lists[name as keyof Views["lists"]])) yield `The list of ${name} changed by another start`;
   }
   const truth = copy.truth();
-  for (const [table, rows] of Object.entries(remainder.truth)) {
+  for (const [table, rows] of Object.entries(remainder.between.truth())) {
     const known = new Set(rows);
     const now = truth[table]!;
     if (now.length !== rows.length || now.some((row) => !known.has(row))) {
@@ -221,6 +245,21 @@ function* restart({ remainder, copy }: Evidence): Iterable<string> {
       yield `Another start changed the table ${table}: ${changed.slice(0, 300)}`;
     }
   }
+}
+
+/** What has been over for long is gone with all that belonged to it, and with nothing else. */
+function* removal({ remainder, copy }: Evidence): Iterable<string> {
+  const { removed } = remainder;
+  if (removed === undefined) return;
+  const left = removed.leftOvers();
+  if (left.length > 0) yield `${left.length} rows were not removed, such as ${left[0]!.slice(0, 200)}`;
+  if (removed.integrity() !== "ok") yield `the file is damaged by what was removed: ${removed.integrity()}`;
+  const lasting = ({ records, published }: Truth): readonly string[] => [
+    ...records!.filter((row) => !row.startsWith('{"scope":"execution/')),
+    ...published!,
+  ];
+  const known = new Set(lasting(removed.truth()));
+  for (const row of lasting(copy.truth())) if (!known.has(row)) yield `This was removed too: ${row.slice(0, 200)}`;
 }
 
 function isLarge(value: Json): boolean {

@@ -10,6 +10,8 @@ export interface Answer {
   // Whoever asks knows what is answered; the type would only be in the way.
   // oxlint-disable-next-line typescript/no-explicit-any
   readonly body: any;
+  /** Who answered. */
+  readonly pid: number;
 }
 
 type Logged<Kind> = Extract<ClientEntry, { readonly kind: Kind }>;
@@ -47,6 +49,16 @@ export class Client {
 
   now(): number {
     return Number(process.hrtime.bigint()) / 1e6;
+  }
+
+  /** Somebody who listens, once somebody does. */
+  async listener(): Promise<{ readonly url: string; readonly pid: number }> {
+    for (;;) {
+      const server = this.#server;
+      const url = await server?.url;
+      if (server !== undefined && url !== undefined && server.exit === undefined) return { url, pid: server.pid };
+      while (this.#server === server) await this.#changed.promise;
+    }
   }
 
   get(path: string): Promise<Answer> {
@@ -135,23 +147,15 @@ export class Client {
     watch?: Watch,
   ): Promise<Answer> {
     for (;;) {
-      const server = this.#server;
-      const url = await server?.url;
-      if (server === undefined || url === undefined || server.exit !== undefined) {
-        await this.#anotherThan(server);
-        continue;
-      }
+      const { url, pid } = await this.listener();
       watch?.sent();
-      const answer = await request(url + path, method, given);
+      const said = await request(url + path, method, given);
+      const answer = said === undefined ? undefined : { ...said, pid };
       watch?.heard(answer);
       if (answer !== undefined && answer.status < 500) return answer;
       if (answer !== undefined && answer.status !== 503) this.incidents.push(`${method} ${path}: ${answer.status}`);
       await sleep(RETRY_MS);
     }
-  }
-
-  async #anotherThan(server: Server | undefined): Promise<void> {
-    while (this.#server === server) await this.#changed.promise;
   }
 }
 
@@ -175,7 +179,7 @@ async function request(
   url: string,
   method: string,
   given?: { readonly body: Json; readonly key: string },
-): Promise<Answer | undefined> {
+): Promise<Omit<Answer, "pid"> | undefined> {
   try {
     const response = await fetch(url, {
       method,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ALL_NAMES, FAILPOINTS } from "./failpoints.ts";
-import { INSTRUMENTS } from "./instruments.ts";
+import { instruments } from "./instruments.ts";
 import { Lanes } from "./lanes.ts";
 import { MUTANTS } from "./mutants.ts";
 import { patched } from "./patch.ts";
@@ -24,10 +24,11 @@ describe("the patches of the crash sweep", () => {
   });
 
   test("fit the sources, each by itself and with what is always there", () => {
-    const lists = [INSTRUMENTS, ...FAILPOINTS.map(({ patch }) => [...INSTRUMENTS, patch])];
+    const always = instruments(0);
+    const lists = [always, ...FAILPOINTS.map(({ patch }) => [...always, patch])];
     for (const { patches, failpoints } of MUTANTS) {
       for (const name of failpoints) {
-        lists.push([...patches, ...INSTRUMENTS, FAILPOINTS.find((failpoint) => failpoint.name === name)!.patch]);
+        lists.push([...patches, ...always, FAILPOINTS.find((failpoint) => failpoint.name === name)!.patch]);
       }
     }
     for (const patches of lists) {

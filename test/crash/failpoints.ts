@@ -6,8 +6,11 @@ export interface Failpoint {
   readonly patch: Patch;
   /** It dies at one of its first so many hits, drawn from the seed. */
   readonly most: number;
-  /** What has to go on for it to be reached: nothing, work, what a dead process left undone, or the stop by SIGTERM. */
-  readonly during: "start" | "work" | "recovery" | "stop";
+  /**
+   * What has to go on for it to be reached: nothing, work, what a dead process left undone, the stop by SIGTERM, or that
+   * everything has been over for so long that it is removed.
+   */
+  readonly during: "start" | "work" | "recovery" | "stop" | "removal";
 }
 
 /** Killed from outside, at a moment drawn from the seed: while it starts, works or stops. */
@@ -154,6 +157,21 @@ export const FAILPOINTS: readonly Failpoint[] = [
     ["engine/owner.ts", "this.busy.add(entity.key);\n  }\n\n  private takeWake", 'message.body.kind === "retry"'],
     1,
   ),
+
+  // ── removing ──────────────────────────────────────────────────────────────────────────────────────────────────
+  beforeIt(
+    "purge.before",
+    [`${FILE}/commit.ts`, "this.#purge.purge(batch.purge);", "batch.purge.length > 0"],
+    3,
+    "removal",
+  ),
+  afterIt(
+    "purge.after",
+    [`${FILE}/commit.ts`, "this.#purge.purge(batch.purge);", "batch.purge.length > 0"],
+    3,
+    "removal",
+  ),
+  afterIt("purge.midSweep", [`${FILE}/purge.ts`, "left -= this.#remove(next.entity, left);"], 3, "removal"),
 
   // ── the worker ────────────────────────────────────────────────────────────────────────────────────────────────
   beforeIt(

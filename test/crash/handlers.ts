@@ -36,7 +36,7 @@ export const handlers = {
   /** Fails as often as it is told; a restart must not make it fail less or more often. */
   flaky: recorded(({ value, failures }: { value: number; failures: number }, { attempt }) => {
     if (attempt <= failures) throw new HandlerError("FLAKY", `attempt ${attempt}`, { retryable: true });
-    return { value, attempt };
+    return { value };
   }),
   /** Succeeds once somebody has asked for it again. */
   mended: recorded(({ value }: { value: number }, { generation }) => {

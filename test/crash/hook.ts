@@ -1,11 +1,12 @@
 import { openSync, writeSync } from "node:fs";
 import { registerHooks } from "node:module";
+import { isMainThread } from "node:worker_threads";
 import type { CommitBatch, CommitOutcome } from "../../src/store/contract.ts";
 import type { TaskText } from "../../src/core/execution/prepare.ts";
 import type { Json } from "../../src/json/json.ts";
 import type { Handler, HandlerCall } from "../../src/worker/handler.ts";
 import { failpointOf } from "./failpoints.ts";
-import { INSTRUMENTS } from "./instruments.ts";
+import { instruments } from "./instruments.ts";
 import { MUTANTS } from "./mutants.ts";
 import type { NotedCommit, Told } from "./notes.ts";
 import { type Patch, patched } from "./patch.ts";
@@ -83,6 +84,10 @@ const millraceCrash = {
 
 Object.assign(globalThis, { millraceCrash });
 
+// Whoever started us is gone, and nobody else will end us.
+const parent = process.ppid;
+if (isMainThread) setInterval(() => process.ppid === parent || process.kill(process.pid, "SIGKILL"), 1_000).unref();
+
 const byFile = Map.groupBy(patches(), ({ file }) => file);
 
 registerHooks({
@@ -95,11 +100,11 @@ registerHooks({
 });
 
 function patches(): readonly Patch[] {
-  const { death, mutant } = plan;
+  const { death, mutant, clockMs } = plan;
   const bug = MUTANTS.find(({ name }) => name === mutant);
   if (mutant !== undefined && bug === undefined) throw new Error(`there is no mutant ${mutant}`);
   const failpoint = death === undefined ? undefined : failpointOf(death.name);
   if (death !== undefined && failpoint === undefined) throw new Error(`there is no failpoint ${death.name}`);
   // A bug first: it may move the place at which to die.
-  return [...(bug?.patches ?? []), ...INSTRUMENTS, ...(failpoint === undefined ? [] : [failpoint.patch])];
+  return [...(bug?.patches ?? []), ...instruments(clockMs), ...(failpoint === undefined ? [] : [failpoint.patch])];
 }

@@ -3,17 +3,16 @@ import { after, before, type Patch } from "./patch.ts";
 const FILE = "drivers/sqlite/file";
 const CRASH = "globalThis.millraceCrash";
 
-/** What is rare in a short life is made frequent: snapshots, entities that leave memory, checkpoints of the log. */
+/**
+ * What is rare in a short life is made frequent: snapshots, entities that leave memory, more due than one batch takes,
+ * removals in pieces, checkpoints of the log.
+ */
 const TUNING: readonly Patch[] = [
   { file: "engine/settings.ts", find: "snapshotEvents: 1_000,", put: "snapshotEvents: 12," },
   { file: "engine/settings.ts", find: "maxResidents: 10_000,", put: "maxResidents: 6," },
+  { file: "engine/settings.ts", find: "maxWakes: 200,", put: "maxWakes: 7," },
+  { file: `${FILE}/purge.ts`, find: "MAX_ROWS = 200;", put: "MAX_ROWS = 20;" },
   { file: `${FILE}/open-file.ts`, find: "pragma wal_autocheckpoint = 4000;", put: "pragma wal_autocheckpoint = 50;" },
-  // What has ended stays: the history is looked at until the end of the world.
-  {
-    file: "process/process.ts",
-    find: "retentionMs: settings.retentionDays * 86_400_000",
-    put: "retentionMs: null",
-  },
 ];
 
 /**
@@ -60,4 +59,12 @@ const WITNESS: readonly Patch[] = [
   },
 ];
 
-export const INSTRUMENTS: readonly Patch[] = [...TUNING, ...WITNESS];
+/** What every process of a world has; its calendar may be off. */
+export function instruments(clockMs: number): readonly Patch[] {
+  const clock = {
+    file: "host/node-host.ts",
+    find: "wallMs: () => Date.now(),",
+    put: `wallMs: () => Date.now() + ${clockMs},`,
+  };
+  return [...TUNING, ...WITNESS, clock];
+}

@@ -7,6 +7,8 @@ export interface Kind {
   readonly definition: JsonObject & { readonly name: string };
   /** Accepted first, and triggered later. */
   readonly isHeld?: boolean;
+  /** Its handler is elsewhere, and may not be known when it is started. */
+  readonly isRemote?: boolean;
   input(random: Random): JsonObject;
   /** What people do besides starting it. */
   drive?(run: Run): Promise<void>;
@@ -19,7 +21,7 @@ export interface Expected {
   readonly output: Json;
   /** The keys under which its handlers act on the world outside, without the execution; undefined if that varies. */
   readonly keys?: readonly string[];
-  /** How many attempts a node takes. */
+  /** How many attempts a node takes, besides those that a deadline ended while nobody was there. */
   readonly attempts?: Readonly<Record<string, number>>;
 }
 
@@ -201,7 +203,7 @@ export const KINDS: readonly Kind[] = [
     input: drawNumber,
     expected: (input) => ({
       status: "COMPLETED",
-      output: { f: { value: n(input), attempt: 3 } },
+      output: { f: { value: n(input) } },
       keys: ["f/1"],
       attempts: { f: 3 },
     }),
@@ -268,6 +270,23 @@ export const KINDS: readonly Kind[] = [
     input: drawNumber,
     drive: (run) => run.triggerAndPause(),
     expected: (input) => ({ status: "COMPLETED", output: { c: { sum: n(input) + 111 } }, keys: CHAIN_KEYS }),
+  },
+  {
+    definition: {
+      name: "remote",
+      nodes: [
+        { id: "far", handler: "far", config: { value: "{{ input.n }}", failures: 1 }, retry: quick },
+        add("after", "{{ far.value }}", 1, ["far"]),
+      ],
+    },
+    isRemote: true,
+    input: drawNumber,
+    expected: (input) => ({
+      status: "COMPLETED",
+      output: { after: { sum: n(input) + 1 } },
+      keys: ["far/1", "after/1"],
+      attempts: { far: 2 },
+    }),
   },
   {
     definition: {

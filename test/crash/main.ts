@@ -13,7 +13,7 @@ const { values } = parseArgs({
   options: {
     kills: { type: "string" },
     seed: { type: "string" },
-    /** One or several, in this order; each kill takes the next. */
+    /** One or several, in this order; each kill takes the next. With `@3` at the third hit. */
     failpoint: { type: "string" },
     mutant: { type: "string" },
     keep: { type: "boolean", default: false },
@@ -31,7 +31,7 @@ if (values.list) {
   process.exit();
 }
 const chosen = values.failpoint?.split(",");
-const unknown = chosen?.find((name) => !ALL_NAMES.includes(name));
+const unknown = chosen?.find((place) => !ALL_NAMES.includes(place.split("@")[0]!));
 if (unknown !== undefined) fail(`there is no failpoint ${unknown}; --list shows them all`);
 if (values.mutant !== undefined && !MUTANTS.some(({ name }) => name === values.mutant)) {
   fail(`there is no mutant ${values.mutant}: ${MUTANTS.map(({ name }) => name).join(", ")}`);

@@ -2,10 +2,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Random } from "../../src/simulator/random.ts";
 import { Client } from "./client.ts";
 import { CALLED, type Kind, KINDS, SLOW_KINDS } from "./kinds.ts";
+import { follow } from "./follower.ts";
+import { RemoteWorker } from "./remote-worker.ts";
 import { Run } from "./run.ts";
 
 const LOOK_MS = 60;
 const PAGE = 500;
+/** The part of executions whose events somebody follows. */
+const FOLLOWED = 0.15;
 const TERMINAL: ReadonlySet<string> = new Set(["COMPLETED", "PARTIAL", "FAILED", "CANCELLED"]);
 
 /** Everybody who uses the API of a world: they start executions and look after them, whatever happens to the process. */
@@ -16,14 +20,19 @@ export class People {
   readonly wrong: string[] = [];
   readonly statuses: Map<string, string> = new Map();
   readonly reviews: Map<string, string> = new Map();
+  /** What those who follow an execution have heard of it. */
+  readonly heard: Map<string, readonly string[]> = new Map();
+  readonly remote: RemoteWorker;
   readonly #seed: number;
   readonly #random: Random;
   readonly #hashes: Promise<ReadonlyMap<string, string>>;
+  #following = 0;
   #hasLeft = false;
 
   constructor(seed: number, random: Random) {
     this.#seed = seed;
     this.#random = random;
+    this.remote = new RemoteWorker(this.client, seed, random.fork());
     this.#hashes = this.#publish([...CALLED, ...KINDS]);
     void this.#look();
   }
@@ -36,12 +45,13 @@ export class People {
       const key = `${this.#seed}-${this.runs.length}`;
       const run = new Run(this.client, this, kind, kind.input(this.#random), key);
       this.runs.push(run);
-      void this.#attend(run, this.#random.chance(0.5) ? "name" : "definition");
+      void this.#attend(run, kind.isRemote === true || this.#random.chance(0.5) ? "name" : "definition");
+      if (this.#random.chance(FOLLOWED)) void this.#follow(run);
     }
   }
 
   get areDone(): boolean {
-    return this.runs.every(({ isOver }) => isOver);
+    return this.runs.every(({ isOver }) => isOver) && this.#following === 0;
   }
 
   /** Children included. */
@@ -51,6 +61,7 @@ export class People {
 
   leave(): void {
     this.#hasLeft = true;
+    this.remote.leave();
     this.client.use(undefined);
   }
 
@@ -64,10 +75,22 @@ export class People {
     }
   }
 
+  async #follow(run: Run): Promise<void> {
+    this.#following++;
+    await run.until(() => true);
+    // A second life has events of its own, after the end of the first.
+    if (run.kind.definition.name !== "mended") this.heard.set(run.id, await follow(this.client, run.id));
+    this.#following--;
+  }
+
   async #publish(kinds: readonly Kind[]): Promise<ReadonlyMap<string, string>> {
     const hashes = new Map<string, string>();
     for (const { definition } of kinds) {
-      const { status, body } = await this.client.post("/v1/workflows", definition, `publish-${definition.name}`);
+      const { status, body } = await this.client.post(
+        "/v1/workflows?allow_missing_handlers=true",
+        definition,
+        `publish-${definition.name}`,
+      );
       if (status !== 201) this.wrong.push(`${definition.name} was not taken: ${JSON.stringify(body)}`);
       hashes.set(definition.name, body.workflow_definition_id as string);
     }

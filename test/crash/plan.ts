@@ -4,6 +4,8 @@ export interface Plan {
   readonly log: string;
   /** Where it is to die, and at which hit. */
   readonly death?: { readonly name: string; readonly hit: number };
+  /** How far its calendar is ahead of the machine's, or behind it. */
+  readonly clockMs: number;
   /** A deliberate bug. */
   readonly mutant?: string;
 }

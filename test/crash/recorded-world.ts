@@ -7,12 +7,16 @@ import type { HistoryEntry, JournalEntry, Letter, Remains, World } from "../../s
 import type { ReadNote } from "./client.ts";
 import type { Journals } from "./journals.ts";
 import type { LedgerLine, NotedCommit, NotedTenure, Told } from "./notes.ts";
+import { RETENTION_DAYS } from "./server.ts";
 import type { StoreCopy } from "./store-copy.ts";
 import type { Remainder } from "./world.ts";
+
+const REMOVAL_AFTER_MS: number = (RETENTION_DAYS - 1) * 86_400_000;
 
 /** Everything that a world has left behind. */
 export interface Evidence {
   readonly remainder: Remainder;
+  /** Of the end, before anything was removed. */
   readonly copy: StoreCopy;
   readonly journals: Journals;
   readonly log: readonly Told[];
@@ -24,14 +28,14 @@ export interface Evidence {
  * store itself, the rest from its witnesses, all in the order of the machine's clock.
  */
 export function recordedWorld(seed: number, { remainder, copy, journals, log }: Evidence): World {
-  const { bornAt, healedAt, quietAt, people, lives } = remainder;
+  const { healedAt, quietAt, people, lives } = remainder;
   const journal = journalOf(copy);
   const owners = new Map(journal.map(({ nonce, owner }) => [nonce, owner]));
   const killed = new Set(lives.flatMap(({ pid, killedAt }) => (killedAt === undefined ? [] : pid)));
   // Results wait for their commit in the memory of the process: of one that was killed, nobody knows which it had.
   const lasting = log.filter(({ pid, kind }) => kind !== "settled" || !killed.has(pid));
   const entries: (HistoryEntry | ReadNote)[] = [
-    { log: "nemesis", kind: "clock", at: bornAt, offsetMs: Date.now() - people.client.now() },
+    ...clockOf(remainder),
     ...journal,
     ...lasting.flatMap((told) => toldEntry(told, owners)),
     ...people.client.log,
@@ -57,6 +61,26 @@ export function recordedWorld(seed: number, { remainder, copy, journals, log }: 
   };
 }
 
+/** Each process has its own. */
+function clockOf({ bornAt, people, lives }: Remainder): readonly HistoryEntry[] {
+  const offsetMs = Date.now() - people.client.now();
+  return [
+    { log: "nemesis", kind: "clock", at: bornAt, offsetMs },
+    ...lives.map(({ startedAt, clockMs }): HistoryEntry => ({
+      log: "nemesis",
+      kind: "clock",
+      at: startedAt,
+      offsetMs: offsetMs + clockMs,
+    })),
+  ];
+}
+
+/** What is over is looked at once more, to be removed: no deadline is as far away, and the checker knows nothing of it. */
+function withoutRemoval(wakes: NotedCommit["wakes"], timeMs: number): NotedCommit["wakes"] {
+  const isRemoval = (atMs: number | null): boolean => atMs !== null && atMs > timeMs + REMOVAL_AFTER_MS;
+  return wakes.map((wake) => (isRemoval(wake.atMs) ? { ...wake, atMs: null } : wake));
+}
+
 function publishedIn(copy: StoreCopy): Record<string, string[]> {
   const published: Record<string, string[]> = {};
   const rows = copy.rows<{ name: string; hash: string }>("select name, hash from published order by name, version");
@@ -77,7 +101,7 @@ function journalOf(copy: StoreCopy): readonly JournalEntry[] {
 }
 
 function commitEntry(at: number, owner: string, noted: NotedCommit): JournalEntry {
-  const { fence, id, records, mail, deadLetters, replies, ...rest } = noted;
+  const { fence, id, records, mail, deadLetters, replies, wakes, ...rest } = noted;
   const { partition, epoch, nonce, seq } = fence;
   return {
     log: "journal",
@@ -90,6 +114,7 @@ function commitEntry(at: number, owner: string, noted: NotedCommit): JournalEntr
     batch: id,
     owner,
     ...rest,
+    wakes: withoutRemoval(wakes, noted.timeMs),
     records: records.map(({ entity, version, text }) => ({
       entity,
       version,
@@ -104,6 +129,7 @@ function commitEntry(at: number, owner: string, noted: NotedCommit): JournalEntr
   };
 }
 
+type Wake = NotedCommit["wakes"][number];
 type StoredLetter = { readonly id: string; readonly class: string; readonly entity: string; readonly text: string };
 
 function letterOf({ id, class: kind, entity, text }: StoredLetter): Letter {
@@ -142,7 +168,9 @@ function remainsIn(copy: StoreCopy, journals: Journals): Remains {
     // Queues live in the process; the last one has shown that they are empty.
     tasks: [],
     inbox: copy.rows("select id from mail").length,
-    wakes: copy.rows<{ entity: string }>("select entity from wakes").map(({ entity }) => entity),
+    wakes: withoutRemoval(copy.rows<Wake>("select entity, at_ms as atMs from wakes"), Date.now()).flatMap(
+      ({ entity, atMs }) => (atMs === null ? [] : entity),
+    ),
     deadLetters: copy.rows<StoredLetter>("select * from dead_letters").map(letterOf),
     listed: copy.rows<{ list: string; id: string }>("select * from listings").map(({ list, id }) => `${list} ${id}`),
     headers: copy.rows<Remains["headers"][number]>("select * from headers"),

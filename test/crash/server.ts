@@ -4,10 +4,14 @@ import { LEDGER_VARIABLE, type Plan, PLAN_VARIABLE } from "./plan.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 
+/** Longer than any deadline of a workflow, so that the two cannot be mixed up. */
+export const RETENTION_DAYS = 30;
+
 export interface ServerOptions {
   readonly folder: string;
   /** By the clock that all processes share. */
   readonly startedAt: number;
+  readonly clockMs: number;
   readonly death?: Plan["death"];
   readonly mutant?: string | undefined;
 }
@@ -25,6 +29,7 @@ export function filesOf(folder: string): { readonly store: string; readonly log:
 /** `bin/millrace serve` as a process of its own, with a store on disk, that dies where it is told to. */
 export class Server {
   readonly startedAt: number;
+  readonly clockMs: number;
   listenedAt: number | undefined;
   /** Resolves with undefined if it ends before it listens. */
   readonly url: Promise<string | undefined>;
@@ -34,10 +39,11 @@ export class Server {
   readonly complaints: string[] = [];
   readonly #process: ChildProcess;
 
-  constructor({ folder, startedAt, death, mutant }: ServerOptions) {
+  constructor({ folder, startedAt, clockMs, death, mutant }: ServerOptions) {
     this.startedAt = startedAt;
+    this.clockMs = clockMs;
     const { store, log, ledger } = filesOf(folder);
-    const plan: Plan = { log, ...(death !== undefined && { death }), ...(mutant !== undefined && { mutant }) };
+    const plan: Plan = { log, clockMs, ...(death !== undefined && { death }), ...(mutant !== undefined && { mutant }) };
     this.#process = spawn(
       process.execPath,
       [
@@ -55,6 +61,8 @@ export class Server {
         "16",
         "--grace",
         "0.2",
+        "--retention-days",
+        String(RETENTION_DAYS),
       ],
       {
         cwd: folder,

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
@@ -24,6 +24,7 @@ export class StoreCopy {
   readonly #db: DatabaseSync;
 
   constructor(file: string, folder: string) {
+    rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
     const copy = join(folder, "store.db");
     for (const suffix of ["", "-wal"]) if (existsSync(file + suffix)) copyFileSync(file + suffix, copy + suffix);
@@ -53,6 +54,13 @@ export class StoreCopy {
           .sort(),
       ]),
     );
+  }
+
+  /** What is left of executions, if they all are to be gone. */
+  leftOvers(): readonly string[] {
+    const { published: _, records, ...tables } = this.truth();
+    const own = records!.filter((row) => row.startsWith('{"scope":"execution/'));
+    return [...Object.values(tables).flat(), ...own];
   }
 
   close(): void {

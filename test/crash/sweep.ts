@@ -9,6 +9,8 @@ export interface Verdict {
   readonly kills: readonly string[];
   readonly executions: number;
   readonly violations: readonly string[];
+  /** False if three owners in a row died over the same thing, which was then left alone, by right. */
+  readonly isJudged: boolean;
   /** From being started to listening, and to the first commit, in each life that got so far. */
   readonly listeningMs: readonly number[];
   readonly progressMs: readonly number[];
@@ -25,7 +27,8 @@ export async function sweep(
 ): Promise<Verdict> {
   const folder = mkdtempSync(join(tmpdir(), "millrace-crash-"));
   const remainder = await runWorld({ ...options, folder });
-  const { violations, commits } = violationsOf(options.seed, folder, remainder);
+  const { violations, commits, convicted } = violationsOf(options.seed, folder, remainder);
+  for (const copy of [remainder.between, remainder.end, remainder.removed]) copy?.close();
   const isKept = keep === "always" || (keep === "if it fails" && violations.length > 0);
   if (!isKept) rmSync(folder, { recursive: true });
   const { lives, people } = remainder;
@@ -34,6 +37,7 @@ export async function sweep(
     kills: lives.flatMap(({ killedAt }) => killedAt ?? []),
     executions: people.statuses.size,
     violations,
+    isJudged: convicted.length === 0,
     listeningMs: lives.flatMap(({ startedAt, listenedAt }) => (listenedAt === undefined ? [] : listenedAt - startedAt)),
     progressMs: lives.flatMap(({ startedAt }, i) => {
       const first = commits.find((at) => at > startedAt);

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Random } from "../../src/simulator/random.ts";
 import { type Failpoint, failpointOf, OUTSIDE } from "./failpoints.ts";
 import { People } from "./people.ts";
-import { filesOf, Server } from "./server.ts";
-import { StoreCopy, type Truth } from "./store-copy.ts";
+import { filesOf, RETENTION_DAYS, Server } from "./server.ts";
+import { StoreCopy } from "./store-copy.ts";
 import { viewAll, type Views } from "./views.ts";
 
 export interface WorldOptions {
@@ -23,6 +23,7 @@ export interface Life {
   readonly startedAt: number;
   /** When it listened; undefined if it died before. */
   readonly listenedAt: number | undefined;
+  readonly clockMs: number;
   /** What killed it; undefined if it was stopped in order. */
   readonly killedAt: string | undefined;
 }
@@ -37,8 +38,11 @@ export interface Remainder {
   /** What everybody sees at the end, and after another start. */
   readonly views: Views;
   readonly viewsAgain: Views;
-  /** What is stored between the two. */
-  readonly truth: Truth;
+  /** What is stored between the two, and after them. */
+  readonly between: StoreCopy;
+  readonly end: StoreCopy;
+  /** What is stored when all of it should have been removed; undefined if nobody asked for that. */
+  readonly removed: StoreCopy | undefined;
   /** What was wrong already while it ran. */
   readonly wrong: readonly string[];
 }
@@ -54,6 +58,8 @@ const MUTANT_STUCK_MS = 2_500;
 const TICK_MS = 25;
 /** How long after the start of its work or of its stop a kill from outside comes, at most. */
 const SOON_MS = 300;
+const HOUR_MS = 3_600_000;
+const LONG_AFTER_MS: number = (RETENTION_DAYS + 1) * 24 * HOUR_MS;
 
 /** The real process over a store on disk, killed again and again while people use it, then left in peace. */
 export async function runWorld(options: WorldOptions): Promise<Remainder> {
@@ -76,25 +82,24 @@ class CrashWorld {
 
   async run(): Promise<Remainder> {
     const bornAt = this.#now();
-    for (const name of this.#options.failpoints) await this.#dieAt(name);
+    for (const name of this.#options.failpoints) if (!isRemoval(name)) await this.#dieAt(name);
     const healedAt = this.#now();
     const views = await this.#inPeace(() => this.#rest());
-    const truth = this.#truth();
+    const between = this.#copy("between");
     const viewsAgain = await this.#inPeace(() => this.#settle());
     const quietAt = this.#now();
+    const end = this.#copy("end");
     this.#people.leave();
-    const wrong = [...this.#wrong, ...this.#people.wrong, ...this.#people.client.incidents];
-    return { people: this.#people, lives: this.#lives, bornAt, healedAt, quietAt, views, viewsAgain, truth, wrong };
+    const removed = await this.#removeAll();
+    const { wrong: refused, client, remote } = this.#people;
+    const wrong = [...this.#wrong, ...refused, ...client.incidents, ...remote.wrong];
+    const times = { bornAt, healedAt, quietAt };
+    return { people: this.#people, lives: this.#lives, ...times, views, viewsAgain, between, end, removed, wrong };
   }
 
-  #truth(): Truth {
+  #copy(name: string): StoreCopy {
     const { folder } = this.#options;
-    const copy = new StoreCopy(filesOf(folder).store, join(folder, "between"));
-    try {
-      return copy.truth();
-    } finally {
-      copy.close();
-    }
+    return new StoreCopy(filesOf(folder).store, join(folder, name));
   }
 
   #now(): number {
@@ -103,9 +108,12 @@ class CrashWorld {
 
   // ── dying ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  async #dieAt(name: string): Promise<void> {
+  /** `name`, or `name@3` for its third hit. */
+  async #dieAt(place: string): Promise<void> {
+    const [name, wanted] = place.split("@") as [string, string?];
     const failpoint = failpointOf(name);
-    const hit = this.#random.integer(1, failpoint?.most ?? 1);
+    const drawn = this.#random.integer(1, failpoint?.most ?? 1);
+    const hit = wanted === undefined ? drawn : Number(wanted);
     for (let i = 0; i < MAX_LIVES; i++) {
       if (failpoint === undefined) return this.#killFromOutside(OUTSIDE[name]!, name);
       // Something has to be left undone by the life before.
@@ -117,9 +125,9 @@ class CrashWorld {
 
   /** A life that is to end at a failpoint; answers whether it did. */
   async #livesUntil({ name, during }: Failpoint, hit: number): Promise<boolean> {
-    const server = this.#start({ name, hit });
+    const server = this.#start(this.#drawClock(during), { name, hit });
     for (let round = 0; round < MAX_ROUNDS && server.exit === undefined; round++) {
-      if (during !== "start") {
+      if (during !== "start" && during !== "removal") {
         if ((await this.#listens(server)) === undefined) break;
         this.#people.startSome(during === "stop");
       }
@@ -144,7 +152,7 @@ class CrashWorld {
   }
 
   async #killFromOutside(during: Failpoint["during"], name: string, atWork = during === "stop"): Promise<void> {
-    const server = this.#start(undefined);
+    const server = this.#start(this.#drawClock(during));
     if (during === "start") await sleep(this.#random.integer(0, 2 * SOON_MS));
     else {
       await this.#listens(server);
@@ -178,11 +186,22 @@ class CrashWorld {
 
   // ── living ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #start(death: { readonly name: string; readonly hit: number } | undefined): Server {
+  #start(clockMs: number, death?: { readonly name: string; readonly hit: number }): Server {
     const { folder, mutant } = this.#options;
-    const server = new Server({ folder, mutant, startedAt: this.#now(), ...(death !== undefined && { death }) });
+    const server = new Server({
+      folder,
+      mutant,
+      clockMs,
+      startedAt: this.#now(),
+      ...(death !== undefined && { death }),
+    });
     this.#people.client.use(server);
     return server;
+  }
+
+  /** Mostly right; now and then somebody has set the clock while the process was down. */
+  #drawClock(during: Failpoint["during"]): number {
+    return during === "removal" ? LONG_AFTER_MS : this.#random.pick([0, 0, 0, 0, -HOUR_MS, HOUR_MS]);
   }
 
   async #listens(server: Server): Promise<string | undefined> {
@@ -194,8 +213,8 @@ class CrashWorld {
 
   async #ended(server: Server, killedAt: string | undefined): Promise<void> {
     await server.exited;
-    const { pid, startedAt, listenedAt } = server;
-    this.#lives.push({ pid, startedAt, listenedAt, killedAt });
+    const { pid, startedAt, listenedAt, clockMs } = server;
+    this.#lives.push({ pid, startedAt, listenedAt, clockMs, killedAt });
     this.#wrong.push(...server.complaints.filter(isSerious));
   }
 
@@ -206,7 +225,7 @@ class CrashWorld {
 
   /** A life that nobody ends before its time. Answers what everybody sees at the end of it. */
   async #inPeace(work: () => Promise<void>): Promise<Views> {
-    const server = this.#start(undefined);
+    const server = this.#start(0);
     const url = await this.#listens(server);
     if (url === undefined) throw new Error(`it does not start: ${said(server)}`);
     await work();
@@ -219,6 +238,8 @@ class CrashWorld {
 
   /** Until everything is over, or nothing moves any more. */
   async #rest(): Promise<void> {
+    // Whatever has happened, it takes new work as before.
+    this.#people.startSome(false);
     const stuckMs = this.#options.mutant === undefined ? STUCK_MS : MUTANT_STUCK_MS;
     let seen = "";
     let movedAtMs = performance.now();
@@ -231,6 +252,26 @@ class CrashWorld {
     }
     // What follows on the end, such as calling back what still runs.
     await this.#settle();
+  }
+
+  /** Long after the end of everything nothing of it is left, however often the process dies while it removes it. */
+  async #removeAll(): Promise<StoreCopy | undefined> {
+    const names = this.#options.failpoints.filter(isRemoval);
+    if (names.length === 0) return undefined;
+    for (const name of names) await this.#dieAt(name);
+    const server = this.#start(LONG_AFTER_MS);
+    await this.#listens(server);
+    const untilMs = performance.now() + PATIENCE_MS;
+    for (;;) {
+      const copy = this.#copy("removed");
+      if (copy.leftOvers().length === 0 || performance.now() > untilMs) {
+        server.kill("SIGTERM");
+        await this.#ended(server, undefined);
+        return copy;
+      }
+      copy.close();
+      await sleep(8 * TICK_MS);
+    }
   }
 
   /** Until the process has written nothing for a while. */
@@ -256,6 +297,10 @@ class CrashWorld {
         this.#wrong.push(`the child ${id} is stuck: ${status}`);
     }
   }
+}
+
+function isRemoval(place: string): boolean {
+  return failpointOf(place.split("@")[0]!)?.during === "removal";
 }
 
 /** What a process may have to say when it finds its predecessor dead is no reason to worry. */
