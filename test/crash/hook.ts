@@ -31,6 +31,11 @@ function tell(entry: DistributiveOmit<Told, "at" | "pid">): void {
 
 type DistributiveOmit<All, Key extends PropertyKey> = All extends unknown ? Omit<All, Key> : never;
 
+function withoutText<Item extends { readonly text: string }>(item: Item): Omit<Item, "text"> {
+  const { text: _, ...rest } = item;
+  return rest;
+}
+
 let hits = 0;
 
 const millraceCrash = {
@@ -47,8 +52,8 @@ const millraceCrash = {
     const { consumed: _, purge: __, snapshots, tasks, mail, listings = [], ...rest } = batch;
     return JSON.stringify({
       ...rest,
-      snapshots: snapshots.map(({ entity, version }) => ({ entity, version })),
-      tasks: tasks.map(({ token, queue, entity }) => ({ token, queue, entity })),
+      snapshots: snapshots.map(withoutText),
+      tasks: tasks.map(withoutText),
       mail: mail.map(({ text }) => text),
       listings: listings.map(({ list, id, text }) => ({ list, id, isOpen: text !== null })),
     } satisfies NotedCommit);

@@ -303,7 +303,14 @@ export const KINDS: readonly Kind[] = [
     definition: {
       name: "stuck",
       nodes: [
-        { id: "s", handler: "stuck", config: { value: "{{ input.n }}" }, timeout_seconds: 0.7, retry: quick },
+        // On a busy machine more attempts than the first may take too long.
+        {
+          id: "s",
+          handler: "stuck",
+          config: { value: "{{ input.n }}" },
+          timeout_seconds: 0.7,
+          retry: { ...quick, max_attempts: 30 },
+        },
         add("after", "{{ s.value }}", 1, ["s"]),
       ],
     },

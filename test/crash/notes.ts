@@ -1,13 +1,13 @@
 import type { Json } from "../../src/json/json.ts";
-import type { CommitBatch } from "../../src/store/contract.ts";
+import type { CommitBatch, Snapshot, Task } from "../../src/store/contract.ts";
 
 /** A commit as it notes itself in its own transaction: all of it but the bytes of tasks and snapshots. */
 export interface NotedCommit extends Pick<
   CommitBatch,
   "fence" | "id" | "timeMs" | "suspect" | "records" | "wakes" | "revoke" | "deadLetters" | "discard" | "replies"
 > {
-  readonly snapshots: readonly { readonly entity: string; readonly version: number }[];
-  readonly tasks: readonly { readonly token: string; readonly queue: string; readonly entity: string }[];
+  readonly snapshots: readonly Omit<Snapshot, "text">[];
+  readonly tasks: readonly Omit<Task, "text">[];
   /** Texts of messages. */
   readonly mail: readonly string[];
   readonly listings: readonly { readonly list: string; readonly id: string; readonly isOpen: boolean }[];

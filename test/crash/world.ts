@@ -51,9 +51,9 @@ export interface Remainder {
 const MAX_LIVES = 4;
 const MAX_ROUNDS = 4;
 /** A process that does not do within this what it should never does. */
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 120_000;
 /** A world in peace in which nothing moves for this long is stuck; with a deliberate bug in it, we do not wait as long. */
-const STUCK_MS = 20_000;
+const STUCK_MS = 40_000;
 const MUTANT_STUCK_MS = 2_500;
 const TICK_MS = 25;
 /** How long after the start of its work or of its stop a kill from outside comes, at most. */
