@@ -41,7 +41,11 @@ describe("delivery", () => {
 
 /** The same history, in a world where nothing was ever wrong. */
 function healedFirst(world: World): World {
-  return { ...world, volatileTasks: false, history: [{ log: "nemesis", kind: "healed", at: 0 }, ...world.history] };
+  return {
+    ...world,
+    volatileTasks: false,
+    history: [{ log: "nemesis", kind: "healed", at: -10_000 }, ...world.history],
+  };
 }
 
 function calledBack(): World {

@@ -21,6 +21,9 @@ const noDispatchLost: Invariant = {
   },
 };
 
+/** Between a lease and what a worker that is well makes of it lies no more than a message. */
+const ON_ITS_WAY_MS = 1_000;
+
 /** How long after the end of all faults a queue may still be long. */
 const RECOVERY_MS = 100_000;
 
@@ -38,7 +41,9 @@ function judgePeace(step: Step, found: Found): void {
     if (waited) found("It waited in its queue until its deadline, while workers had nothing to do", placeOf(step));
     return;
   }
-  const holder = delivered.findLast(({ order }) => order > healed)?.entry.worker;
+  // A lease that was given just before is heard of just after, and the clock that was set right has ended it.
+  const wellAt = world.history[healed]!.at + ON_ITS_WAY_MS;
+  const holder = delivered.findLast(({ entry }) => entry.at > wellAt)?.entry.worker;
   // An owner that puts its tasks back after a restart may do so for one that was just reported lost.
   if (event.handedBack || holder === undefined || world.volatileTasks !== false) return;
   if (!struckOf(evidence).has(holder)) found(`${holder} lost its task, and nothing had happened to it`, placeOf(step));
@@ -69,9 +74,6 @@ function struckOf(evidence: Evidence): ReadonlySet<string> {
   }
   return struck;
 }
-
-/** Between a lease and what a worker that is well makes of it lies no more than a message. */
-const ON_ITS_WAY_MS = 1_000;
 
 /** What a commit has called back is not given to anybody any more. */
 function judgeRevoked(evidence: Evidence, found: Found): void {
