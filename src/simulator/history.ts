@@ -39,7 +39,12 @@ export type JournalEntry = Entry & { readonly log: "journal" } & (
           readonly version: number;
           readonly events: readonly ExecutionEvent[];
         }[];
-        readonly tasks: readonly { readonly token: string; readonly queue: string; readonly entity: string }[];
+        readonly tasks: readonly {
+          readonly token: string;
+          readonly queue: string;
+          readonly priority: number;
+          readonly entity: string;
+        }[];
         readonly revoke: readonly string[];
         /** Texts of the mail it sent, parsed. */
         readonly mail: readonly {

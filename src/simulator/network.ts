@@ -281,7 +281,7 @@ function committed(ground: Ground, process: SimProcess, batch: CommitBatch): His
       version,
       events: JSON.parse(text) as ExecutionEvent[],
     })),
-    tasks: batch.tasks.map(({ token, queue, entity }) => ({ token, queue, entity })),
+    tasks: batch.tasks.map(({ token, queue, priority, entity }) => ({ token, queue, priority, entity })),
     revoke: batch.revoke,
     mail: batch.mail.map(({ text }) => {
       const { to, by, id, body } = JSON.parse(text) as Message;

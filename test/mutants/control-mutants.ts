@@ -339,6 +339,29 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     ],
   },
 
+  {
+    name: "lowest-priority-first",
+    thought: "one is before two",
+    patches: [
+      {
+        file: `${EXECUTION}/plan.ts`,
+        find: "b.priority - a.priority || a.number - b.number",
+        put: "a.priority - b.priority || a.number - b.number",
+      },
+    ],
+  },
+  {
+    name: "queue-without-priority",
+    thought: "first come, first served",
+    patches: [
+      {
+        file: "drivers/memory/tasks.ts",
+        find: "return a.priority !== b.priority ? a.priority > b.priority : a.order < b.order;",
+        put: "return a.order < b.order;",
+      },
+    ],
+  },
+
   // ── repeats ─────────────────────────────────────────────────────────────────────────────────────────────────────
   {
     name: "round-judged-without-its-output",

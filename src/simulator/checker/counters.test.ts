@@ -22,5 +22,31 @@ describe("counters", () => {
         return world.commit([world.completed("a", 1), world.completed("b", 1), world.ended()]).world();
       },
     ],
+    [
+      "M11",
+      "a node of lower priority is dispatched first",
+      () => {
+        const world = new TestWorld([node("x"), node("a"), node("b", { priority: 2 })], { max_parallel_nodes: 1 });
+        world.begin(world.dispatched("x")).work("x", 1);
+        world.commit([world.completed("x", 1), world.dispatched("a")]).work("a", 1);
+        world.commit([world.completed("a", 1), world.dispatched("b")]).work("b", 1);
+        return world.commit([world.completed("b", 1), world.ended()]).world();
+      },
+    ],
+    [
+      "M11",
+      "a task of lower priority is given away first",
+      () => {
+        const world = new TestWorld([node("a", { priority: 2 }), node("b", { dependencies: ["x"] }), node("x")]);
+        world.begin(world.dispatched("a"), world.dispatched("x")).work("x", 1).pass(10);
+        world
+          .commit([world.completed("x", 1), world.dispatched("b")])
+          .pass(2_000)
+          .work("b", 1)
+          .pass(2_000)
+          .work("a", 1);
+        return world.commit([world.completed("a", 1), world.completed("b", 1), world.ended()]).world();
+      },
+    ],
   ]);
 });

@@ -1,5 +1,8 @@
+import { ENGINE_HANDLERS } from "../../definition/workflow.ts";
 import { executionOf, isExecution } from "./evidence.ts";
 import { type Invariant, placeOf } from "./invariant.ts";
+import type { NodeStory } from "./node-story.ts";
+import { hasBegun, type Story } from "./story.ts";
 
 /** The lists show what the journals say. */
 const countersEqual: Invariant = {
@@ -47,4 +50,61 @@ const slots: Invariant = {
   },
 };
 
-export const COUNTERS: readonly Invariant[] = [countersEqual, slots];
+/** Of one execution's nodes that have long been ready for a queue, those of higher priority are dispatched first. */
+const priorities: Invariant = {
+  id: "M11",
+  name: "priorities",
+  before(step, found) {
+    const { story, event, node, commit } = step;
+    if (event.kind !== "taskDispatched" || node === undefined || node.item !== null || node.out) return;
+    const first = commit.entry.records.find(({ entity }) => entity === story.entity)!.version;
+    const { queue, priority } = node.spec;
+    const passed = story.nodes.find(
+      (other) =>
+        other.spec.queue === queue &&
+        other.spec.priority > priority &&
+        isReady(other, story) &&
+        other.joinedVersion < first,
+    );
+    // What is large may have to be fetched first.
+    if (passed === undefined || story.nodes.some(({ output }) => output !== null && "blob" in output)) return;
+    found(`It was dispatched before ${passed.instance}, whose priority is ${passed.spec.priority}`, placeOf(step));
+  },
+  world({ surviving, tokens, world }, _stories, found) {
+    if (world.lossy || world.volatileTasks !== false) return;
+    const struck = new Set<string>();
+    for (const entry of world.history) if (entry.log === "nemesis" && entry.kind === "fault") struck.add(entry.target);
+    const given = surviving.flatMap(({ entry }) =>
+      entry.tasks.flatMap((task) => {
+        const [first] = tokens.get(task.token)?.delivered ?? [];
+        return first === undefined
+          ? []
+          : [{ ...task, queuedAt: entry.at, givenAt: first.entry.at, to: first.entry.worker }];
+      }),
+    );
+    for (const task of given) {
+      const passed = given.find(
+        (other) =>
+          other.queue === task.queue &&
+          other.priority > task.priority &&
+          other.queuedAt < task.givenAt - ON_ITS_WAY_MS &&
+          other.givenAt > task.givenAt + ON_ITS_WAY_MS &&
+          !struck.has(other.to) &&
+          !struck.has(task.to),
+      );
+      if (passed !== undefined)
+        found(`The task ${task.token} was given away before ${passed.token}, which goes before it`);
+    }
+  },
+};
+
+/** Between a lease and what a worker that is well makes of it lies no more than a message. */
+const ON_ITS_WAY_MS = 1_000;
+
+/** It only waits for its turn, and did so before: nothing has to be evaluated or judged. */
+function isReady(node: NodeStory, story: Story): boolean {
+  const isOurs = node.generation === story.generation && node.end === null && !ENGINE_HANDLERS.has(node.spec.handler);
+  return isOurs && node.joined === "run" && !hasBegun(node) && node.spec.condition === undefined;
+}
+
+export const COUNTERS: readonly Invariant[] = [countersEqual, slots, priorities];

@@ -58,7 +58,7 @@ describe("graph order", () => {
       "I12",
       "a commit holds a task that nothing dispatches",
       () => {
-        const task = { token: "x:e1:1:a:1:2", queue: "default", entity: "execution/e1" };
+        const task = { token: "x:e1:1:a:1:2", queue: "default", priority: 0, entity: "execution/e1" };
         const world = { ...retriedWorld(), liveness: false, volatileTasks: true };
         const commit = world.history.find((entry) => entry.kind === "commit")!;
         return change(world, "commit", 0, { tasks: [...commit.tasks, task] });

@@ -98,6 +98,7 @@ export class TestWorld {
     const tasks = dispatches.map(({ node, round, attempt, delivery }) => ({
       token: this.token(round === undefined ? node : `${node}@${round}`, attempt, delivery),
       queue: "default",
+      priority: this.workflow.nodes.find(({ id }) => id === node)?.priority ?? 0,
       entity,
     }));
     this.add({
