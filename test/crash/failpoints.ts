@@ -162,13 +162,13 @@ export const FAILPOINTS: readonly Failpoint[] = [
   beforeIt(
     "purge.before",
     [`${FILE}/commit.ts`, "this.#purge.purge(batch.purge);", "batch.purge.length > 0"],
-    3,
+    2,
     "removal",
   ),
   afterIt(
     "purge.after",
     [`${FILE}/commit.ts`, "this.#purge.purge(batch.purge);", "batch.purge.length > 0"],
-    3,
+    2,
     "removal",
   ),
   afterIt("purge.midSweep", [`${FILE}/purge.ts`, "left -= this.#remove(next.entity, left);"], 3, "removal"),

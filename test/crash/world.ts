@@ -256,7 +256,8 @@ class CrashWorld {
 
   /** Long after the end of everything nothing of it is left, however often the process dies while it removes it. */
   async #removeAll(): Promise<StoreCopy | undefined> {
-    const names = this.#options.failpoints.filter(isRemoval);
+    // In the order of their names: pieces are swept up when there is nothing else to remove.
+    const names = this.#options.failpoints.filter(isRemoval).sort();
     if (names.length === 0) return undefined;
     for (const name of names) await this.#dieAt(name);
     const server = this.#start(LONG_AFTER_MS);
