@@ -30,13 +30,15 @@ const oneDecision: Invariant = {
     if (story.requests.has(request)) found(`The ${command} ${request} was decided a second time`, placeOf(step));
     if (!wasAsked(step, event)) found(`The ${command} ${request} was decided, and nobody had sent it`, placeOf(step));
   },
-  world(evidence, _stories, found) {
+  world(evidence, stories, found) {
     const { commands } = journalFacts(evidence);
     const { lossy } = evidence.world;
     for (const [execution, { answers }] of evidence.clients) {
       for (const { entry } of answers) {
         const isApplied = entry.outcome === "ok";
         if (!isApplied && !DECIDED_CODES.has(entry.code ?? "")) continue;
+        // What was parked is refused when a cancel lets an execution out of quarantine: it will be over.
+        if (!isApplied && stories.get(execution)?.wasQuarantined) continue;
         const decided = (commands.get(entry.request) ?? []).filter(({ commit }) => lossy || commit.voidedAt === null);
         if (decided.some(({ applied }) => applied === isApplied)) continue;
         const answer = isApplied ? "ok" : entry.code;
