@@ -499,4 +499,9 @@ export interface Counts {
   readonly queued: Readonly<Record<string, number>>;
   readonly leased: number;
   readonly deadLetters: number;
+  /**
+   * How full the store is, from 0 to 1 and a little beyond, where it has a limit of its own. At 0.6 ended executions go
+   * before their time, oldest first; at 0.75 new work is refused. Left out: nobody knows, or there is no limit.
+   */
+  readonly fill?: number;
 }

@@ -13,6 +13,7 @@ import type {
   Queries,
 } from "../../store/contract.ts";
 import { namedPageOf, pageOf, parseCursor } from "../../store/page.ts";
+import { fillOf } from "./memory-use.ts";
 import { placesFrom } from "./places.ts";
 import { keyOf, type Redis, run } from "./redis.ts";
 import { scripts } from "./scripts.ts";
@@ -79,12 +80,14 @@ export class RedisQueries implements Queries {
     const queues = await client.sMembers(keyOf(this.#redis, "queues"));
     const sizes = await Promise.all(queues.map((queue) => client.zCard(keyOf(this.#redis, "queue", queue))));
     const [seconds, microseconds] = await client.sendCommand<readonly [string, string]>(["TIME"]);
+    const fill = await fillOf(client);
     return {
       storeTimeMs: Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000),
       inbox: inboxes.reduce((sum, length) => sum + length, 0),
       queued: Object.fromEntries(queues.map((queue, i) => [queue, sizes[i]!])),
       leased: await client.zCard(keyOf(this.#redis, "leases")),
       deadLetters: await client.hLen(keyOf(this.#redis, "letters")),
+      ...(fill === undefined ? {} : { fill }),
     };
   }
 
