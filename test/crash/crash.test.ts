@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { ALL_NAMES, FAILPOINTS } from "./failpoints.ts";
 import { instruments } from "./instruments.ts";
-import { Lanes } from "./lanes.ts";
+import { Lanes } from "../world/lanes.ts";
 import { MUTANTS } from "./mutants.ts";
-import { patched } from "./patch.ts";
+import { patched } from "../world/patch.ts";
 import { summary } from "./summary.ts";
 import { sweep, type Verdict } from "./sweep.ts";
 import { worldsOf } from "./worlds.ts";

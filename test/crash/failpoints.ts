@@ -1,4 +1,4 @@
-import { after, before, type Patch } from "./patch.ts";
+import { after, before, type Patch } from "../world/patch.ts";
 
 /** A place in the sources at which the process can be made to die. */
 export interface Failpoint {
@@ -24,7 +24,7 @@ type Place = readonly [file: string, find: string, when?: string];
 
 /** What a patched source calls; the hook brings it into every thread. */
 const call = (name: string, when: string | undefined): string =>
-  `${when === undefined ? "" : `if (${when}) `}globalThis.millraceCrash.point(${JSON.stringify(name)});`;
+  `${when === undefined ? "" : `if (${when}) `}globalThis.millraceWitness.point(${JSON.stringify(name)});`;
 
 const at =
   (insert: typeof before) =>

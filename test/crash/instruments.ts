@@ -1,16 +1,10 @@
-import { after, before, type Patch } from "./patch.ts";
+import { ENGINE_TUNING, WITNESS, WORKER_WITNESS } from "../world/instruments.ts";
+import { after, before, type Patch } from "../world/patch.ts";
 
 const FILE = "drivers/sqlite/file";
-const CRASH = "globalThis.millraceCrash";
 
-/**
- * What is rare in a short life is made frequent: snapshots, entities that leave memory, more due than one batch takes,
- * removals in pieces, checkpoints of the log.
- */
+/** What is rare in a short life is made frequent: removals in pieces, checkpoints of the log. */
 const TUNING: readonly Patch[] = [
-  { file: "engine/settings.ts", find: "snapshotEvents: 1_000,", put: "snapshotEvents: 12," },
-  { file: "engine/settings.ts", find: "maxResidents: 10_000,", put: "maxResidents: 6," },
-  { file: "engine/settings.ts", find: "maxWakes: 200,", put: "maxWakes: 7," },
   { file: `${FILE}/purge.ts`, find: "MAX_ROWS = 200;", put: "MAX_ROWS = 20;" },
   { file: `${FILE}/open-file.ts`, find: "pragma wal_autocheckpoint = 4000;", put: "pragma wal_autocheckpoint = 50;" },
 ];
@@ -19,7 +13,7 @@ const TUNING: readonly Patch[] = [
  * The history, written down where it cannot be wrong: each commit and tenure notes itself in the transaction that makes
  * it true. What its process hears of it goes to a file, line by line.
  */
-const WITNESS: readonly Patch[] = [
+const STORE_WITNESS: readonly Patch[] = [
   {
     file: `${FILE}/open-file.ts`,
     find: "return { db, lock, file, incarnation: migrate(db, newIncarnation) };",
@@ -30,33 +24,23 @@ const WITNESS: readonly Patch[] = [
   after(
     "drivers/sqlite/commit.ts",
     "checkPartition(fence.partition);\n  return {",
-    `witness: ${CRASH}.commitText(batch),`,
+    `witness: ${WITNESS}.commitText(batch),`,
   ),
   before(
     `${FILE}/commit.ts`,
     "db.runAll(SQL.deleteMail, [batch.consumedMail]);",
-    `db.run("insert into witness values (?, 'commit', ?)", ${CRASH}.nowMs(), batch.witness);`,
+    `db.run("insert into witness values (?, 'commit', ?)", ${WITNESS}.nowMs(), batch.witness);`,
   ),
   after(
     `${FILE}/partitions.ts`,
     "this.#db.run(SQL.begin, epoch, nonce, owner, strikes, suspect);",
-    `this.#db.run("insert into witness values (?, 'acquired', ?)", ${CRASH}.nowMs(), JSON.stringify({ epoch, nonce, owner }));`,
+    `this.#db.run("insert into witness values (?, 'acquired', ?)", ${WITNESS}.nowMs(), JSON.stringify({ epoch, nonce, owner }));`,
   ),
   before(
     "drivers/sqlite/commit.ts",
     "for (const [i, batch] of batches.entries()) {",
-    `${CRASH}.acknowledged(batches, outcomes);`,
+    `${WITNESS}.acknowledged(batches, outcomes);`,
   ),
-  before(
-    "worker/worker.ts",
-    "(this.options.observer?.[event] as ((...given: unknown[]) => void) | undefined)?.(...args);",
-    `${CRASH}.seenByWorker(this.name, event, args);`,
-  ),
-  {
-    file: "worker/worker.ts",
-    find: "await underTimeLimit(() => handler(call), limit);",
-    put: `await underTimeLimit(() => ${CRASH}.run(this.name, call, handler), limit);`,
-  },
 ];
 
 /** What every process of a world has; its calendar may be off. */
@@ -66,5 +50,5 @@ export function instruments(clockMs: number): readonly Patch[] {
     find: "wallMs: () => Date.now(),",
     put: `wallMs: () => Date.now() + ${clockMs},`,
   };
-  return [...TUNING, ...WITNESS, clock];
+  return [...ENGINE_TUNING, ...TUNING, ...STORE_WITNESS, ...WORKER_WITNESS, clock];
 }

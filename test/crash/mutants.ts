@@ -1,4 +1,4 @@
-import type { Patch } from "./patch.ts";
+import type { Patch } from "../world/patch.ts";
 
 /** A deliberate bug, to prove that the sweep can fail. Only a kill brings it to light. */
 export interface Mutant {

@@ -1,58 +1,41 @@
-import type { ExecutionEvent } from "../../src/core/execution/events.ts";
-import { executionMachine } from "../../src/core/execution/machine.ts";
-import type { Message } from "../../src/core/message.ts";
-import { contentHash } from "../../src/json/hash.ts";
-import type { Json } from "../../src/json/json.ts";
-import type { HistoryEntry, JournalEntry, Letter, Remains, World } from "../../src/simulator/history.ts";
-import type { ReadNote } from "./client.ts";
-import type { Journals } from "./journals.ts";
-import type { LedgerLine, NotedCommit, NotedTenure, Told } from "./notes.ts";
-import { RETENTION_DAYS } from "./server.ts";
+import type { HistoryEntry, JournalEntry, Remains, World } from "../../src/simulator/history.ts";
+import type { Evidence } from "../world/checks.ts";
+import { commitEntry, inOrder, letterOf, toldEntry, withoutRemoval } from "../world/history.ts";
+import type { NotedCommit, NotedTenure } from "../world/notes.ts";
 import type { StoreCopy } from "./store-copy.ts";
 import type { Remainder } from "./world.ts";
 
-const REMOVAL_AFTER_MS: number = (RETENTION_DAYS - 1) * 86_400_000;
-
 /** Everything that a world has left behind. */
-export interface Evidence {
+export interface CrashEvidence extends Evidence {
   readonly remainder: Remainder;
   /** Of the end, before anything was removed. */
   readonly copy: StoreCopy;
-  readonly journals: Journals;
-  readonly log: readonly Told[];
-  readonly ledger: readonly LedgerLine[];
 }
 
 /**
  * The history of real processes in the form in which the simulator's checker reads one: the commits and tenures from the
  * store itself, the rest from its witnesses, all in the order of the machine's clock.
  */
-export function recordedWorld(seed: number, { remainder, copy, journals, log }: Evidence): World {
+export function recordedWorld(seed: number, { remainder, copy, journals, log }: CrashEvidence): World {
   const { healedAt, quietAt, people, lives } = remainder;
   const journal = journalOf(copy);
   const owners = new Map(journal.map(({ nonce, owner }) => [nonce, owner]));
   const killed = new Set(lives.flatMap(({ pid, killedAt }) => (killedAt === undefined ? [] : pid)));
   // Results wait for their commit in the memory of the process: of one that was killed, nobody knows which it had.
   const lasting = log.filter(({ pid, kind }) => kind !== "settled" || !killed.has(pid));
-  const entries: (HistoryEntry | ReadNote)[] = [
-    ...clockOf(remainder),
-    ...journal,
-    ...lasting.flatMap((told) => toldEntry(told, owners)),
-    ...people.client.log,
-    { log: "nemesis", kind: "healed", at: healedAt },
-    { log: "nemesis", kind: "quiet", at: quietAt },
-  ];
-  entries.sort((one, other) => one.at - other.at);
   return {
     seed,
     definitions: journals.definitions,
     published: publishedIn(copy),
-    history: entries.map((entry): HistoryEntry => {
-      if (!("sentAt" in entry)) return entry;
-      const { sentAt, ...read } = entry;
-      return { ...read, sentAfter: entries.findIndex(({ at }) => at >= sentAt) };
-    }),
-    remains: remainsIn(copy, journals),
+    history: inOrder([
+      ...clockOf(remainder),
+      ...journal,
+      ...lasting.flatMap((told) => toldEntry(told, owners)),
+      ...people.client.log,
+      { log: "nemesis", kind: "healed", at: healedAt },
+      { log: "nemesis", kind: "quiet", at: quietAt },
+    ]),
+    remains: remainsIn(copy, journals.folds()),
     liveness: true,
     lossy: false,
     volatileTasks: true,
@@ -75,12 +58,6 @@ function clockOf({ bornAt, people, lives }: Remainder): readonly HistoryEntry[] 
   ];
 }
 
-/** What is over is looked at once more, to be removed: no deadline is as far away, and the checker knows nothing of it. */
-function withoutRemoval(wakes: NotedCommit["wakes"], timeMs: number): NotedCommit["wakes"] {
-  const isRemoval = (atMs: number | null): boolean => atMs !== null && atMs > timeMs + REMOVAL_AFTER_MS;
-  return wakes.map((wake) => (isRemoval(wake.atMs) ? { ...wake, atMs: null } : wake));
-}
-
 function publishedIn(copy: StoreCopy): Record<string, string[]> {
   const published: Record<string, string[]> = {};
   const rows = copy.rows<{ name: string; hash: string }>("select name, hash from published order by name, version");
@@ -100,70 +77,10 @@ function journalOf(copy: StoreCopy): readonly JournalEntry[] {
   });
 }
 
-function commitEntry(at: number, owner: string, noted: NotedCommit): JournalEntry {
-  const { fence, id, records, mail, deadLetters, replies, wakes, ...rest } = noted;
-  const { partition, epoch, nonce, seq } = fence;
-  return {
-    log: "journal",
-    kind: "commit",
-    at,
-    partition,
-    epoch,
-    nonce,
-    seq,
-    batch: id,
-    owner,
-    ...rest,
-    wakes: withoutRemoval(wakes, noted.timeMs),
-    records: records.map(({ entity, version, text }) => ({
-      entity,
-      version,
-      events: JSON.parse(text) as ExecutionEvent[],
-    })),
-    mail: mail.map((text) => {
-      const { to, by, id: name, body } = JSON.parse(text) as Message;
-      return { to, from: by, id: name, body: body as unknown as Json };
-    }),
-    deadLetters: deadLetters.map(letterOf),
-    replies: replies.map(({ process, request, text }) => ({ process, request, answer: JSON.parse(text) as Json })),
-  };
-}
-
+type StoredLetter = Parameters<typeof letterOf>[0];
 type Wake = NotedCommit["wakes"][number];
-type StoredLetter = { readonly id: string; readonly class: string; readonly entity: string; readonly text: string };
 
-function letterOf({ id, class: kind, entity, text }: StoredLetter): Letter {
-  const { status = "open" } = JSON.parse(text) as { status?: string };
-  return { id, class: kind, entity, status };
-}
-
-function toldEntry(told: Told, owners: ReadonlyMap<string, string>): readonly HistoryEntry[] {
-  const { at } = told;
-  switch (told.kind) {
-    case "died":
-      return [{ log: "nemesis", kind: "fault", at, fault: "kill", target: told.name }];
-    case "acknowledged": {
-      const { pid: _, outcome, ...entry } = told;
-      if (outcome !== "committed" && outcome !== "alreadyApplied") return [];
-      return [{ log: "journal", partition: 0, owner: owners.get(told.nonce) ?? "nobody", ...entry }];
-    }
-    case "handlerStart": {
-      const { worker, token, config, inputs } = told;
-      return [{ log: "worker", at, kind: "handlerStart", worker, token, config, inputs }];
-    }
-    case "handlerEnd": {
-      const { worker, token, output, failed } = told;
-      return [{ log: "worker", at, kind: "handlerEnd", worker, token, output, failed }];
-    }
-    case "delivered":
-    case "settled": {
-      const { pid: _, ...entry } = told;
-      return [{ log: "worker", ...entry }];
-    }
-  }
-}
-
-function remainsIn(copy: StoreCopy, journals: Journals): Remains {
+function remainsIn(copy: StoreCopy, folds: Remains["folds"]): Remains {
   return {
     // Queues live in the process; the last one has shown that they are empty.
     tasks: [],
@@ -174,14 +91,6 @@ function remainsIn(copy: StoreCopy, journals: Journals): Remains {
     deadLetters: copy.rows<StoredLetter>("select * from dead_letters").map(letterOf),
     listed: copy.rows<{ list: string; id: string }>("select * from listings").map(({ list, id }) => `${list} ${id}`),
     headers: copy.rows<Remains["headers"][number]>("select * from headers"),
-    folds: Array.from(journals.events.keys(), (id) => {
-      const hashOf = (state = journals.fold(id)): string => contentHash(executionMachine.snapshot(state));
-      return {
-        entity: `execution/${id}`,
-        whole: hashOf(),
-        fromSnapshot: hashOf(journals.foldFromSnapshot(id)),
-        again: hashOf(),
-      };
-    }),
+    folds,
   };
 }

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Json } from "../../src/json/json.ts";
 import type { Random } from "../../src/simulator/random.ts";
-import type { Answer, Client } from "./client.ts";
-import type { LedgerLine, Told } from "./notes.ts";
+import type { Answer, Client } from "../world/client.ts";
+import type { LedgerLine, Told } from "../world/notes.ts";
+import { dispatchName } from "../world/sealed-token.ts";
 
 /** A task as the gateway hands it out. */
 interface Task {
@@ -54,9 +55,18 @@ export class RemoteWorker {
   /** `pid` is whose queue the task comes from. */
   async #work(task: Task, pid: number): Promise<void> {
     const { config, attempt, execution_id: execution, idempotency_key: idempotencyKey } = task;
-    const { token, instance, delivery } = read(task.token);
+    const token = dispatchName(task.token);
+    const [, , , instance, , delivery] = token.split(":") as [string, string, string, string, string, string];
     const at = () => ({ at: this.#client.now(), pid, worker: NAME, token });
-    this.log.push({ ...at(), kind: "delivered", execution, node: instance, attempt, delivery, idempotencyKey });
+    this.log.push({
+      ...at(),
+      kind: "delivered",
+      execution,
+      node: instance,
+      attempt,
+      delivery: Number(delivery),
+      idempotencyKey,
+    });
     this.log.push({ ...at(), kind: "handlerStart", config });
     this.#note("begun", task);
     await sleep(this.#random.integer(0, LONGEST_MS));
@@ -81,12 +91,4 @@ export class RemoteWorker {
   #post(path: string, body: Json): Promise<Answer> {
     return this.#client.post(path, body, `far-${this.#seed}-${++this.#calls}`);
   }
-}
-
-/** What is sealed in a token of the gateway: the name of the dispatch. */
-function read(sealed: string): { token: string; instance: string; delivery: number } {
-  const [body] = sealed.split(".");
-  const { token } = JSON.parse(Buffer.from(body!, "base64url").toString("utf8")) as { token: string };
-  const [, , , instance, , delivery] = token.split(":");
-  return { token, instance: instance!, delivery: Number(delivery) };
 }

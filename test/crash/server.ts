@@ -1,18 +1,17 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
-import { LEDGER_VARIABLE, type Plan, PLAN_VARIABLE } from "./plan.ts";
+import { RETENTION_DAYS } from "../world/history.ts";
+import { LEDGER_VARIABLE, PLAN_VARIABLE } from "../world/plan.ts";
+import type { CrashPlan } from "./crash-plan.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
-
-/** Longer than any deadline of a workflow, so that the two cannot be mixed up. */
-export const RETENTION_DAYS = 30;
 
 export interface ServerOptions {
   readonly folder: string;
   /** By the clock that all processes share. */
   readonly startedAt: number;
   readonly clockMs: number;
-  readonly death?: Plan["death"];
+  readonly death?: CrashPlan["death"];
   readonly mutant?: string | undefined;
 }
 
@@ -43,7 +42,12 @@ export class Server {
     this.startedAt = startedAt;
     this.clockMs = clockMs;
     const { store, log, ledger } = filesOf(folder);
-    const plan: Plan = { log, clockMs, ...(death !== undefined && { death }), ...(mutant !== undefined && { mutant }) };
+    const plan: CrashPlan = {
+      log,
+      clockMs,
+      ...(death !== undefined && { death }),
+      ...(mutant !== undefined && { mutant }),
+    };
     this.#process = spawn(
       process.execPath,
       [
@@ -56,7 +60,7 @@ export class Server {
         "--store",
         `sqlite:${store}`,
         "--handlers",
-        join(import.meta.dirname, "handlers.ts"),
+        join(import.meta.dirname, "..", "world", "handlers.ts"),
         "--concurrency",
         "16",
         "--grace",

@@ -1,6 +1,8 @@
 import { copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import type { Workflow } from "../../src/definition/workflow.ts";
+import type { StoredJournals } from "../world/journals.ts";
 
 /** Who holds the store and who is alive changes with every start; everything else is the truth, and must not. */
 const TRUTH: readonly string[] = [
@@ -54,6 +56,24 @@ export class StoreCopy {
           .sort(),
       ]),
     );
+  }
+
+  journals(): StoredJournals {
+    const definitions = this.rows<{ hash: string; text: string }>(
+      "select hash, text from records where scope = 'definition'",
+    );
+    const snapshots = this.rows<{ entity: string; version: number; text: string }>("select * from snapshots");
+    const records = this.rows<{ scope: string; hash: string; text: string }>("select * from records");
+    return {
+      definitions: Object.fromEntries(definitions.map(({ hash, text }) => [hash, JSON.parse(text) as Workflow])),
+      records: this.rows("select * from journal order by entity, version"),
+      snapshot: (wanted) => {
+        const snapshot = snapshots.find(({ entity }) => entity === wanted);
+        if (snapshot?.text.startsWith("@") !== true) return snapshot;
+        const large = records.find(({ scope, hash }) => scope === wanted && hash === snapshot.text.slice(1));
+        return { ...snapshot, text: large!.text };
+      },
+    };
   }
 
   /** What is left of executions, if they all are to be gone. */

@@ -3,10 +3,12 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Random } from "../../src/simulator/random.ts";
 import { type Failpoint, failpointOf, OUTSIDE } from "./failpoints.ts";
-import { People } from "./people.ts";
-import { filesOf, RETENTION_DAYS, Server } from "./server.ts";
+import { RETENTION_DAYS } from "../world/history.ts";
+import { People } from "../world/people.ts";
+import { RemoteWorker } from "./remote-worker.ts";
+import { filesOf, Server } from "./server.ts";
 import { StoreCopy } from "./store-copy.ts";
-import { viewAll, type Views } from "./views.ts";
+import { viewAll, type Views } from "../world/views.ts";
 
 export interface WorldOptions {
   readonly seed: number;
@@ -31,6 +33,7 @@ export interface Life {
 /** What a world leaves behind, besides its files. */
 export interface Remainder {
   readonly people: People;
+  readonly remote: RemoteWorker;
   readonly lives: readonly Life[];
   readonly bornAt: number;
   readonly healedAt: number;
@@ -71,6 +74,7 @@ class CrashWorld {
   readonly #options: WorldOptions;
   readonly #random: Random;
   readonly #people: People;
+  readonly #remote: RemoteWorker;
   readonly #lives: Life[] = [];
   readonly #wrong: string[] = [];
 
@@ -78,6 +82,7 @@ class CrashWorld {
     this.#options = options;
     this.#random = new Random(options.seed);
     this.#people = new People(options.seed, this.#random.fork());
+    this.#remote = new RemoteWorker(this.#people.client, options.seed, this.#random.fork());
   }
 
   async run(): Promise<Remainder> {
@@ -91,10 +96,12 @@ class CrashWorld {
     const end = this.#copy("end");
     this.#people.leave();
     const removed = await this.#removeAll();
-    const { wrong: refused, client, remote } = this.#people;
-    const wrong = [...this.#wrong, ...refused, ...client.incidents, ...remote.wrong];
+    this.#remote.leave();
+    const { wrong: refused, client } = this.#people;
+    const wrong = [...this.#wrong, ...refused, ...client.incidents, ...this.#remote.wrong];
     const times = { bornAt, healedAt, quietAt };
-    return { people: this.#people, lives: this.#lives, ...times, views, viewsAgain, between, end, removed, wrong };
+    const witnesses = { people: this.#people, remote: this.#remote, lives: this.#lives };
+    return { ...witnesses, ...times, views, viewsAgain, between, end, removed, wrong };
   }
 
   #copy(name: string): StoreCopy {

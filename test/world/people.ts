@@ -3,10 +3,9 @@ import type { Random } from "../../src/simulator/random.ts";
 import { Client } from "./client.ts";
 import { CALLED, type Kind, KINDS, SLOW_KINDS } from "./kinds.ts";
 import { follow } from "./follower.ts";
-import { RemoteWorker } from "./remote-worker.ts";
 import { Run } from "./run.ts";
 
-const LOOK_MS = 60;
+const DEFAULT_LOOK_MS = 60;
 const PAGE = 500;
 /** The part of executions whose events somebody follows. */
 const FOLLOWED = 0.15;
@@ -22,17 +21,18 @@ export class People {
   readonly reviews: Map<string, string> = new Map();
   /** What those who follow an execution have heard of it. */
   readonly heard: Map<string, readonly string[]> = new Map();
-  readonly remote: RemoteWorker;
   readonly #seed: number;
   readonly #random: Random;
+  /** How often the lists are looked at. */
+  readonly #lookMs: number;
   readonly #hashes: Promise<ReadonlyMap<string, string>>;
   #following = 0;
   #hasLeft = false;
 
-  constructor(seed: number, random: Random) {
+  constructor(seed: number, random: Random, lookMs: number = DEFAULT_LOOK_MS) {
     this.#seed = seed;
     this.#random = random;
-    this.remote = new RemoteWorker(this.client, seed, random.fork());
+    this.#lookMs = lookMs;
     this.#hashes = this.#publish([...CALLED, ...KINDS]);
     void this.#look();
   }
@@ -61,8 +61,7 @@ export class People {
 
   leave(): void {
     this.#hasLeft = true;
-    this.remote.leave();
-    this.client.use(undefined);
+    this.client.use();
   }
 
   async #attend(run: Run, by: "name" | "definition"): Promise<void> {
@@ -107,7 +106,7 @@ export class People {
       }
       const started = this.runs.filter(({ id }) => id !== "");
       if (started.length > 0) await this.client.read(this.#random.pick(started).id);
-      await sleep(LOOK_MS);
+      await sleep(this.#lookMs);
     }
   }
 

@@ -22,8 +22,12 @@ export interface NotedTenure {
 /** What a process tells the log. `at` is by the clock that all processes of the machine share. */
 export type Told = { readonly at: number; readonly pid: number } & (
   | { readonly kind: "died"; readonly name: string }
+  /** This process is an engine, and is called so in the store. */
+  | { readonly kind: "engine"; readonly name: string }
+  | { readonly kind: "sent"; readonly commit: NotedCommit }
   | {
       readonly kind: "acknowledged";
+      readonly partition: number;
       readonly nonce: string;
       readonly seq: number;
       readonly batch: string;

@@ -23,15 +23,18 @@ export interface Convictions {
 export function convictionsIn({ history }: World): Convictions {
   const guilty = new Set<string>();
   const died = new Map<string, number>();
-  let named: string | null = null;
+  /** By partition. */
+  const named = new Map<number, string>();
   for (const entry of history) {
     if (entry.kind === "acquired") {
-      if (named !== null) died.set(named, (died.get(named) ?? 0) + 1);
-      named = null;
+      const last = named.get(entry.partition);
+      if (last !== undefined) died.set(last, (died.get(last) ?? 0) + 1);
+      named.delete(entry.partition);
     }
     if (entry.kind !== "commit") continue;
     const suspicion = entry.suspect === null ? undefined : (JSON.parse(entry.suspect) as Suspicion);
-    named = suspicion?.next ?? null;
+    if (suspicion?.next == null) named.delete(entry.partition);
+    else named.set(entry.partition, suspicion.next);
     for (const [entity, count] of suspicion?.deaths ?? []) if (count >= GUILTY) guilty.add(entity);
   }
   return { guilty: [...guilty], wrongly: [...guilty].filter((entity) => (died.get(entity) ?? 0) < GUILTY) };

@@ -4,13 +4,23 @@ import { executionMachine } from "../../src/core/execution/machine.ts";
 import { buildPlan, type Plan } from "../../src/core/execution/plan.ts";
 import type { ExecutionState } from "../../src/core/execution/state.ts";
 import type { Workflow } from "../../src/definition/workflow.ts";
-import type { StoreCopy } from "./store-copy.ts";
+import { contentHash } from "../../src/json/hash.ts";
+import type { Remains } from "../../src/simulator/history.ts";
 
 interface RecordRow {
   readonly entity: string;
   readonly version: number;
   readonly count: number;
   readonly text: string;
+}
+
+/** What is stored of journals, whoever stores it. */
+export interface StoredJournals {
+  readonly definitions: Readonly<Record<string, Workflow>>;
+  /** Those of an entity in the order of their versions. */
+  readonly records: readonly RecordRow[];
+  /** The newest of an entity; undefined if there is none. */
+  snapshot(entity: string): { readonly version: number; readonly text: string } | undefined;
 }
 
 /** The journals of a store, read row by row, without the engine's own loader. */
@@ -20,20 +30,15 @@ export class Journals {
   readonly events: ReadonlyMap<string, readonly ExecutionEvent[]>;
   /** Where versions do not follow on each other. */
   readonly gaps: readonly string[];
-  readonly #copy: StoreCopy;
+  readonly #stored: StoredJournals;
   readonly #plans = new Map<string, Plan>();
 
-  constructor(copy: StoreCopy) {
-    this.#copy = copy;
-    const texts = copy.rows<{ hash: string; text: string }>(
-      "select hash, text from records where scope = 'definition'",
-    );
-    this.definitions = Object.fromEntries(texts.map(({ hash, text }) => [hash, JSON.parse(text) as Workflow]));
+  constructor(stored: StoredJournals) {
+    this.#stored = stored;
+    this.definitions = stored.definitions;
     const events = new Map<string, ExecutionEvent[]>();
     const gaps: string[] = [];
-    for (const { entity, version, count, text } of copy.rows<RecordRow>(
-      "select * from journal order by entity, version",
-    )) {
+    for (const { entity, version, count, text } of stored.records) {
       if (entityKind(entity) !== "execution") continue;
       const list = events.get(entityId(entity)) ?? [];
       events.set(entityId(entity), list);
@@ -56,19 +61,21 @@ export class Journals {
 
   /** The same by the newest snapshot and what came after it; undefined if there is none. */
   foldFromSnapshot(id: string): ExecutionState | undefined {
-    const rows = this.#copy.rows<{ entity: string; version: number; text: string }>("select * from snapshots");
-    const snapshot = rows.find(({ entity }) => entity === `execution/${id}`);
+    const snapshot = this.#stored.snapshot(`execution/${id}`);
     if (snapshot === undefined) return undefined;
     const events = this.events.get(id)!;
-    const state = executionMachine.restore(id, this.#planOf(events), this.#snapshotText(snapshot));
+    const state = executionMachine.restore(id, this.#planOf(events), snapshot.text);
     for (const event of events.slice(snapshot.version)) executionMachine.evolve(state, event);
     return state;
   }
 
-  #snapshotText({ entity, text }: { readonly entity: string; readonly text: string }): string {
-    if (!text.startsWith("@")) return text;
-    const records = this.#copy.rows<{ scope: string; hash: string; text: string }>("select * from records");
-    return records.find(({ scope, hash }) => scope === entity && hash === text.slice(1))!.text;
+  /** Hashes of each fold, for the checker to compare. */
+  folds(): Remains["folds"] {
+    return Array.from(this.events.keys(), (id) => {
+      const hashOf = (state = this.fold(id)): string => contentHash(executionMachine.snapshot(state));
+      const fromSnapshot = hashOf(this.foldFromSnapshot(id));
+      return { entity: `execution/${id}`, whole: hashOf(), fromSnapshot, again: hashOf() };
+    });
   }
 
   #planOf([accepted]: readonly ExecutionEvent[]): Plan {

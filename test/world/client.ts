@@ -3,7 +3,6 @@ import { keyedId } from "../../src/api/service/ids.ts";
 import { canonicalHash } from "../../src/json/canonical.ts";
 import type { Json, JsonObject } from "../../src/json/json.ts";
 import type { ClientEntry, Command } from "../../src/simulator/history.ts";
-import type { Server } from "./server.ts";
 
 export interface Answer {
   readonly status: number;
@@ -12,6 +11,16 @@ export interface Answer {
   readonly body: any;
   /** Who answered. */
   readonly pid: number;
+}
+
+/** A process that answers, once it does. */
+export interface Listening {
+  readonly pid: number;
+  /** undefined if it ended before it listened. */
+  readonly url: Promise<string | undefined>;
+  readonly listenedAt: number | undefined;
+  /** Set when it has ended. */
+  readonly exit: object | undefined;
 }
 
 type Logged<Kind> = Extract<ClientEntry, { readonly kind: Kind }>;
@@ -37,12 +46,13 @@ export class Client {
   readonly log: (Exclude<ClientEntry, Logged<"read">> | ReadNote)[] = [];
   /** Answers that nobody should ever get. */
   readonly incidents: string[] = [];
-  #server: Server | undefined;
+  #servers: readonly Listening[] = [];
+  #asked = 0;
   #changed = Promise.withResolvers<void>();
 
-  /** Who answers from now on. */
-  use(server: Server | undefined): void {
-    this.#server = server;
+  /** Who answers from now on: of several, each in turn. */
+  use(...servers: readonly Listening[]): void {
+    this.#servers = servers;
     this.#changed.resolve();
     this.#changed = Promise.withResolvers<void>();
   }
@@ -54,10 +64,12 @@ export class Client {
   /** Somebody who listens, once somebody does. */
   async listener(): Promise<{ readonly url: string; readonly pid: number }> {
     for (;;) {
-      const server = this.#server;
+      const alive = this.#servers.filter(({ exit }) => exit === undefined);
+      const ready = alive.filter(({ listenedAt }) => listenedAt !== undefined);
+      const server = ready[this.#asked++ % Math.max(1, ready.length)];
       const url = await server?.url;
       if (server !== undefined && url !== undefined && server.exit === undefined) return { url, pid: server.pid };
-      while (this.#server === server) await this.#changed.promise;
+      if (server === undefined) await Promise.race([this.#changed.promise, ...alive.map((one) => one.url)]);
     }
   }
 

@@ -1,0 +1,24 @@
+import { before, type Patch } from "./patch.ts";
+
+export const WITNESS = "globalThis.millraceWitness";
+
+/** What is rare in a short life is made frequent: snapshots, entities that leave memory, more due than one batch takes. */
+export const ENGINE_TUNING: readonly Patch[] = [
+  { file: "engine/settings.ts", find: "snapshotEvents: 1_000,", put: "snapshotEvents: 12," },
+  { file: "engine/settings.ts", find: "maxResidents: 10_000,", put: "maxResidents: 6," },
+  { file: "engine/settings.ts", find: "maxWakes: 200,", put: "maxWakes: 7," },
+];
+
+/** What a worker gets, does and hears goes to a file, line by line. */
+export const WORKER_WITNESS: readonly Patch[] = [
+  before(
+    "worker/worker.ts",
+    "(this.options.observer?.[event] as ((...given: unknown[]) => void) | undefined)?.(...args);",
+    `${WITNESS}.seenByWorker(this.name, event, args);`,
+  ),
+  {
+    file: "worker/worker.ts",
+    find: "await underTimeLimit(() => handler(call), limit);",
+    put: `await underTimeLimit(() => ${WITNESS}.run(this.name, call, handler), limit);`,
+  },
+];
