@@ -1,28 +1,37 @@
 import assert from "node:assert/strict";
-import { DatabaseError } from "pg";
 import type { CommitBatch, CommitOutcome } from "../../store/contract.ts";
-import { columns, type Connection, type Postgres, rows, transaction } from "./postgres.ts";
+import { columns, rows, type Statement } from "./database.ts";
+import { answerOf, whyRefused } from "./faults.ts";
+import type { Postgres } from "./postgres.ts";
+import { finishPurges } from "./purge.ts";
 import { wakeKey } from "./wake-ups.ts";
-import { writeBatches } from "./write.ts";
+import { GUARD_FAILED, statementsOf } from "./write.ts";
 
 const SQL = {
   // In order of their ids, so that two commits of the same partitions wait for each other and do not lock each other out.
   lock: `select id, epoch, nonce, seq, last_batch as "lastBatch" from partitions where id = any ($1) order by id for update`,
-  // Guard: only the holder of this nonce may write the next number. With a suspect the owner has yet to show that it
-  // survives: vanishing now is a strike.
+  // Guard: only the holder of this nonce may write the next number, and the call divides by zero if one of the batches is
+  // not its. With a suspect the owner has yet to show that it survives: vanishing now is a strike.
   advance: `
-    update partitions set
-      seq = partitions.seq + 1,
-      last_batch = batch.id,
-      last_time_ms = greatest(last_time_ms, batch.time_ms),
-      suspect = batch.suspect,
-      strikes = case when batch.suspect is null then 0 else strikes end,
-      is_clean = batch.suspect is null
-    from unnest($1::integer[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::text[])
-      as batch (partition, epoch, nonce, seq, id, time_ms, suspect)
-    where partitions.id = batch.partition
-      and partitions.epoch = batch.epoch and partitions.nonce = batch.nonce and partitions.seq = batch.seq
-    returning partitions.id`,
+    with batch as materialized (
+      select * from unnest($1::integer[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::text[])
+        as batch (partition, epoch, nonce, seq, id, time_ms, suspect)
+    ), locked as materialized (
+      select id from partitions where id in (select partition from batch) order by id for update
+    ), advanced as (
+      update partitions set
+        seq = partitions.seq + 1,
+        last_batch = batch.id,
+        last_time_ms = greatest(last_time_ms, batch.time_ms),
+        suspect = batch.suspect,
+        strikes = case when batch.suspect is null then 0 else strikes end,
+        is_clean = batch.suspect is null
+      from batch join locked on locked.id = batch.partition
+      where partitions.id = batch.partition
+        and partitions.epoch = batch.epoch and partitions.nonce = batch.nonce and partitions.seq = batch.seq
+      returning partitions.id
+    )
+    select 1 / (count(*) = (select count(*) from batch))::integer from advanced`,
 };
 
 interface PartitionRow {
@@ -38,46 +47,65 @@ export async function commitBatches(
   postgres: Postgres,
   batches: readonly CommitBatch[],
 ): Promise<readonly CommitOutcome[]> {
-  const passed: CommitBatch[] = [];
-  let outcomes: readonly CommitOutcome[];
+  const ids = new Set(batches.map(({ fence }) => fence.partition));
+  assert.equal(ids.size, batches.length, "one batch for each partition");
   try {
-    outcomes = await transaction(postgres.pool, async (connection) => {
-      const outcomes = await advance(postgres, connection, batches);
-      passed.push(...batches.filter((_, i) => outcomes[i]!.kind === "committed"));
-      if (passed.length > 0) await writeBatches(connection, passed);
-      return outcomes;
-    });
+    const outcomes = await commitAll(postgres, batches);
+    const passed = batches.filter((_, i) => outcomes[i]!.kind === "committed");
+    postgres.wakeUps.announce(new Set(passed.flatMap(keysOf)));
+    return outcomes;
   } catch (error) {
     const reason = whyRefused(error);
     if (reason === undefined) throw error;
     return batches.map((): CommitOutcome => ({ kind: "refused", reason }));
   }
-  postgres.wakeUps.announce(new Set(passed.flatMap(keysOf)));
-  return outcomes;
 }
 
-async function advance(
-  { incarnation }: Postgres,
-  connection: Connection,
-  batches: readonly CommitBatch[],
-): Promise<readonly CommitOutcome[]> {
-  const ids = new Set(batches.map(({ fence }) => fence.partition));
-  assert.equal(ids.size, batches.length, "one batch for each partition");
-  const locked = await rows<PartitionRow>(connection, SQL.lock, [[...ids]]);
-  const ours = batches.filter(({ fence }) => fence.incarnation === incarnation);
-  const guards = ours.map(({ id, timeMs, suspect, fence }) => ({ id, timeMs, suspect, ...fence }));
-  const values = columns(guards, "partition", "epoch", "nonce", "seq", "id", "timeMs", "suspect");
-  const advanced = new Set((await rows<{ id: number }>(connection, SQL.advance, values)).map(({ id }) => id));
-  return batches.map((batch): CommitOutcome => {
-    if (advanced.has(batch.fence.partition) && ours.includes(batch)) return { kind: "committed" };
-    const row = locked.find(({ id }) => id === batch.fence.partition);
-    return { kind: ours.includes(batch) && isResend(batch, row) ? "alreadyApplied" : "fenced" };
+/**
+ * As a rule every batch passes its guard: then one round trip does it. If not, nothing was written, and we look closer.
+ */
+async function commitAll(postgres: Postgres, batches: readonly CommitBatch[]): Promise<readonly CommitOutcome[]> {
+  if (batches.every(({ fence }) => fence.incarnation === postgres.incarnation)) {
+    try {
+      await postgres.database.atOnce([advancing(batches), ...statementsOf(batches)]);
+      return batches.map(() => ({ kind: "committed" }));
+    } catch (error) {
+      if (!GUARD_FAILED.has(answerOf(error)?.code ?? "")) throw error;
+    }
+  }
+  return commitEach(postgres, batches);
+}
+
+async function commitEach(postgres: Postgres, batches: readonly CommitBatch[]): Promise<readonly CommitOutcome[]> {
+  return postgres.database.transaction(async (connection) => {
+    const ids = batches.map(({ fence }) => fence.partition);
+    const locked = new Map((await rows<PartitionRow>(connection, SQL.lock, [ids])).map((row) => [row.id, row]));
+    const outcomes = batches.map((batch): CommitOutcome => {
+      const isOurs = batch.fence.incarnation === postgres.incarnation;
+      return { kind: isOurs ? judge(batch, locked.get(batch.fence.partition)) : "fenced" };
+    });
+    const passed = batches.filter((_, i) => outcomes[i]!.kind === "committed");
+    if (passed.length === 0) return outcomes;
+    const begun = passed.flatMap(({ records }) => records.filter(({ version }) => version === 1));
+    await finishPurges(
+      connection,
+      begun.map(({ entity }) => entity),
+    );
+    for (const { sql, values } of [advancing(passed), ...statementsOf(passed)]) await connection.run(sql, values);
+    return outcomes;
   });
 }
 
-function isResend({ id, fence }: CommitBatch, row: PartitionRow | undefined): boolean {
-  const isHolder = row?.epoch === fence.epoch && row.nonce === fence.nonce;
-  return isHolder && row.seq === fence.seq + 1 && row.lastBatch === id;
+function judge({ id, fence }: CommitBatch, row: PartitionRow | undefined): "committed" | "alreadyApplied" | "fenced" {
+  if (row?.epoch !== fence.epoch || row.nonce !== fence.nonce) return "fenced";
+  if (row.seq === fence.seq) return "committed";
+  return row.seq === fence.seq + 1 && row.lastBatch === id ? "alreadyApplied" : "fenced";
+}
+
+function advancing(batches: readonly CommitBatch[]): Statement {
+  const guards = batches.map(({ id, timeMs, suspect, fence }) => ({ id, timeMs, suspect, ...fence }));
+  const values = columns(guards, "partition", "epoch", "nonce", "seq", "id", "timeMs", "suspect");
+  return { sql: SQL.advance, values };
 }
 
 function keysOf(batch: CommitBatch): readonly string[] {
@@ -87,10 +115,4 @@ function keysOf(batch: CommitBatch): readonly string[] {
     ...batch.mail.map(({ partition }) => wakeKey.inbox(partition)),
     ...batch.replies.map(({ process }) => wakeKey.replies(process)),
   ];
-}
-
-/** Of these the server says by itself that nothing was written: class 53 is a lack of room, 25006 a read-only server. */
-export function whyRefused(error: unknown): string | undefined {
-  if (!(error instanceof DatabaseError) || error.code === undefined) return undefined;
-  return error.code.startsWith("53") || error.code === "25006" ? error.message : undefined;
 }

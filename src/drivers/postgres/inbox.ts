@@ -1,5 +1,7 @@
 import type { AppendOutcome, Inbox, Outgoing, Position, ReadRequest, ReadResult, Reply } from "../../store/contract.ts";
-import { columns, type Connection, type Postgres, rows } from "./postgres.ts";
+import { columns, rows, type Statement } from "./database.ts";
+import { Gathering } from "./gathering.ts";
+import type { Postgres } from "./postgres.ts";
 import { wakeKey } from "./wake-ups.ts";
 
 const DRIVER = "postgres";
@@ -18,7 +20,8 @@ const SQL = {
     select request.partition, message.id, message.text
     from unnest($1::integer[], $2::integer[]) with ordinality as request (partition, most, place)
     cross join lateral (
-      select id, text from inbox where partition = request.partition and id <> all ($3::bigint[]) order by id limit request.most
+      select id, text from inbox
+      where partition = request.partition and id not in (select unnest($3::bigint[])) order by id limit request.most
     ) as message
     order by request.place, message.id`,
   takeReplies: `delete from replies where process = $1 returning id, process, request, text`,
@@ -32,18 +35,15 @@ interface MessageRow {
 
 export class PostgresInbox implements Inbox {
   readonly #postgres: Postgres;
+  readonly #appends: Gathering<Outgoing, AppendOutcome>;
 
   constructor(postgres: Postgres) {
     this.#postgres = postgres;
+    this.#appends = new Gathering((messages) => this.#append(messages));
   }
 
   async append(messages: readonly Outgoing[]): Promise<readonly AppendOutcome[]> {
-    const { pool, wakeUps } = this.#postgres;
-    const outcomes = await this.#admit(messages);
-    const admitted = messages.filter((_, i) => outcomes[i] === "appended");
-    await post(pool, admitted);
-    wakeUps.announce(admitted.map(({ partition }) => wakeKey.inbox(partition)));
-    return outcomes;
+    return messages.length === 0 ? [] : this.#appends.ask(messages);
   }
 
   async read(requests: readonly ReadRequest[], waitMs: number): Promise<readonly ReadResult[]> {
@@ -56,20 +56,32 @@ export class PostgresInbox implements Inbox {
   }
 
   async replies(process: string, waitMs: number): Promise<readonly Reply[]> {
-    const { pool, wakeUps } = this.#postgres;
+    const { database, wakeUps } = this.#postgres;
     const found = await wakeUps.until([wakeKey.replies(process)], waitMs, async () => {
-      const taken = await rows<Reply & { readonly id: number }>(pool, SQL.takeReplies, [process]);
+      const taken = await rows<Reply & { readonly id: number }>(database, SQL.takeReplies, [process]);
       return taken.length > 0 ? taken.toSorted((a, b) => a.id - b.id) : undefined;
     });
     return (found ?? []).map(({ process, request, text }) => ({ process, request, text }));
   }
 
+  async #append(messages: readonly Outgoing[]): Promise<readonly AppendOutcome[]> {
+    const { database, wakeUps } = this.#postgres;
+    const outcomes = await this.#admit(messages);
+    const admitted = messages.filter((_, i) => outcomes[i] === "appended");
+    if (admitted.length > 0) {
+      const { sql, values } = posting(admitted);
+      await database.run(sql, values);
+    }
+    wakeUps.announce(admitted.map(({ partition }) => wakeKey.inbox(partition)));
+    return outcomes;
+  }
+
   /** Senders do not wait for each other, so two at once may go over the limit by what they carry. */
   async #admit(messages: readonly Outgoing[]): Promise<readonly AppendOutcome[]> {
-    const { pool, maxInbox } = this.#postgres;
+    const { database, maxInbox } = this.#postgres;
     const asked = [...new Set(messages.filter(({ start }) => start).map(({ partition }) => partition))];
     if (asked.length === 0) return messages.map(() => "appended");
-    const known = await rows<{ partition: number; size: number }>(pool, SQL.size, [asked, maxInbox]);
+    const known = await rows<{ partition: number; size: number }>(database, SQL.size, [asked, maxInbox]);
     const sizes = new Map(known.map(({ partition, size }) => [partition, size]));
     return messages.map(({ partition, start }) => {
       const size = sizes.get(partition) ?? 0;
@@ -82,19 +94,15 @@ export class PostgresInbox implements Inbox {
   async #read(requests: readonly ReadRequest[]): Promise<readonly ReadResult[]> {
     const inFlight = requests.flatMap(({ after }) => (after === null ? [] : idsOf(after)));
     const values = [...columns(requests, "partition", "limit"), inFlight];
-    const found = await rows<MessageRow>(this.#postgres.pool, SQL.read, values);
+    const found = await rows<MessageRow>(this.#postgres.database, SQL.read, values);
     const byPartition = Map.groupBy(found, ({ partition }) => partition);
     return requests.map((request) => resultOf(request, byPartition.get(request.partition) ?? []));
   }
 }
 
 /** Appends what may not be refused any more. */
-export async function post(
-  connection: Connection,
-  messages: readonly Pick<Outgoing, "partition" | "text">[],
-): Promise<void> {
-  if (messages.length === 0) return;
-  await connection.query(SQL.append, [...columns(messages, "partition", "text")]);
+export function posting(messages: readonly Pick<Outgoing, "partition" | "text">[]): Statement {
+  return { sql: SQL.append, values: columns(messages, "partition", "text") };
 }
 
 export function idsOf(position: Position): readonly number[] {

@@ -10,34 +10,63 @@ import type {
   Wake,
 } from "../../store/contract.ts";
 import { commitBatches } from "./commit.ts";
-import { type Postgres, rows } from "./postgres.ts";
+import { rows } from "./database.ts";
+import { Gathering } from "./gathering.ts";
+import type { Postgres } from "./postgres.ts";
 import { wakeKey } from "./wake-ups.ts";
 
 const SQL = {
-  snapshots: `select entity, version, format, text from snapshots where entity = any ($1)`,
-  // The first record may begin before the version asked for, because a record is opaque.
-  recordsAbove: `
-    select request.place, record.entity, record.version, record.count, record.format, record.text
-    from unnest($1::text[], $2::bigint[]) with ordinality as request (entity, above, place)
-    cross join lateral (
+  // One statement, so that nobody can write between its parts. The first record may begin before the version asked for,
+  // because a record is opaque.
+  load: `
+    with request as materialized (
+      select place, asked.entity, snapshot.version, snapshot.format, snapshot.text,
+        coalesce(asked.above, snapshot.version, 0) as above
+      from unnest($1::text[], $2::bigint[]) with ordinality as asked (entity, above, place)
+      left join snapshots as snapshot on snapshot.entity = asked.entity and asked.above is null
+      where not exists (select from purges where entity = asked.entity)
+    )
+    select place, 'snapshot' as kind, version, 0 as count, format, text from request where version is not null
+    union all
+    select place, 'wake', at_ms, 0, 0, '' from request join wakes using (entity)
+    union all
+    select place, 'record', record.version, record.count, record.format, record.text
+    from request cross join lateral (
       select * from journal
       where entity = request.entity
         and version >= coalesce((select max(version) from journal where entity = request.entity and version <= above + 1), 0)
         and version + count - 1 > above
     ) as record
-    order by request.place, record.version`,
-  wakes: `select entity, at_ms as "atMs" from wakes where entity = any ($1)`,
+    order by place, version`,
   due: `
     select entity, at_ms as "atMs" from wakes
     where partition = $1 and at_ms <= $2 and (at_ms, entity) > ($3, $4) order by at_ms, entity limit $5`,
-  version: `select version + count - 1 as version from journal where entity = $1 order by version desc limit 1`,
+  versions: `
+    select place, last.version from unnest($1::text[]) with ordinality as asked (entity, place)
+    cross join lateral (
+      select version + count - 1 as version from journal where entity = asked.entity order by version desc limit 1
+    ) as last
+    where not exists (select from purges where entity = asked.entity)`,
 };
+
+interface LoadedRow {
+  readonly place: number;
+  readonly kind: "snapshot" | "wake" | "record";
+  readonly version: number;
+  readonly count: number;
+  readonly format: number;
+  readonly text: string;
+}
 
 export class PostgresJournal implements Journal {
   readonly #postgres: Postgres;
+  readonly #loads: Gathering<LoadRequest, Loaded>;
+  readonly #versions: Gathering<EntityKey, number>;
 
   constructor(postgres: Postgres) {
     this.#postgres = postgres;
+    this.#loads = new Gathering((requests) => this.#load(requests));
+    this.#versions = new Gathering((entities) => this.#readVersions(entities));
   }
 
   async commit(batches: readonly CommitBatch[]): Promise<readonly CommitOutcome[]> {
@@ -45,41 +74,46 @@ export class PostgresJournal implements Journal {
   }
 
   async load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
-    const { pool } = this.#postgres;
-    const whole = requests.filter(({ aboveVersion }) => aboveVersion === undefined).map(({ entity }) => entity);
-    const snapshots = await rows<Snapshot>(pool, SQL.snapshots, [whole]);
-    const snapshotOf = new Map(snapshots.map((snapshot) => [snapshot.entity, snapshot]));
-    const entities = requests.map(({ entity }) => entity);
-    const above = requests.map(({ entity, aboveVersion }) => aboveVersion ?? snapshotOf.get(entity)?.version ?? 0);
-    const found = await rows<JournalRecord & { readonly place: number }>(pool, SQL.recordsAbove, [entities, above]);
-    const records = Map.groupBy(found, ({ place }) => place);
-    const wakes = await rows<Wake>(pool, SQL.wakes, [entities]);
-    const wakeOf = new Map(wakes.map(({ entity, atMs }) => [entity, atMs]));
-    return requests.map(({ entity, aboveVersion }, i) => ({
-      entity,
-      snapshot: aboveVersion === undefined ? (snapshotOf.get(entity) ?? null) : null,
-      records: (records.get(i + 1) ?? []).map(recordOf),
-      wakeAtMs: wakeOf.get(entity) ?? null,
-    }));
+    return requests.length === 0 ? [] : this.#loads.ask(requests);
   }
 
   async due(partition: number, beforeMs: number, limit: number, after?: Wake): Promise<readonly Wake[]> {
     const { atMs, entity } = after ?? { atMs: Number.MIN_SAFE_INTEGER, entity: "" };
-    return rows<Wake>(this.#postgres.pool, SQL.due, [partition, beforeMs, atMs, entity, limit]);
+    return rows<Wake>(this.#postgres.database, SQL.due, [partition, beforeMs, atMs, entity, limit]);
   }
 
   async watch(partition: number, entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {
-    const { pool, wakeUps } = this.#postgres;
     let version = 0;
     const isAbove = async (): Promise<number | undefined> => {
-      const [row] = await rows<{ version: number }>(pool, SQL.version, [entity]);
-      version = row?.version ?? 0;
+      [version = 0] = await this.#versions.ask([entity]);
       return version > aboveVersion ? version : undefined;
     };
-    return (await wakeUps.until([wakeKey.versions(partition)], waitMs, isAbove)) ?? version;
+    return (await this.#postgres.wakeUps.until([wakeKey.versions(partition)], waitMs, isAbove)) ?? version;
+  }
+
+  async #load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
+    const entities = requests.map(({ entity }) => entity);
+    const above = requests.map(({ aboveVersion }) => aboveVersion ?? null);
+    const found = await rows<LoadedRow>(this.#postgres.database, SQL.load, [entities, above]);
+    const byPlace = Map.groupBy(found, ({ place }) => place);
+    return requests.map(({ entity }, i) => loadedOf(entity, byPlace.get(i + 1) ?? []));
+  }
+
+  async #readVersions(entities: readonly EntityKey[]): Promise<readonly number[]> {
+    const found = await rows<{ place: number; version: number }>(this.#postgres.database, SQL.versions, [entities]);
+    const byPlace = new Map(found.map(({ place, version }) => [place, version]));
+    return entities.map((_, i) => byPlace.get(i + 1) ?? 0);
   }
 }
 
-function recordOf({ entity, version, count, format, text }: JournalRecord): JournalRecord {
-  return { entity, version, count, format, text };
+function loadedOf(entity: EntityKey, found: readonly LoadedRow[]): Loaded {
+  const records: JournalRecord[] = [];
+  let snapshot: Snapshot | null = null;
+  let wakeAtMs: number | null = null;
+  for (const { kind, version, count, format, text } of found) {
+    if (kind === "record") records.push({ entity, version, count, format, text });
+    else if (kind === "snapshot") snapshot = { entity, version, format, text };
+    else wakeAtMs = version;
+  }
+  return { entity, snapshot, records, wakeAtMs };
 }

@@ -1,5 +1,6 @@
-import { escapeIdentifier, type Pool } from "pg";
-import { rows, transaction } from "./postgres.ts";
+import { escapeIdentifier } from "pg";
+import { StoreError } from "../../store/store-error.ts";
+import { type Connection, type Database, rows, type Transaction } from "./database.ts";
 
 /** In order; one that was ever released never changes. The table `migrations` has a row for each that was applied. */
 const MIGRATIONS: readonly string[] = [
@@ -139,13 +140,56 @@ const MIGRATIONS: readonly string[] = [
 
   alter table published add column is_gone boolean not null default false;
   `,
+  /* 003-tune */ `
+  -- A task is named by its token everywhere. A lease changes every index of its row, so each one less counts twice.
+  alter table tasks drop constraint tasks_pkey, drop constraint tasks_token_key, add primary key (token);
+
+  -- A page of a list is read from one end of an index, whatever it is filtered by.
+  drop index headers_by_creation;
+  create index headers_by_class on headers (class, created_at_ms, entity);
+  create index headers_by_workflow on headers (workflow, class, created_at_ms, entity);
+  drop index dead_letters_by_time;
+  create index dead_letters_by_class on dead_letters (class, at_ms, id);
+  create index dead_letters_by_queue on dead_letters (queue, class, at_ms, id);
+  create index dead_letters_by_entity on dead_letters (entity, at_ms, id);
+  create index published_by_version on published (name, version desc) where not is_gone;
+
+  -- Entities that are gone for everybody, while their rows are removed in steps.
+  create table purges (entity text collate "C" primary key);
+
+  -- Rows of these live for a moment only: a share of the table says nothing about how many of them are dead.
+  alter table inbox set (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
+    toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 5000);
+  alter table tasks set (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
+    toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 5000);
+  alter table replies set (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
+    toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 5000);
+  alter table wakes set (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+  alter table partitions set (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+  alter table clock set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 100);
+  alter table registrations set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 100);
+  -- These are large, and a share of a large table is many rows.
+  alter table journal set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05);
+  alter table headers set (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+  alter table records set (autovacuum_vacuum_scale_factor = 0.02);
+  `,
 ];
 
 const SQL = {
   // One migration at a time, whoever starts: the number is any that nobody else uses.
   lock: `select pg_advisory_xact_lock(7031558201)`,
-  createTable: `create table if not exists migrations (number integer primary key)`,
-  count: `select count(*)::integer as count from migrations`,
+  path: `select current_setting('search_path') as path`,
+  hasSchema: `select from pg_namespace where nspname = $1`,
+  tables: `
+    select relname as name from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+    where nspname = $1 and relkind = 'r' and relname in ('migrations', 'store')`,
+  createTable: `create table migrations (number integer primary key)`,
+  newest: `select coalesce(max(number), 0) as number from migrations`,
   add: `insert into migrations (number) values ($1)`,
   createStore: `insert into store (incarnation, partition_count) select $1, $2 where not exists (select from store)`,
   createPartitions: `insert into partitions (id) select generate_series(0, $1 - 1) on conflict do nothing`,
@@ -154,26 +198,50 @@ const SQL = {
 
 /** Brings the schema up to date and answers its incarnation, which is drawn when it is created. */
 export async function migrate(
-  pool: Pool,
+  database: Database,
   schema: string,
   partitionCount: number,
   newIncarnation: string,
 ): Promise<string> {
-  return transaction(pool, async (connection) => {
-    await connection.query(SQL.lock);
-    await connection.query(`create schema if not exists ${escapeIdentifier(schema)}`);
-    await connection.query(SQL.createTable);
-    const [applied] = await rows<{ count: number }>(connection, SQL.count);
-    for (let number = applied!.count; number < MIGRATIONS.length; number++) {
-      await connection.query(MIGRATIONS[number]!);
-      await connection.query(SQL.add, [number + 1]);
+  return database.transaction(async (connection) => {
+    await connection.run(SQL.lock);
+    await checkPath(connection, schema);
+    const applied = await appliedMigrations(connection, schema);
+    if (applied > MIGRATIONS.length) {
+      const message = `The store has format ${applied}, and this release knows formats up to ${MIGRATIONS.length}`;
+      throw new StoreError("STORE_TOO_NEW", message);
     }
-    await connection.query(SQL.createStore, [newIncarnation, partitionCount]);
-    await connection.query(SQL.createPartitions, [partitionCount]);
+    for (let number = applied + 1; number <= MIGRATIONS.length; number++) {
+      await connection.runScript(MIGRATIONS[number - 1]!);
+      await connection.run(SQL.add, [number]);
+    }
+    await connection.run(SQL.createStore, [newIncarnation, partitionCount]);
+    await connection.run(SQL.createPartitions, [partitionCount]);
     const [store] = await rows<{ incarnation: string; partitionCount: number }>(connection, SQL.store);
     if (store!.partitionCount !== partitionCount) {
-      throw new Error(`the store was created with ${store!.partitionCount} partitions, not ${partitionCount}`);
+      const message = `The store was created with ${store!.partitionCount} partitions, not ${partitionCount}`;
+      throw new StoreError("STORE_INVALID", message);
     }
     return store!.incarnation;
   });
+}
+
+/** A pooler that drops the settings of a connection would have us write into whatever schema comes first. */
+async function checkPath(connection: Connection, schema: string): Promise<void> {
+  const [found] = await rows<{ path: string }>(connection, SQL.path);
+  if (found!.path === schema) return;
+  const message = "The connection does not keep its settings: connect to Postgres itself, not through a pooler";
+  throw new StoreError("STORE_INVALID", message);
+}
+
+/** Makes schema and table if they are not there. What is there and not ours is left alone. */
+async function appliedMigrations(connection: Transaction, schema: string): Promise<number> {
+  if ((await rows(connection, SQL.hasSchema, [schema])).length === 0) {
+    await connection.runScript(`create schema ${escapeIdentifier(schema)}`);
+  }
+  const tables = new Set((await rows<{ name: string }>(connection, SQL.tables, [schema])).map(({ name }) => name));
+  if (tables.size === 1) throw new StoreError("STORE_INVALID", `The schema ${schema} is another program's`);
+  if (tables.size === 0) await connection.run(SQL.createTable);
+  const [newest] = await rows<{ number: number }>(connection, SQL.newest);
+  return newest!.number;
 }

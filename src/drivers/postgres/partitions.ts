@@ -1,5 +1,6 @@
 import type { AcquireOutcome, Fence, Partitions, RenewOutcome } from "../../store/contract.ts";
-import { columns, type Connection, type Postgres, rows, transaction } from "./postgres.ts";
+import { columns, type Connection, rows } from "./database.ts";
+import type { Postgres } from "./postgres.ts";
 
 interface PartitionRow {
   readonly epoch: number;
@@ -48,7 +49,7 @@ export class PostgresPartitions implements Partitions {
   }
 
   async acquire(partition: number, owner: string, leaseMs: number): Promise<AcquireOutcome> {
-    return transaction(this.#postgres.pool, async (connection) => {
+    return this.#postgres.database.transaction(async (connection) => {
       const row = await lock(connection, partition);
       if (row.nonce !== null && row.leaseUntilMs > row.leaseNowMs) return heldBy(row);
       const next = row.isClean ? { strikes: 0, suspect: null } : { strikes: row.strikes + 1 };
@@ -58,7 +59,7 @@ export class PostgresPartitions implements Partitions {
 
   async reacquire(fence: Fence, leaseMs: number): Promise<AcquireOutcome> {
     const { partition, incarnation, epoch, nonce } = fence;
-    return transaction(this.#postgres.pool, async (connection) => {
+    return this.#postgres.database.transaction(async (connection) => {
       const row = await lock(connection, partition);
       const isHolder = incarnation === this.#postgres.incarnation && epoch === row.epoch && nonce === row.nonce;
       return isHolder ? this.#begin(connection, partition, row, leaseMs) : heldBy(row);
@@ -66,13 +67,13 @@ export class PostgresPartitions implements Partitions {
   }
 
   async renew(fences: readonly Fence[], leaseMs: number): Promise<RenewOutcome> {
-    const { pool, incarnation } = this.#postgres;
-    await pool.query(SQL.tick);
+    const { database, incarnation } = this.#postgres;
+    await database.run(SQL.tick);
     const ours = fences.filter((fence) => fence.incarnation === incarnation);
     const values = [...columns(ours, "partition", "epoch", "nonce"), leaseMs];
-    const held = ours.length === 0 ? [] : await rows<{ id: number; seq: number }>(pool, SQL.renew, values);
+    const held = ours.length === 0 ? [] : await rows<{ id: number; seq: number }>(database, SQL.renew, values);
     const seqs = new Map(held.map(({ id, seq }) => [id, seq]));
-    const [time] = await rows<{ storeTimeMs: number }>(pool, SQL.time);
+    const [time] = await rows<{ storeTimeMs: number }>(database, SQL.time);
     const partitions = fences.map((fence): RenewOutcome["partitions"][number] => {
       const { partition } = fence;
       const seq = ours.includes(fence) ? seqs.get(partition) : undefined;
@@ -83,7 +84,7 @@ export class PostgresPartitions implements Partitions {
 
   async release({ partition, incarnation, epoch, nonce }: Fence): Promise<void> {
     if (incarnation !== this.#postgres.incarnation) return;
-    await this.#postgres.pool.query(SQL.release, [partition, epoch, nonce]);
+    await this.#postgres.database.run(SQL.release, [partition, epoch, nonce]);
   }
 
   async #begin(connection: Connection, partition: number, row: PartitionRow, leaseMs: number): Promise<AcquireOutcome> {

@@ -1,11 +1,12 @@
-import { Pool } from "pg";
 import type { Host } from "../../host/host.ts";
 import type { Capabilities, Store } from "../../store/contract.ts";
+import { Database, type DatabaseOptions } from "./database.ts";
 import { PostgresInbox } from "./inbox.ts";
 import { PostgresJournal } from "./journal.ts";
+import { faultOf } from "./faults.ts";
 import { migrate } from "./migrations.ts";
 import { PostgresPartitions } from "./partitions.ts";
-import { connectionConfig, type Postgres } from "./postgres.ts";
+import type { Postgres } from "./postgres.ts";
 import { PostgresQueries } from "./queries.ts";
 import { PostgresRecords } from "./records.ts";
 import { PostgresTasks } from "./tasks.ts";
@@ -21,22 +22,35 @@ export interface PostgresOptions {
   readonly partitions?: number;
   readonly maxInbox?: number;
   readonly maxConnections?: number;
+  /** How long connecting may take. */
+  readonly connectMs?: number;
+  /** How long the server may work on one statement, or wait for a lock. */
+  readonly statementMs?: number;
 }
 
 export async function openPostgres(options: PostgresOptions): Promise<Store> {
-  const { url, host, schema = "millrace", partitions = 32, maxInbox = 10_000, maxConnections = 8 } = options;
-  const config = connectionConfig(url, schema);
-  const pool = new Pool({ ...config, max: maxConnections });
-  // A connection that breaks while nobody uses it would end the process; whoever uses the next one hears of it.
-  pool.on("error", () => {});
+  const { url, host, schema = "millrace", partitions = 32, maxInbox = 10_000 } = options;
+  const { maxConnections = 8, connectMs = 10_000, statementMs = 10_000 } = options;
+  const settings = { url, schema, maxConnections, connectMs, statementMs };
+  const incarnation = await migrateStore(settings, host, partitions);
+  const database = new Database(host, settings);
   try {
-    const incarnation = await migrate(pool, schema, partitions, host.id());
-    const wakeUps = new WakeUps(host, config, incarnation);
+    const wakeUps = new WakeUps(host, settings, incarnation);
     await wakeUps.connect();
-    return new PostgresStore({ pool, host, wakeUps, incarnation, maxInbox }, partitions);
+    return new PostgresStore({ database, host, wakeUps, incarnation, maxInbox }, partitions);
   } catch (error) {
-    await pool.end();
-    throw error;
+    await database.close();
+    throw faultOf(error);
+  }
+}
+
+/** By a connection of its own, with time: another process may be at it, or there may be much to do. */
+async function migrateStore(settings: DatabaseOptions, host: Host, partitions: number): Promise<string> {
+  const database = new Database(host, { ...settings, maxConnections: 1, statementMs: 0 });
+  try {
+    return await migrate(database, settings.schema, partitions, host.id());
+  } finally {
+    await database.close();
   }
 }
 
@@ -70,6 +84,6 @@ class PostgresStore implements Store {
 
   async close(): Promise<void> {
     await this.#postgres.wakeUps.close();
-    if (!this.#postgres.pool.ending) await this.#postgres.pool.end();
+    await this.#postgres.database.close();
   }
 }

@@ -13,23 +13,51 @@ import type {
   Queries,
 } from "../../store/contract.ts";
 import { namedPageOf, pageOf, parseCursor } from "../../store/page.ts";
-import { type Postgres, rows } from "./postgres.ts";
+import { rows } from "./database.ts";
+import type { Postgres } from "./postgres.ts";
 
 const SQL = {
-  headers: `
-    select entity, class, status, workflow, tenant, created_at_ms as "createdAtMs", ended_at_ms as "endedAtMs", version
-    from headers
-    where (created_at_ms, entity) < ($1, $2) and created_at_ms >= $3
-      and ($4::text is null or class = $4) and ($5::text is null or workflow = $5)
-    order by created_at_ms desc, entity desc limit $6`,
+  // A page is the newest of the newest of each class: each is read from the end of its index, and no further.
+  headersByClass: `
+    select header.* from unnest($1::text[]) as asked (class)
+    cross join lateral (
+      select entity, class, status, workflow, tenant, created_at_ms as "createdAtMs", ended_at_ms as "endedAtMs", version
+      from headers
+      where class = asked.class and (created_at_ms, entity) < ($2, $3) and created_at_ms >= $4
+      order by created_at_ms desc, entity desc limit $5
+    ) as header
+    order by header."createdAtMs" desc, header.entity desc limit $5`,
+  headersByWorkflow: `
+    select header.* from unnest($1::text[]) as asked (class)
+    cross join lateral (
+      select entity, class, status, workflow, tenant, created_at_ms as "createdAtMs", ended_at_ms as "endedAtMs", version
+      from headers
+      where workflow = $6 and class = asked.class and (created_at_ms, entity) < ($2, $3) and created_at_ms >= $4
+      order by created_at_ms desc, entity desc limit $5
+    ) as header
+    order by header."createdAtMs" desc, header.entity desc limit $5`,
   header: `
     select entity, class, status, workflow, tenant, created_at_ms as "createdAtMs", ended_at_ms as "endedAtMs", version
     from headers where entity = $1`,
-  deadLetters: `
+  lettersByClass: `
+    select letter.* from unnest($1::text[]) as asked (class)
+    cross join lateral (
+      select id, class, queue, entity, at_ms as "atMs", text from dead_letters
+      where class = asked.class and (at_ms, id) < ($2, $3) order by at_ms desc, id desc limit $4
+    ) as letter
+    order by letter."atMs" desc, letter.id desc limit $4`,
+  lettersByQueue: `
+    select letter.* from unnest($1::text[]) as asked (class)
+    cross join lateral (
+      select id, class, queue, entity, at_ms as "atMs", text from dead_letters
+      where queue = $5 and class = asked.class and (at_ms, id) < ($2, $3) order by at_ms desc, id desc limit $4
+    ) as letter
+    order by letter."atMs" desc, letter.id desc limit $4`,
+  // An entity has few.
+  lettersByEntity: `
     select id, class, queue, entity, at_ms as "atMs", text from dead_letters
-    where (at_ms, id) < ($1, $2)
-      and ($3::text is null or queue = $3) and ($4::text is null or class = $4) and ($5::text is null or entity = $5)
-    order by at_ms desc, id desc limit $6`,
+    where entity = $5 and class = any ($1) and (at_ms, id) < ($2, $3) and ($6::text is null or queue = $6)
+    order by at_ms desc, id desc limit $4`,
   deadLetter: `select id, class, queue, entity, at_ms as "atMs", text from dead_letters where id = $1`,
   listing: `
     select list, id, entity, at_ms as "atMs", text from listings
@@ -45,6 +73,9 @@ const SQL = {
   queued: `select queue, count(*) as count from tasks where lease_until_ms is null group by queue`,
 };
 
+const HEADER_CLASSES: readonly Header["class"][] = ["open", "endedWell", "endedBadly"];
+const LETTER_CLASSES: readonly DeadLetter["class"][] = ["poison", "exhausted"];
+
 type Sums = Pick<Counts, "storeTimeMs" | "inbox" | "leased" | "deadLetters">;
 
 export class PostgresQueries implements Queries {
@@ -55,10 +86,15 @@ export class PostgresQueries implements Queries {
   }
 
   async headers(query: HeaderQuery): Promise<Page<Header>> {
-    const { limit, sinceMs = Number.MIN_SAFE_INTEGER, workflow = null } = query;
+    const { limit, sinceMs = Number.MIN_SAFE_INTEGER, workflow } = query;
     const { atMs, key } = parseCursor(query.cursor);
-    const values = [atMs, key, sinceMs, query.class ?? null, workflow, limit + 1];
-    const found = await rows<Header>(this.#postgres.pool, SQL.headers, values);
+    const classes = query.class === undefined ? HEADER_CLASSES : [query.class];
+    const values = [classes, atMs, key, sinceMs, limit + 1];
+    const { database } = this.#postgres;
+    const found =
+      workflow === undefined
+        ? await rows<Header>(database, SQL.headersByClass, values)
+        : await rows<Header>(database, SQL.headersByWorkflow, [...values, workflow]);
     return pageOf(found, limit, (header) => ({ atMs: header.createdAtMs, key: header.entity }));
   }
 
@@ -67,10 +103,15 @@ export class PostgresQueries implements Queries {
   }
 
   async deadLetters(query: DeadLetterQuery): Promise<Page<DeadLetter>> {
-    const { limit, queue = null, entity = null } = query;
+    const { limit, queue, entity } = query;
     const { atMs, key } = parseCursor(query.cursor);
-    const values = [atMs, key, queue, query.class ?? null, entity, limit + 1];
-    const found = await rows<DeadLetter>(this.#postgres.pool, SQL.deadLetters, values);
+    const classes = query.class === undefined ? LETTER_CLASSES : [query.class];
+    const values = [classes, atMs, key, limit + 1];
+    const { database } = this.#postgres;
+    let found: readonly DeadLetter[];
+    if (entity !== undefined) found = await rows(database, SQL.lettersByEntity, [...values, entity, queue ?? null]);
+    else if (queue !== undefined) found = await rows(database, SQL.lettersByQueue, [...values, queue]);
+    else found = await rows(database, SQL.lettersByClass, values);
     return pageOf(found, limit, (letter) => ({ atMs: letter.atMs, key: letter.id }));
   }
 
@@ -80,7 +121,7 @@ export class PostgresQueries implements Queries {
 
   async listing({ list, cursor, limit }: ListingQuery): Promise<Page<Listed>> {
     const { atMs, key } = parseCursor(cursor);
-    const found = await rows<Listed>(this.#postgres.pool, SQL.listing, [list, atMs, key, limit + 1]);
+    const found = await rows<Listed>(this.#postgres.database, SQL.listing, [list, atMs, key, limit + 1]);
     return pageOf(found, limit, (listed) => ({ atMs: listed.atMs, key: listed.id }));
   }
 
@@ -90,20 +131,20 @@ export class PostgresQueries implements Queries {
 
   async workflows({ cursor, limit }: PageQuery): Promise<Page<PublishedWorkflow>> {
     const values = [cursor ?? null, limit + 1];
-    return namedPageOf(await rows<PublishedWorkflow>(this.#postgres.pool, SQL.workflows, values), limit);
+    return namedPageOf(await rows<PublishedWorkflow>(this.#postgres.database, SQL.workflows, values), limit);
   }
 
   async counts(): Promise<Counts> {
-    const { pool } = this.#postgres;
+    const { database } = this.#postgres;
     const [[sums], queued] = await Promise.all([
-      rows<Sums>(pool, SQL.counts),
-      rows<{ queue: string; count: number }>(pool, SQL.queued),
+      rows<Sums>(database, SQL.counts),
+      rows<{ queue: string; count: number }>(database, SQL.queued),
     ]);
     return { ...sums!, queued: Object.fromEntries(queued.map(({ queue, count }) => [queue, count])) };
   }
 
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- who wrote the statement knows its rows
   async #one<Row extends object>(sql: string, ...values: readonly string[]): Promise<Row | null> {
-    return (await rows<Row>(this.#postgres.pool, sql, values))[0] ?? null;
+    return (await rows<Row>(this.#postgres.database, sql, values))[0] ?? null;
   }
 }

@@ -1,20 +1,27 @@
 import type { Published, PutOutcome, RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
 import { MAX_VERSIONS } from "../../store/page.ts";
-import { whyRefused } from "./commit.ts";
-import { columns, type Postgres, rows, transaction } from "./postgres.ts";
+import { whyRefused } from "./faults.ts";
+import { columns, rows } from "./database.ts";
+import type { Postgres } from "./postgres.ts";
+import { finishPurges } from "./purge.ts";
 
 /** A reply nobody has fetched by now is fetched by nobody: its process is gone. */
 const REPLY_TTL_MS = 3_600_000;
 
 const SQL = {
-  // In order, so that two who put the same records do not lock each other out.
+  // In order, so that two who put the same records do not lock each other out. Not into the remains of what was purged.
   put: `
-    insert into records (scope, hash, text)
-    select * from unnest($1::text[], $2::text[], $3::text[]) as record (scope, hash, text) order by scope, hash
-    on conflict do nothing`,
+    with pending as materialized (select entity from purges where entity = any ($1)),
+      put as (
+        insert into records (scope, hash, text)
+        select * from unnest($1::text[], $2::text[], $3::text[]) as record (scope, hash, text)
+        where scope not in (select entity from pending) order by scope, hash
+        on conflict do nothing
+      )
+    select entity from pending`,
   get: `
     select place, text from unnest($1::text[], $2::text[]) with ordinality as key (scope, hash, place)
-    join records using (scope, hash)`,
+    join records using (scope, hash) where not exists (select from purges where entity = scope)`,
   lockName: `select pg_advisory_xact_lock(hashtextextended($1, 0))`,
   publish: `
     insert into published (name, hash, version)
@@ -32,7 +39,10 @@ const SQL = {
     on conflict (process) do update set role = excluded.role, text = excluded.text, until_ms = excluded.until_ms`,
   registered: `select process, role, text from registrations where until_ms > (select lease_ms())`,
   forgetDead: `delete from registrations where until_ms <= (select lease_ms())`,
-  forgetReplies: `delete from replies where at_ms < (select wall_ms()) - $1`,
+  // The oldest come first, and what is beyond a thousand goes the next time.
+  forgetReplies: `
+    delete from replies using (select id from replies order by id limit 1000) as oldest
+    where replies.id = oldest.id and at_ms < (select wall_ms()) - $1`,
 };
 
 export class PostgresRecords implements Records {
@@ -43,9 +53,8 @@ export class PostgresRecords implements Records {
   }
 
   async put(records: readonly StoredRecord[], options?: { readonly refusable: boolean }): Promise<PutOutcome> {
-    const values = columns(records, "scope", "hash", "text");
     try {
-      await this.#postgres.pool.query(SQL.put, [...values]);
+      if (records.length > 0) await this.#put(records);
       return "stored";
     } catch (error) {
       if (options?.refusable === true && whyRefused(error) !== undefined) return "refused";
@@ -55,47 +64,62 @@ export class PostgresRecords implements Records {
 
   async get(keys: readonly RecordKey[]): Promise<readonly (string | null)[]> {
     const values = columns(keys, "scope", "hash");
-    const found = await rows<{ place: number; text: string }>(this.#postgres.pool, SQL.get, values);
+    const found = await rows<{ place: number; text: string }>(this.#postgres.database, SQL.get, values);
     const texts = new Map(found.map(({ place, text }) => [place, text]));
     return keys.map((_, i) => texts.get(i + 1) ?? null);
   }
 
-  async publish(name: string, hash: string): Promise<number> {
-    return transaction(this.#postgres.pool, async (connection) => {
-      await connection.query(SQL.lockName, [name]);
-      const [published] = await rows<{ version: number }>(connection, SQL.publish, [name, hash]);
-      return published!.version;
+  async #put(records: readonly StoredRecord[]): Promise<void> {
+    const { database } = this.#postgres;
+    const values = columns(records, "scope", "hash", "text");
+    const pending = await rows<{ entity: string }>(database, SQL.put, values);
+    if (pending.length === 0) return;
+    await database.transaction(async (connection) => {
+      await finishPurges(
+        connection,
+        pending.map(({ entity }) => entity),
+      );
+      await connection.run(SQL.put, values);
     });
   }
 
+  async publish(name: string, hash: string): Promise<number> {
+    const { database } = this.#postgres;
+    const [, published] = await database.atOnce([
+      { sql: SQL.lockName, values: [name] },
+      { sql: SQL.publish, values: [name, hash] },
+    ]);
+    return (published!.rows as readonly Published[])[0]!.version;
+  }
+
   async published(name: string, version?: number | string): Promise<Published | null> {
-    const { pool } = this.#postgres;
+    const { database } = this.#postgres;
     const [found] =
       version === undefined
-        ? await rows<Published>(pool, SQL.newest, [name])
-        : await rows<Published>(pool, typeof version === "number" ? SQL.byVersion : SQL.byHash, [name, version]);
+        ? await rows<Published>(database, SQL.newest, [name])
+        : await rows<Published>(database, typeof version === "number" ? SQL.byVersion : SQL.byHash, [name, version]);
     return found ?? null;
   }
 
   async versions(name: string): Promise<readonly Published[]> {
-    return rows<Published>(this.#postgres.pool, SQL.versions, [name, MAX_VERSIONS]);
+    return rows<Published>(this.#postgres.database, SQL.versions, [name, MAX_VERSIONS]);
   }
 
   async unpublish(name: string): Promise<void> {
-    await transaction(this.#postgres.pool, async (connection) => {
-      await connection.query(SQL.lockName, [name]);
-      await connection.query(SQL.unpublish, [name]);
-    });
+    await this.#postgres.database.atOnce([
+      { sql: SQL.lockName, values: [name] },
+      { sql: SQL.unpublish, values: [name] },
+    ]);
   }
 
   async register({ process, role, text }: Registration, ttlMs: number): Promise<void> {
-    const { pool } = this.#postgres;
-    await pool.query(SQL.forgetDead);
-    await pool.query(SQL.forgetReplies, [REPLY_TTL_MS]);
-    await pool.query(SQL.register, [process, role, text, ttlMs]);
+    const { database } = this.#postgres;
+    await database.run(SQL.forgetDead);
+    await database.run(SQL.forgetReplies, [REPLY_TTL_MS]);
+    await database.run(SQL.register, [process, role, text, ttlMs]);
   }
 
   async registered(): Promise<readonly Registration[]> {
-    return rows<Registration>(this.#postgres.pool, SQL.registered);
+    return rows<Registration>(this.#postgres.database, SQL.registered);
   }
 }

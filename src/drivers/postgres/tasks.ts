@@ -9,66 +9,82 @@ import type {
   Task,
   Tasks,
 } from "../../store/contract.ts";
-import { post } from "./inbox.ts";
-import { columns, type Postgres, rows, transaction } from "./postgres.ts";
+import { columns, rows } from "./database.ts";
+import { Gathering } from "./gathering.ts";
+import { posting } from "./inbox.ts";
+import type { Postgres } from "./postgres.ts";
+import { purgeSome } from "./purge.ts";
 import { wakeKey } from "./wake-ups.ts";
 
 const SQL = {
-  queuesWithTasks: `
-    select name from unnest($1::text[]) with ordinality as asked (name, place)
-    where exists (select from tasks where queue = asked.name and lease_until_ms is null) order by place`,
+  // One queue after the other, no further than it has to, and past what others are just taking.
   lease: `
     with picked as materialized (
-      select id from tasks where queue = $1 and lease_until_ms is null
-      order by priority desc, id limit $2 for update skip locked
+      select task.token from unnest($1::text[]) with ordinality as asked (queue, place)
+      cross join lateral (
+        select token from tasks where queue = asked.queue and lease_until_ms is null
+        order by priority desc, id limit $2 for update skip locked
+      ) as task
+      order by place limit $2
     )
-    update tasks set lease_until_ms = (select lease_ms()) + $3 from picked where tasks.id = picked.id
-    returning tasks.id, token, entity, partition, queue, priority, text`,
+    update tasks set lease_until_ms = (select lease_ms()) + $3 from picked where tasks.token = picked.token
+    returning tasks.token, id, entity, partition, queue, priority, text`,
+  // In order of their tokens, as everybody locks tasks, so that nobody locks another out.
   heartbeat: `
-    with held as materialized (
-      select tasks.id from tasks join unnest($1::bigint[], $2::text[]) as beat (id, token)
-        on tasks.id = beat.id and tasks.token = beat.token
-      where lease_until_ms is not null order by tasks.id for update of tasks
+    with beat as materialized (
+      select * from unnest($1::bigint[], $2::text[], $4::integer[], $5::text[])
+        with ordinality as beat (id, token, partition, text, place)
+    ), held as materialized (
+      select tasks.id, tasks.token from tasks join beat on tasks.id = beat.id and tasks.token = beat.token
+      where lease_until_ms is not null order by tasks.token for update of tasks
+    ), posted as (
+      insert into inbox (partition, text)
+      select partition, text from beat where text is not null and (id, token) in (select id, token from held) order by place
     )
-    update tasks set lease_until_ms = (select lease_ms()) + $3 from held where tasks.id = held.id
-    returning token, is_revoked as "isRevoked"`,
+    update tasks set lease_until_ms = (select lease_ms()) + $3 from held where tasks.token = held.token
+    returning tasks.token, is_revoked as "isRevoked"`,
   // A task settled twice in one call is gone the second time: only the first may post a failure.
   settle: `
     with result as materialized (
       select * from unnest($1::bigint[], $2::text[], $3::integer[], $4::text[], $5::boolean[], $6::boolean[])
         with ordinality as result (id, token, partition, text, is_first, is_completion, place)
     ), held as materialized (
-      select tasks.id from tasks join result on tasks.id = result.id and tasks.token = result.token
-      where lease_until_ms is not null and is_first order by tasks.id for update of tasks
+      select tasks.id, tasks.token from tasks join result on tasks.id = result.id and tasks.token = result.token
+      where lease_until_ms is not null and is_first order by tasks.token for update of tasks
     ), removed as (
-      delete from tasks using held where tasks.id = held.id
+      delete from tasks using held where tasks.token = held.token
     ), posted as (
       insert into inbox (partition, text)
       select partition, text from result
-      where is_completion or (is_first and id in (select id from held)) order by place
+      where is_completion or (is_first and (id, token) in (select id, token from held)) order by place
     )
-    select id from held`,
+    select id, token from held`,
   lapse: `
     with lapsed as materialized (
-      select id from tasks where lease_until_ms <= (select lease_ms())
+      select token from tasks where lease_until_ms <= (select lease_ms())
       order by lease_until_ms limit $1 for update skip locked
     )
-    delete from tasks using lapsed where tasks.id = lapsed.id
-    returning token, entity, partition, is_revoked as "isRevoked"`,
+    delete from tasks using lapsed where tasks.token = lapsed.token
+    returning tasks.token, entity, partition, is_revoked as "isRevoked"`,
 };
 
 interface HeldRow {
   readonly token: string;
+  readonly isRevoked: boolean;
+}
+
+interface LapsedRow extends HeldRow {
   readonly entity: string;
   readonly partition: number;
-  readonly isRevoked: boolean;
 }
 
 export class PostgresTasks implements Tasks {
   readonly #postgres: Postgres;
+  readonly #settlements: Gathering<Settlement, SettleOutcome>;
 
   constructor(postgres: Postgres) {
     this.#postgres = postgres;
+    this.#settlements = new Gathering((results) => this.#settle(results));
   }
 
   async lease(request: LeaseRequest): Promise<readonly LeasedTask[]> {
@@ -82,19 +98,14 @@ export class PostgresTasks implements Tasks {
 
   async heartbeat(beats: readonly Heartbeat[], leaseMs: number): Promise<HeartbeatOutcome> {
     if (beats.length === 0) return { lost: [], cancelled: [] };
-    const { pool, wakeUps } = this.#postgres;
-    const values = [beats.map(({ ref }) => idOf(ref)), ...columns(beats, "token"), leaseMs];
-    const { isHeld, started } = await transaction(pool, async (connection) => {
-      const held = await rows<Pick<HeldRow, "token" | "isRevoked">>(connection, SQL.heartbeat, values);
-      const isHeld = new Map(held.map((task) => [task.token, task]));
-      const started = beats.flatMap(({ token, started }) =>
-        started !== undefined && isHeld.has(token) ? [started] : [],
-      );
-      await post(connection, started);
-      return { isHeld, started };
-    });
-    wakeUps.announce(started.map(({ partition }) => wakeKey.inbox(partition)));
+    const { database, wakeUps } = this.#postgres;
     const tokens = beats.map(({ token }) => token);
+    const refs = beats.map(({ ref }) => idOf(ref));
+    const partitions = beats.map(({ started }) => started?.partition ?? null);
+    const texts = beats.map(({ started }) => started?.text ?? null);
+    const held = await rows<HeldRow>(database, SQL.heartbeat, [refs, tokens, leaseMs, partitions, texts]);
+    const isHeld = new Map(held.map((task) => [task.token, task]));
+    wakeUps.announce(partitions.filter((partition) => partition !== null).map(wakeKey.inbox));
     return {
       lost: tokens.filter((token) => !isHeld.has(token)),
       cancelled: tokens.filter((token) => isHeld.get(token)?.isRevoked === true),
@@ -102,30 +113,21 @@ export class PostgresTasks implements Tasks {
   }
 
   async settle(results: readonly Settlement[]): Promise<readonly SettleOutcome[]> {
-    if (results.length === 0) return [];
-    const { pool, wakeUps } = this.#postgres;
-    const firsts = firstOfEach(results);
-    const values = [
-      results.map(({ ref }) => idOf(ref)),
-      ...columns(results, "token", "partition", "text"),
-      results.map((result) => firsts.has(result)),
-      results.map(({ outcome }) => outcome === "completed"),
-    ];
-    const held = new Set((await rows<{ id: number }>(pool, SQL.settle, values)).map(({ id }) => id));
-    wakeUps.announce(results.map(({ partition }) => wakeKey.inbox(partition)));
-    return results.map((result) => {
-      if (firsts.has(result) && held.has(idOf(result.ref))) return "settled";
-      return result.outcome === "completed" ? "posted" : "stale";
-    });
+    return results.length === 0 ? [] : this.#settlements.ask(results);
   }
 
+  /** Also one step of what was purged: an engine comes by once a second. */
   async lapse(limit: number): Promise<number> {
-    const { pool, wakeUps } = this.#postgres;
-    const lapsed = await transaction(pool, async (connection) => {
-      const lapsed = await rows<HeldRow>(connection, SQL.lapse, [limit]);
+    const { database, wakeUps } = this.#postgres;
+    await purgeSome(database);
+    const lapsed = await database.transaction(async (connection) => {
+      const lapsed = await rows<LapsedRow>(connection, SQL.lapse, [limit]);
       // Of a revoked one there is nobody to tell.
       const lost = lapsed.filter(({ isRevoked }) => !isRevoked).map(lostMessage);
-      await post(connection, lost);
+      if (lost.length > 0) {
+        const { sql, values } = posting(lost);
+        await connection.run(sql, values);
+      }
       return lapsed;
     });
     wakeUps.announce(lapsed.map(({ partition }) => wakeKey.inbox(partition)));
@@ -136,17 +138,33 @@ export class PostgresTasks implements Tasks {
   async restore(_tasks: readonly Task[]): Promise<void> {}
 
   async #take({ queues, max, leaseMs }: LeaseRequest): Promise<readonly LeasedTask[]> {
-    const { pool } = this.#postgres;
-    const taken: LeasedTask[] = [];
-    for (const { name } of await rows<{ name: string }>(pool, SQL.queuesWithTasks, [queues])) {
-      if (taken.length >= max) break;
-      const values = [name, max - taken.length, leaseMs];
-      const tasks = await rows<Task & { readonly id: number }>(pool, SQL.lease, values);
-      // An update answers its rows in any order.
-      const inOrder = tasks.toSorted((a, b) => b.priority - a.priority || a.id - b.id);
-      taken.push(...inOrder.map(({ id, ...task }) => ({ ...task, ref: String(id) })));
-    }
-    return taken;
+    const { database } = this.#postgres;
+    const asked = [...new Set(queues)];
+    const tasks = await rows<Task & { readonly id: number }>(database, SQL.lease, [asked, max, leaseMs]);
+    const places = new Map(asked.map((queue, place) => [queue, place]));
+    // An update answers its rows in any order.
+    const inOrder = tasks.toSorted(
+      (a, b) => places.get(a.queue)! - places.get(b.queue)! || b.priority - a.priority || a.id - b.id,
+    );
+    return inOrder.map(({ id, ...task }) => ({ ...task, ref: String(id) }));
+  }
+
+  async #settle(results: readonly Settlement[]): Promise<readonly SettleOutcome[]> {
+    const { database, wakeUps } = this.#postgres;
+    const firsts = firstOfEach(results);
+    const values = [
+      results.map(({ ref }) => idOf(ref)),
+      ...columns(results, "token", "partition", "text"),
+      results.map((result) => firsts.has(result)),
+      results.map(({ outcome }) => outcome === "completed"),
+    ];
+    const found = await rows<{ id: number; token: string }>(database, SQL.settle, values);
+    const held = new Set(found.map(({ id, token }) => keyOf(String(id), token)));
+    wakeUps.announce(new Set(results.map(({ partition }) => wakeKey.inbox(partition))));
+    return results.map((result) => {
+      if (firsts.has(result) && held.has(keyOf(result.ref, result.token))) return "settled";
+      return result.outcome === "completed" ? "posted" : "stale";
+    });
   }
 }
 
@@ -155,17 +173,21 @@ interface Posted {
   readonly text: string;
 }
 
-function lostMessage({ token, entity, partition }: HeldRow): Posted {
+function lostMessage({ token, entity, partition }: LapsedRow): Posted {
   return { partition, text: taskMessage({ entity, token }, "store", { kind: "deliveryLost", token }) };
 }
 
 function firstOfEach(results: readonly Settlement[]): ReadonlySet<Settlement> {
   const firsts = new Map<string, Settlement>();
   for (const result of results) {
-    const key = JSON.stringify([result.ref, result.token]);
+    const key = keyOf(result.ref, result.token);
     if (!firsts.has(key)) firsts.set(key, result);
   }
   return new Set(firsts.values());
+}
+
+function keyOf(ref: string, token: string): string {
+  return `${ref} ${token}`;
 }
 
 /** No row has the number −1: a name we did not give names nothing. */

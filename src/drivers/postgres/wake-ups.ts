@@ -1,11 +1,12 @@
 import { Client, type ClientConfig, escapeIdentifier } from "pg";
 import type { Host } from "../../host/host.ts";
+import { connectionConfig, type DatabaseOptions } from "./database.ts";
 
 /** Hints get lost: with a connection, behind a pooler. So everybody who waits looks this often as well. */
 const LOOK_EVERY_MS = 1000;
 const COALESCE_MS = 2;
-/** Postgres takes up to 8,000 bytes; a name has at most four bytes a character, and is written with escapes. */
-const MAX_KEYS_A_PAYLOAD = 20;
+/** Postgres takes up to 8,000. */
+const MAX_PAYLOAD_BYTES = 7_900;
 
 const SQL = {
   notify: `select pg_notify($1, $2)`,
@@ -30,9 +31,10 @@ export class WakeUps {
   readonly #outgoing = new Set<string>();
   #isSending = false;
 
-  constructor(host: Host, config: ClientConfig, incarnation: string) {
+  constructor(host: Host, options: DatabaseOptions, incarnation: string) {
     this.#host = host;
-    this.#config = config;
+    // Nobody misses a hint that a crash of the server has taken with it: no sync of the disk for it.
+    this.#config = connectionConfig(options, { synchronous_commit: "off" });
     this.#channel = `millrace_${incarnation}`;
   }
 
@@ -44,8 +46,13 @@ export class WakeUps {
       if (processId === processIdOf(client) || payload === undefined) return;
       for (const key of JSON.parse(payload) as readonly string[]) this.#wake(key);
     });
-    await client.connect();
-    await client.query(`listen ${escapeIdentifier(this.#channel)}`);
+    try {
+      await client.connect();
+      await client.query(`listen ${escapeIdentifier(this.#channel)}`);
+    } catch (error) {
+      client.end().catch(() => {});
+      throw error;
+    }
     this.#client = client;
   }
 
@@ -84,6 +91,10 @@ export class WakeUps {
   async close(): Promise<void> {
     this.#closing.abort();
     for (const waiters of this.#waiters.values()) for (const waiter of waiters) waiter.wake();
+    await this.#endClient();
+  }
+
+  async #endClient(): Promise<void> {
     const client = this.#client;
     this.#client = undefined;
     await client?.end();
@@ -94,11 +105,25 @@ export class WakeUps {
     this.#isSending = true;
     while (this.#outgoing.size > 0) {
       await this.#host.sleep(COALESCE_MS);
-      const keys = [...this.#outgoing].slice(0, MAX_KEYS_A_PAYLOAD);
-      for (const key of keys) this.#outgoing.delete(key);
-      await this.#client?.query(SQL.notify, [this.#channel, JSON.stringify(keys)]).catch(() => {});
+      const payload = this.#takePayload();
+      await this.#client?.query(SQL.notify, [this.#channel, payload]).catch(() => {});
     }
     this.#isSending = false;
+  }
+
+  #takePayload(): string {
+    const keys: string[] = [];
+    let bytes = 2;
+    for (const key of this.#outgoing) {
+      const keyBytes = Buffer.byteLength(JSON.stringify(key)) + 1;
+      // A name that is too long for any payload is left out: whoever waits for it looks once a second.
+      if (bytes + keyBytes > MAX_PAYLOAD_BYTES && keys.length > 0) break;
+      this.#outgoing.delete(key);
+      if (bytes + keyBytes > MAX_PAYLOAD_BYTES) continue;
+      bytes += keyBytes;
+      keys.push(key);
+    }
+    return JSON.stringify(keys);
   }
 
   async #reconnect(broken: Client): Promise<void> {
@@ -109,6 +134,9 @@ export class WakeUps {
       await this.#host.sleep(LOOK_EVERY_MS, this.#closing.signal);
       if (!this.#closing.signal.aborted) await this.connect().catch(() => {});
     }
+    if (this.#closing.signal.aborted) return this.#endClient();
+    // Whatever was said meanwhile was said to nobody.
+    for (const waiters of this.#waiters.values()) for (const waiter of waiters) waiter.wake();
   }
 
   #enter(keys: readonly string[]): Waiter {

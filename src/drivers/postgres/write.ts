@@ -1,22 +1,28 @@
 import assert from "node:assert/strict";
 import type { CommitBatch, EntityKey, JournalRecord } from "../../store/contract.ts";
-import { idsOf, post } from "./inbox.ts";
-import { columns, type Connection } from "./postgres.ts";
+import { columns, type Statement } from "./database.ts";
+import { idsOf, posting } from "./inbox.ts";
+import { purging } from "./purge.ts";
 
 const SQL = {
   consume: `
     delete from inbox using unnest($1::integer[], $2::bigint[]) as gone (partition, id)
     where inbox.partition = gone.partition and inbox.id = gone.id`,
-  // Guard: the first new version of an entity has to be the next one; the driver has looked at those that follow it.
+  // Guard: the first new version of an entity has to be the next one, or this divides by zero; the driver has looked at
+  // those that follow it.
   appendRecords: `
-    insert into journal (entity, version, count, format, text)
-    select entity, version, count, format, text
-    from unnest($1::text[], $2::bigint[], $3::bigint[], $4::integer[], $5::integer[], $6::text[])
-      as record (entity, first, version, count, format, text)
-    where record.first = coalesce((
-      select last.version + last.count from journal as last
-      where last.entity = record.entity order by last.version desc limit 1
-    ), 1)`,
+    with appended as (
+      insert into journal (entity, version, count, format, text)
+      select entity, version, count, format, text
+      from unnest($1::text[], $2::bigint[], $3::bigint[], $4::integer[], $5::integer[], $6::text[])
+        as record (entity, first, version, count, format, text)
+      where record.first = coalesce((
+        select last.version + last.count from journal as last
+        where last.entity = record.entity order by last.version desc limit 1
+      ), 1)
+      returning 1
+    )
+    select 1 / (count(*) = cardinality($1))::integer from appended`,
   putSnapshots: `
     insert into snapshots (entity, version, format, text)
     select * from unnest($1::text[], $2::bigint[], $3::integer[], $4::text[])
@@ -41,11 +47,12 @@ const SQL = {
     on conflict (token) do nothing`,
   revokeTasks: `
     with revoked as materialized (
-      select id, lease_until_ms from tasks where token = any ($1) order by id for update
+      select token, lease_until_ms from tasks where token = any ($1) order by token for update
     ), removed as (
-      delete from tasks using revoked where tasks.id = revoked.id and revoked.lease_until_ms is null
+      delete from tasks using revoked where tasks.token = revoked.token and revoked.lease_until_ms is null
     )
-    update tasks set is_revoked = true from revoked where tasks.id = revoked.id and revoked.lease_until_ms is not null`,
+    update tasks set is_revoked = true
+    from revoked where tasks.token = revoked.token and revoked.lease_until_ms is not null`,
   putReplies: `insert into replies (process, request, text) select * from unnest($1::text[], $2::text[], $3::text[])`,
   deleteDeadLetters: `delete from dead_letters where id = any ($1)`,
   putDeadLetters: `
@@ -60,102 +67,77 @@ const SQL = {
   deleteListings: `
     delete from listings using unnest($1::text[], $2::text[]) as gone (list, id)
     where listings.list = gone.list and listings.id = gone.id`,
-  purgeJournal: `delete from journal where entity = any ($1)`,
-  purgeSnapshots: `delete from snapshots where entity = any ($1)`,
-  purgeHeaders: `delete from headers where entity = any ($1)`,
-  purgeRecords: `delete from records where scope = any ($1)`,
-  purgeListings: `delete from listings where entity = any ($1)`,
 };
 
-const PURGES = [
-  SQL.purgeJournal,
-  SQL.purgeSnapshots,
-  SQL.purgeHeaders,
-  SQL.purgeRecords,
-  SQL.purgeListings,
-  SQL.clearWakes,
-];
+/** A guard that does not hold divides by zero; an event that is there already is not unique. Nothing was written. */
+export const GUARD_FAILED: ReadonlySet<string> = new Set(["22012", "23505"]);
 
-/** Everything the batches say, which have all passed the guard: one statement for each kind of row. */
-export async function writeBatches(connection: Connection, batches: readonly CommitBatch[]): Promise<void> {
+/** Everything the batches say, once they have passed the guard: one statement for each kind of row, in this order. */
+export function statementsOf(batches: readonly CommitBatch[]): readonly Statement[] {
   const consumed = batches.flatMap(({ fence, consumed }) =>
     (consumed === null ? [] : idsOf(consumed)).map((id) => ({ partition: fence.partition, id })),
   );
-  await write(connection, SQL.consume, consumed, "partition", "id");
-  await writeEntities(connection, batches);
   const tasks = batches.flatMap((batch) => batch.tasks);
-  await write(connection, SQL.addTasks, tasks, "token", "entity", "partition", "queue", "priority", "text");
-  // After the tasks: what one batch both sends out and withdraws has to be gone.
   const revoked = batches.flatMap(({ revoke }) => revoke);
-  if (revoked.length > 0) await connection.query(SQL.revokeTasks, [revoked]);
   const mail = batches.flatMap((batch) => batch.mail);
-  await post(connection, mail);
   const replies = batches.flatMap((batch) => batch.replies);
-  await write(connection, SQL.putReplies, replies, "process", "request", "text");
   const discarded = batches.flatMap(({ discard }) => discard);
-  if (discarded.length > 0) await connection.query(SQL.deleteDeadLetters, [discarded]);
   const letters = lastOf(
     "id",
     batches.flatMap(({ deadLetters }) => deadLetters),
   );
-  await write(connection, SQL.putDeadLetters, letters, "id", "class", "queue", "entity", "atMs", "text");
-  await writeListings(connection, batches);
-  // Last: whatever else a batch says of an entity it purges, nothing of it is left.
   const purged = batches.flatMap(({ purge }) => purge);
-  if (purged.length === 0) return;
-  for (const sql of PURGES) await connection.query(sql, [purged]);
+  return [
+    ...write(SQL.consume, consumed, "partition", "id"),
+    ...entityStatements(batches),
+    ...write(SQL.addTasks, tasks, "token", "entity", "partition", "queue", "priority", "text"),
+    // After the tasks: what one batch both sends out and withdraws has to be gone.
+    ...(revoked.length > 0 ? [{ sql: SQL.revokeTasks, values: [revoked] }] : []),
+    ...(mail.length > 0 ? [posting(mail)] : []),
+    ...write(SQL.putReplies, replies, "process", "request", "text"),
+    ...(discarded.length > 0 ? [{ sql: SQL.deleteDeadLetters, values: [discarded] }] : []),
+    ...write(SQL.putDeadLetters, letters, "id", "class", "queue", "entity", "atMs", "text"),
+    ...listingStatements(batches),
+    // Last: whatever else a batch says of an entity it purges, nothing of it is left.
+    ...(purged.length > 0 ? purging(purged) : []),
+  ];
 }
 
-async function writeListings(connection: Connection, batches: readonly CommitBatch[]): Promise<void> {
+function listingStatements(batches: readonly CommitBatch[]): readonly Statement[] {
   const all = batches.flatMap(({ listings = [] }) => listings);
   const last = [...new Map(all.map((one) => [JSON.stringify([one.list, one.id]), one])).values()];
   const on = last.filter(({ text }) => text !== null);
-  await write(connection, SQL.putListings, on, "list", "id", "entity", "atMs", "text");
   const off = last.filter(({ text }) => text === null);
-  await write(connection, SQL.deleteListings, off, "list", "id");
+  return [
+    ...write(SQL.putListings, on, "list", "id", "entity", "atMs", "text"),
+    ...write(SQL.deleteListings, off, "list", "id"),
+  ];
 }
 
-async function writeEntities(connection: Connection, batches: readonly CommitBatch[]): Promise<void> {
+function entityStatements(batches: readonly CommitBatch[]): readonly Statement[] {
   const records = withFirstVersions(batches.flatMap(({ records }) => records));
-  const fields = ["entity", "first", "version", "count", "format", "text"] as const;
-  const written = await write(connection, SQL.appendRecords, records, ...fields);
-  assert.equal(written, records.length, "some record has not the number of its entity's next event");
-
   const byVersion = batches.flatMap(({ snapshots }) => snapshots).toSorted((a, b) => a.version - b.version);
-  await write(connection, SQL.putSnapshots, lastOf("entity", byVersion), "entity", "version", "format", "text");
   const headers = lastOf(
     "entity",
     batches.flatMap(({ headers }) => headers),
   );
-  const times = ["createdAtMs", "endedAtMs"] as const;
-  await write(
-    connection,
-    SQL.putHeaders,
-    headers,
-    "entity",
-    "class",
-    "status",
-    "workflow",
-    "tenant",
-    ...times,
-    "version",
-  );
-
+  const shown = ["class", "status", "workflow", "tenant", "createdAtMs", "endedAtMs", "version"] as const;
   const all = batches.flatMap(({ fence, wakes }) => wakes.map((wake) => ({ ...wake, partition: fence.partition })));
-  const wakes = Map.groupBy(lastOf("entity", all), ({ atMs }) => (atMs === null ? "clear" : "set"));
-  await write(connection, SQL.setWakes, wakes.get("set") ?? [], "entity", "partition", "atMs");
-  await write(connection, SQL.clearWakes, wakes.get("clear") ?? [], "entity");
+  const wakes = lastOf("entity", all);
+  const set = wakes.filter(({ atMs }) => atMs !== null);
+  const cleared = wakes.filter(({ atMs }) => atMs === null);
+  return [
+    ...write(SQL.appendRecords, records, "entity", "first", "version", "count", "format", "text"),
+    ...write(SQL.putSnapshots, lastOf("entity", byVersion), "entity", "version", "format", "text"),
+    ...write(SQL.putHeaders, headers, "entity", ...shown),
+    ...write(SQL.setWakes, set, "entity", "partition", "atMs"),
+    ...write(SQL.clearWakes, cleared, "entity"),
+  ];
 }
 
-/** Answers how many rows it wrote. */
-async function write<Item>(
-  connection: Connection,
-  sql: string,
-  items: readonly Item[],
-  ...fields: readonly (keyof Item)[]
-): Promise<number> {
-  if (items.length === 0) return 0;
-  return (await connection.query(sql, [...columns(items, ...fields)])).rowCount ?? 0;
+/** No rows, no statement. */
+function write<Item>(sql: string, items: readonly Item[], ...fields: readonly (keyof Item)[]): readonly Statement[] {
+  return items.length === 0 ? [] : [{ sql, values: columns(items, ...fields) }];
 }
 
 interface PlacedRecord extends JournalRecord {
