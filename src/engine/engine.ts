@@ -3,7 +3,7 @@ import { type Need, needKey } from "../core/machine.ts";
 import { type Message, readMessage } from "../core/message.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
-import type { CommitOutcome, ReadResult, Store } from "../store/contract.ts";
+import type { CommitOutcome, ReadRequest, ReadResult, Store } from "../store/contract.ts";
 import type { BatchBuilder } from "./batch.ts";
 import { Loader, ValueMissing } from "./loader.ts";
 import { type EngineObserver, safely } from "./observer.ts";
@@ -59,6 +59,8 @@ export class Engine {
   private readonly loader: Loader;
   private readonly tenures: Tenures;
   private readonly stopping = new AbortController();
+  /** Aborted when nobody should wait for messages any more. */
+  private readonly hurried: AbortSignal;
   /** How often the decision of an entity has thrown. */
   private readonly tries = new Map<string, number>();
   private carefulTurn = 0;
@@ -75,14 +77,21 @@ export class Engine {
     this.loader = new Loader(options.store, machines);
     const { definitions } = this.loader;
     this.tenures = new Tenures(options.store, options.host, this.settings, this.name, this.observer, definitions);
+    this.hurried = AbortSignal.any([this.stopping.signal, this.tenures.handingOver]);
   }
 
   start(): void {
     this.loops = Promise.all([this.work(), this.tenures.run(this.stopping.signal), this.lapse()]);
   }
 
-  /** Finishes the commit under way, gives the partitions back, and ends. */
+  /** Hands everything over to the other engines, if there are any, and goes on with what they do not take. */
+  leave(): Promise<void> {
+    return this.tenures.leave();
+  }
+
+  /** Hands over, finishes the commit under way, gives back what is left, and ends. */
   async stop(): Promise<void> {
+    await this.leave();
     this.stopping.abort();
     await this.loops;
     await this.inFlight;
@@ -128,7 +137,8 @@ export class Engine {
       maxChars: Math.floor(maxBatchBytes / 2),
     }));
     const committed = owners.map((owner) => owner.committedBatch);
-    const reads = await this.store.inbox.read(requests, this.idleTime(owners));
+    const reads = await this.read(requests, this.idleTime(owners));
+    if (reads === undefined) return [];
     for (const [i, owner] of owners.entries()) {
       const { partition, limit, maxChars } = requests[i]!;
       const messages = reads.find((read) => read.partition === partition)?.messages ?? [];
@@ -152,6 +162,18 @@ export class Engine {
     }
     if (trouble && formed.length === 0) await this.host.sleep(STORE_TROUBLE_MS, this.stopping.signal);
     return formed;
+  }
+
+  /** undefined = not waited for, since there is something better to do; nothing is known of the inbox then. */
+  private read(requests: readonly ReadRequest[], waitMs: number): Promise<readonly ReadResult[] | undefined> {
+    const reading = this.store.inbox.read(requests, waitMs);
+    const { hurried } = this;
+    if (waitMs === 0 || hurried.aborted) return reading;
+    return new Promise((resolve, reject) => {
+      const stop = (): void => resolve(undefined);
+      hurried.addEventListener("abort", stop, { once: true });
+      reading.then(resolve, reject).finally(() => hurried.removeEventListener("abort", stop));
+    });
   }
 
   /**

@@ -2,13 +2,20 @@ import type { Host } from "../host/host.ts";
 import type { Store, Tenure } from "../store/contract.ts";
 import type { DefinitionCache } from "./definition-cache.ts";
 import type { EngineObserver } from "./observer.ts";
+import { type EngineNews, fairShare, readNews, type SeenEngine, unclaimed } from "./fair-share.ts";
 import { Owner } from "./owner.ts";
 import type { EngineSettings } from "./settings.ts";
 
-/** How long a registration lasts, in renewals. */
-const REGISTRATION_RENEWALS = 5;
+/** How often the others are looked at, in parts of a renewal: while all is as it should be, and while it is not. */
+const CALM_PARTS = 2;
+const HURRY_PARTS = 8;
+/** How many partitions are given back at a time: each is without an owner for a moment. */
+const GIVEN_AT_A_TIME = 4;
 
-/** Which partitions this engine owns: takes free ones, renews them, gives up what it lost. Nothing is stolen. */
+/**
+ * Which partitions this engine owns: takes free ones, renews them, gives up what it lost, and shares with the other
+ * engines. Nothing is stolen: whoever has too many says so first, and then lets go.
+ */
 export class Tenures {
   private readonly store: Store;
   private readonly host: Host;
@@ -19,6 +26,11 @@ export class Tenures {
   private readonly owned = new Map<number, Owner>();
   /** The highest sequence number the store has acknowledged to us, per partition and incarnation. */
   private readonly acknowledged = new Map<number, { incarnation: string; seq: number }>();
+  private readonly farewell = new AbortController();
+  private nudge = new AbortController();
+  private told = { text: "", atMs: -Infinity };
+  /** Since when the others could know that we are leaving. */
+  private leavingSinceMs: number | null = null;
 
   private readonly repaired = (key: string, count: number): void => this.observer.repaired?.(key, count);
 
@@ -42,16 +54,53 @@ export class Tenures {
     return [...this.owned.values()];
   }
 
+  /** Aborted once everything is given back: nothing is worth waiting for any more. */
+  get handingOver(): AbortSignal {
+    return this.farewell.signal;
+  }
+
   /** Renews and balances until it is told to stop. */
   async run(signal: AbortSignal): Promise<void> {
+    const { renewMs } = this.settings;
+    let renewAtMs = -Infinity;
+    signal.addEventListener("abort", () => this.nudge.abort(), { once: true });
     while (!signal.aborted) {
+      let parts = CALM_PARTS;
       try {
-        await this.renewNow();
-        await this.balance(signal);
+        if (this.host.monotonicMs() >= renewAtMs) {
+          renewAtMs = this.host.monotonicMs() + renewMs;
+          await this.renewNow();
+        }
+        if (!(await this.balance(signal))) parts = HURRY_PARTS;
       } catch {
         // The store does not answer. The leases run out by themselves; the fence holds whatever we believe.
+        parts = 1;
       }
-      await this.host.sleep(this.settings.renewMs, signal);
+      const untilRenewalMs = Math.max(0, renewAtMs - this.host.monotonicMs());
+      await this.host.sleep(Math.min(untilRenewalMs, renewMs / parts), this.nudge.signal);
+      if (!signal.aborted) this.nudge = new AbortController();
+    }
+  }
+
+  /**
+   * Lets the other engines have everything, if there are any: they are told, and have the time to notice before anything
+   * is let go. Resolves once nothing is owned, or nobody wants it.
+   */
+  async leave(): Promise<void> {
+    const { renewMs } = this.settings;
+    if (this.store.capabilities.exclusive === true) return;
+    const untilMs = this.host.monotonicMs() + 2 * renewMs;
+    try {
+      const others = async (): Promise<boolean> => {
+        const seen = await this.seen();
+        return seen.some(({ name, leaving }) => name !== this.engine && !leaving);
+      };
+      if (this.owned.size === 0 || !(await others())) return;
+      this.leavingSinceMs ??= this.host.monotonicMs();
+      this.nudge.abort();
+      while (this.owned.size > 0 && this.host.monotonicMs() < untilMs) await this.host.sleep(renewMs / HURRY_PARTS);
+    } catch {
+      // The store does not answer: the leases run out.
     }
   }
 
@@ -132,6 +181,9 @@ export class Tenures {
         // The lease runs out.
       }
     }
+    this.leavingSinceMs ??= this.host.monotonicMs();
+    // Gone at once, instead of after a while.
+    await this.tell(1).catch(() => undefined);
   }
 
   private take(tenure: Tenure, predecessorDied: boolean = true): void {
@@ -150,28 +202,74 @@ export class Tenures {
     );
   }
 
-  /** Each live engine wants an equal share; above it, one partition is given back at a time. */
-  private async balance(signal: AbortSignal): Promise<void> {
-    const ttlMs = this.settings.renewMs * REGISTRATION_RENEWALS;
-    await this.store.records.register({ process: this.engine, role: "engine", text: "{}" }, ttlMs);
-    const alive = await this.store.records.registered();
-    const engines = Math.max(1, alive.filter((process) => process.role === "engine").length);
+  /** Takes what is missing and gives back what is too much. Says whether this engine has its share. */
+  private async balance(signal: AbortSignal): Promise<boolean> {
     const { partitionCount } = this.store.capabilities;
-    const share = Math.ceil(partitionCount / engines);
-    if (this.owned.size > share) this.giveOne();
-    const first = Math.floor(this.host.random() * partitionCount);
-    for (let i = 0; i < partitionCount && this.owned.size < share && !signal.aborted; i++) {
-      const partition = (first + i) % partitionCount;
-      if (this.owned.has(partition)) continue;
+    await this.tell(this.settings.leaseMs);
+    const engines = await this.seen();
+    const share = fairShare(this.engine, engines, partitionCount);
+    if (this.owned.size > share) this.give(this.owned.size - share);
+    const missing = share - this.owned.size;
+    if (missing > 0 && this.leavingSinceMs === null)
+      await this.acquireSome(share, unclaimed(engines, partitionCount), signal);
+    await this.tell(this.settings.leaseMs);
+    return this.kept().length === share;
+  }
+
+  private async acquireSome(share: number, free: readonly number[], signal: AbortSignal): Promise<void> {
+    // What is ours is renewed in time, however many there are to take.
+    const untilMs = this.host.monotonicMs() + this.settings.renewMs;
+    // Not all from the same end: two that are looking for some would always want the same.
+    const first = Math.floor(this.host.random() * free.length);
+    for (const i of free.keys()) {
+      const partition = free[(first + i) % free.length]!;
+      if (signal.aborted || this.owned.size >= share || this.host.monotonicMs() >= untilMs) return;
       const outcome = await this.store.partitions.acquire(partition, this.engine, this.settings.leaseMs);
       if (outcome.kind === "acquired" && !this.owned.has(partition)) this.take(outcome.tenure);
     }
   }
 
-  /** The work loop takes nothing more for it, waits for what is under way, and releases it. */
-  private giveOne(): void {
+  /** All engines that are alive, this one included, as they see themselves. */
+  private async seen(): Promise<readonly SeenEngine[]> {
+    const registrations = await this.store.records.registered();
+    const others = registrations.filter(({ role, process }) => role === "engine" && process !== this.engine);
+    return [
+      ...others.map(({ process, text }) => ({ name: process, ...readNews(text) })),
+      { name: this.engine, ...this.news() },
+    ];
+  }
+
+  /** Says that this engine lives and what it has; again when that has changed, or the others might forget it. */
+  private async tell(ttlMs: number): Promise<void> {
+    const text = JSON.stringify(this.news());
+    const nowMs = this.host.monotonicMs();
+    if (text === this.told.text && nowMs - this.told.atMs < this.settings.renewMs && ttlMs > 1) return;
+    await this.store.records.register({ process: this.engine, role: "engine", text }, ttlMs);
+    this.told = { text, atMs: nowMs };
+  }
+
+  private news(): EngineNews {
+    return { partitions: this.kept().map(({ partition }) => partition), leaving: this.leavingSinceMs !== null };
+  }
+
+  /** What is about to be given back is not ours any more as far as the others are concerned: they may try to take it. */
+  private kept(): Owner[] {
+    return this.owners().filter(({ leaving }) => !leaving);
+  }
+
+  /** The work loop takes nothing more for them, waits for what is under way, and releases them. */
+  private give(tooMany: number): void {
     const owners = this.owners();
-    if (!owners.some((owner) => owner.leaving)) owners[0]!.leaving = true;
+    const going = owners.filter(({ leaving }) => leaving).length;
+    if (this.leavingSinceMs === null) {
+      const more = Math.min(tooMany, GIVEN_AT_A_TIME) - going;
+      for (const owner of this.kept().slice(0, Math.max(0, more))) owner.leaving = true;
+      return;
+    }
+    const knownMs = this.host.monotonicMs() - this.leavingSinceMs;
+    if (knownMs < this.settings.renewMs / CALM_PARTS) return;
+    for (const owner of owners) owner.leaving = true;
+    this.farewell.abort();
   }
 
   async release(owner: Owner): Promise<void> {

@@ -69,6 +69,7 @@ export class TestWorld {
     handlers: Readonly<Record<string, Handler>>,
     settings: Partial<WorkerSettings> = {},
     secret?: (name: string) => string | undefined,
+    ownSlots?: ReadonlyMap<string, number>,
   ): Worker {
     const worker = new Worker({
       store: this.store,
@@ -77,6 +78,7 @@ export class TestWorld {
       queues: Object.keys(handlers),
       settings: { ...QUICK_WORKER, ...settings },
       ...(secret !== undefined && { secret }),
+      ...(ownSlots !== undefined && { ownSlots }),
     });
     worker.start();
     this.running.add(worker);

@@ -272,6 +272,8 @@ async function stopParts(parts: Parts): Promise<void> {
   const { server, service, worker, logs, registration, engine, builtins, store, options } = parts;
   options.log.info("stopping");
   server?.drain();
+  // While the rest comes to its end, the other engines take over; without others it goes on until nobody needs it.
+  const handedOver = parts.isOwn ? undefined : engine?.leave();
   await registration?.stop();
   await worker?.stop();
   await logs?.close();
@@ -279,6 +281,7 @@ async function stopParts(parts: Parts): Promise<void> {
   await server?.close();
   service.stop();
   if (parts.isOwn && engine !== undefined) await settled(parts);
+  await handedOver;
   await engine?.stop();
   await store.close();
   options.log.info("stopped");

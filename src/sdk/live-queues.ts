@@ -5,25 +5,22 @@ import type { LeasedTask, LeaseRequest, Store, Tasks } from "../store/contract.t
  * lease cannot be called off: what one brings that nobody waits for any more is kept for the next.
  */
 export class LiveQueues {
-  readonly #names = new Set<string>();
+  /** As the worker looks into it. */
+  readonly names: string[] = [];
   #spare: LeasedTask[] = [];
   #changed = Promise.withResolvers<void>();
 
   /** The worker looks again at once. */
   add(names: Iterable<string>): void {
-    const before = this.#names.size;
-    for (const name of names) this.#names.add(name);
-    if (this.#names.size > before) this.lookAgain();
+    const before = this.names.length;
+    for (const name of names) if (!this.names.includes(name)) this.names.push(name);
+    if (this.names.length > before) this.lookAgain();
   }
 
   /** Whoever waits for tasks is answered now, with none. */
   lookAgain(): void {
     this.#changed.resolve();
     this.#changed = Promise.withResolvers();
-  }
-
-  get names(): readonly string[] {
-    return [...this.#names];
   }
 
   /** The same store, as the worker of these queues sees it. */
@@ -42,7 +39,7 @@ export class LiveQueues {
   async #lease(tasks: Tasks, request: LeaseRequest): Promise<readonly LeasedTask[]> {
     if (this.#spare.length > 0) return this.#spare.splice(0, request.max);
     const changed = this.#changed.promise.then(() => undefined);
-    const leasing = tasks.lease({ ...request, queues: this.names });
+    const leasing = tasks.lease(request);
     const leased = await Promise.race([leasing, changed]);
     if (leased !== undefined) return leased;
     leasing.then(

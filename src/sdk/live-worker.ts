@@ -34,8 +34,7 @@ export class LiveWorker {
       store: this.#queues.over(store),
       host,
       handlers: this.#handlers,
-      // Those that are served are said at each lease.
-      queues: [],
+      queues: this.#queues.names,
       settings,
       secret,
       leases: { kind: "process" },
@@ -88,6 +87,6 @@ export class LiveWorker {
 
   #told(): JsonObject {
     const handlers = [...this.#handlers.keys()].map((name) => ({ name }));
-    return { handlers, queues: this.#queues.names, pid: process.pid };
+    return { handlers, queues: [...this.#queues.names], pid: process.pid };
   }
 }

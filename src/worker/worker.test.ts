@@ -156,9 +156,37 @@ describe("an error of a handler", () => {
     expect(new Set(calls.map((call) => call.token)).size).toBe(3);
   });
 
-  test("of a handler that this worker does not have fails the node", async () => {
-    const view = await besideOthers(() => null, { handler: "missing", queue: "step" });
-    expect(view.nodes["a"]).toMatchObject({ status: "FAILED", error: { code: "UNKNOWN_HANDLER", retryable: false } });
+  test("of a handler that this worker does not have waits for a worker that does, in the same attempt", async () => {
+    world.worker({ step: () => null });
+    const id = await world.start(workflow([node("a", [], { handler: "missing", queue: "step", retry: once })]));
+    await world.until(id, (events) => events.filter(({ kind }) => kind === "taskDispatched").length === 2);
+    world.worker({ step: () => null, missing: () => "found" });
+    const view = await world.ended(id);
+    expect(view.nodes["a"]).toMatchObject({ status: "COMPLETED", attempt: 1, output: { json: "found" } });
+    // Given back once, and then left alone for as long as this took: each time is written down.
+    expect(view.nodes["a"]!.deliveries).toBeLessThanOrEqual(3);
+  });
+});
+
+describe("slots of its own", () => {
+  test("bound a handler, and leave the shared ones to the others", async () => {
+    const { handler, open } = gate();
+    let [running, most] = [0, 0];
+    const slow: Handler = async (call) => {
+      most = Math.max(most, ++running);
+      await handler(call);
+      running--;
+      return null;
+    };
+    world.worker({ slow, quick: () => "quick" }, { slots: 1 }, undefined, new Map([["slow", 2]]));
+    const slows = ["a", "b", "c", "d"].map((name) => node(name, [], { handler: "slow", queue: "slow" }));
+    const quicks = ["p", "q"].map((name) => node(name, [], { handler: "quick", queue: "quick" }));
+    const id = await world.start(workflow([...slows, ...quicks]));
+    await world.until(id, (events) => events.filter(({ kind }) => kind === "taskCompleted").length === 2);
+    await world.until(id, (events) => events.filter(({ kind }) => kind === "taskStarted").length === 2);
+    for (const one of slows) open(one.id);
+    expect((await world.ended(id)).status).toBe("COMPLETED");
+    expect(most).toBe(2);
   });
 });
 

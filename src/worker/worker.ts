@@ -11,14 +11,19 @@ import { errorValue, retryAfter } from "./error-value.ts";
 import { fillHoles, HoleUnfilled } from "../expression/fill-holes.ts";
 import type { Handler } from "./handler.ts";
 import { type HeartbeatSource, HeartbeatThread } from "./heartbeat-thread.ts";
+import { AvoidedQueues } from "./avoided-queues.ts";
 import { type StorableOutput, storableOutput } from "./output.ts";
+import { type Slots, slotsOf } from "./slots.ts";
 import { underTimeLimit } from "./time-limit.ts";
 
 export interface WorkerOptions {
   readonly store: Store;
   readonly host: Host;
   readonly handlers: ReadonlyMap<string, Handler>;
+  /** Looked into whenever tasks are taken: it may change. */
   readonly queues: readonly string[];
+  /** How many tasks of a handler run at a time, in slots of its own instead of the shared ones; by handler. */
+  readonly ownSlots?: ReadonlyMap<string, number>;
   readonly settings?: Partial<WorkerSettings>;
   /** Where `{{ secrets.NAME }}` comes from. */
   readonly secret?: (name: string) => string | undefined;
@@ -72,6 +77,8 @@ export interface WorkerObserver {
   logged?(task: TaskText, entry: LogEntry): void;
   /** How many handlers were given up and still keep their slots. 0 = all is well again. */
   degraded?(deaf: number): void;
+  /** A task that was given back, since nobody here knows its handler. */
+  unknownHandler?(task: TaskText, queue: string): void;
   /** The thread that kept the leases has ended; the event loop does it from now on. */
   heartbeatThreadLost?(reason: string): void;
 }
@@ -93,12 +100,13 @@ export class Worker {
   private readonly options: WorkerOptions;
   private readonly settings: WorkerSettings;
   private readonly running = new Map<string, Delivery>();
+  private readonly slots: readonly [Slots, ...Slots[]];
+  private readonly avoided = new AvoidedQueues();
   private readonly stopping = new AbortController();
   /** After the last hand-back: nothing is left to keep alive. */
   private readonly ended = new AbortController();
   private loops: Promise<unknown> | undefined;
   private thread: HeartbeatThread | undefined;
-  private freed: (() => void) | undefined;
   private deaf = 0;
 
   constructor(options: WorkerOptions) {
@@ -109,6 +117,12 @@ export class Worker {
     const leaseMs = options.leases?.kind === "process" ? IN_PROCESS_LEASE_MS : settings.leaseMs;
     this.settings = { ...settings, leaseMs: Math.max(leaseMs, settings.leaseMs) };
     this.name = `worker-${options.host.id()}`;
+    this.slots = slotsOf(settings.slots, options.ownSlots ?? new Map(), options.queues);
+  }
+
+  /** How many tasks it is working on. */
+  get load(): number {
+    return this.running.size;
   }
 
   /** Handlers that did not end when they were asked to hold slots: fewer tasks run here than could. */
@@ -118,13 +132,13 @@ export class Worker {
 
   start(): void {
     if (this.options.leases?.kind === "thread") this.startThread(this.options.leases.source);
-    this.loops = Promise.all([this.take(), this.beat()]);
+    this.loops = Promise.all([...this.slots.map((slots) => this.take(slots)), this.beat()]);
   }
 
   /** Stops taking, waits for what runs, and hands back the rest without using up its attempts. */
   async stop(): Promise<void> {
     this.stopping.abort();
-    this.freed?.();
+    for (const slots of this.slots) slots.wake();
     const waitUntilMs = this.host.monotonicMs() + this.settings.graceMs;
     while (this.unsettled().length > 0 && this.host.monotonicMs() < waitUntilMs) await this.host.sleep(50);
     const left = this.unsettled();
@@ -142,36 +156,49 @@ export class Worker {
     return [...this.running.values()].filter((one) => !one.settled);
   }
 
-  private async take(): Promise<void> {
+  private async take(slots: Slots): Promise<void> {
     while (!this.stopping.signal.aborted) {
-      const free = this.settings.slots - this.running.size;
-      if (free <= 0) {
-        await new Promise<void>((resolve) => (this.freed = resolve));
+      if (slots.free <= 0) {
+        await slots.wait();
         continue;
       }
       try {
-        const { leaseMs, pollMs } = this.settings;
-        const { queues } = this.options;
-        const request = { worker: this.name, queues, max: free, leaseMs, waitMs: pollMs };
-        const tasks = await this.store.tasks.lease(request);
-        if (this.stopping.signal.aborted) await this.handBack(tasks);
-        else for (const leased of tasks) void this.run(leased);
+        for (const leased of await this.lease(slots)) void this.run(leased, slots);
       } catch {
         await this.host.sleep(SETTLE_RETRY_MS, this.stopping.signal);
       }
     }
   }
 
+  private async lease(slots: Slots): Promise<readonly LeasedTask[]> {
+    const { leaseMs, pollMs } = this.settings;
+    const { queues, moreInMs } = this.avoided.open(slots.queues(), this.host.monotonicMs());
+    const waitMs = Math.min(pollMs, Math.ceil(moreInMs));
+    const isAvoided = queues.length === 0 && Number.isFinite(moreInMs);
+    if (isAvoided || (queues.length === 0 && slots !== this.slots[0])) {
+      await this.host.sleep(waitMs, this.stopping.signal);
+      return [];
+    }
+    const tasks = await this.store.tasks.lease({ worker: this.name, queues, max: slots.free, leaseMs, waitMs });
+    if (!this.stopping.signal.aborted) return tasks;
+    await this.handBack(tasks);
+    return [];
+  }
+
   /** One task from beginning to end. Never rejects: whatever goes wrong becomes a result. */
-  private async run(leased: LeasedTask): Promise<void> {
+  private async run(leased: LeasedTask, slots: Slots): Promise<void> {
     const delivery = new Delivery(leased, this.host.monotonicMs());
     this.running.set(leased.token, delivery);
+    slots.take();
     this.thread?.add(leased);
     let over: Promise<void> | undefined;
     try {
       const task = JSON.parse(leased.text) as TaskText;
       this.watch("delivered", task);
-      const { outcome, deaf } = await this.call(task, delivery);
+      const handler = this.options.handlers.get(task.handler);
+      if (handler === undefined) return await this.refuse(task, leased);
+      this.avoided.welcome(leased.queue);
+      const { outcome, deaf } = await this.call(handler, task, delivery);
       over = deaf;
       if (delivery.gone !== "lost") await this.settle(task, this.settlement(delivery, outcome), delivery);
     } catch {
@@ -179,22 +206,29 @@ export class Worker {
     } finally {
       delivery.settled = true;
       this.thread?.remove(leased.token);
-      if (over === undefined) this.free(leased.token);
-      else void this.keepUntil(over, leased.token);
+      if (over === undefined) this.free(leased.token, slots);
+      else void this.keepUntil(over, leased.token, slots);
     }
   }
 
-  private free(token: string): void {
+  private free(token: string, slots: Slots): void {
     this.running.delete(token);
-    this.freed?.();
+    slots.give();
+  }
+
+  /** Another worker may know the handler: the task goes back, and its attempt is not used up. */
+  private async refuse(task: TaskText, leased: LeasedTask): Promise<void> {
+    this.avoided.avoid(leased.queue, this.host.monotonicMs());
+    this.watch("unknownHandler", task, leased.queue);
+    await this.handBack([leased]);
   }
 
   /** A handler that does not listen still uses what it uses: its slot is not given to another before it ends. */
-  private async keepUntil(over: Promise<void>, token: string): Promise<void> {
+  private async keepUntil(over: Promise<void>, token: string, slots: Slots): Promise<void> {
     this.watch("degraded", ++this.deaf);
     await over;
     this.watch("degraded", --this.deaf);
-    this.free(token);
+    this.free(token, slots);
   }
 
   /** Whoever only watches must not change what comes of a task. */
@@ -222,12 +256,11 @@ export class Worker {
     return { ref, token, partition, outcome: "completed", text: taskMessage(leased, this.name, body) };
   }
 
-  private async call(task: TaskText, delivery: Delivery): Promise<{ outcome: Outcome; deaf?: Promise<void> }> {
-    const handler = this.options.handlers.get(task.handler);
-    if (handler === undefined) {
-      const message = `This worker has no handler ${task.handler}`;
-      return { outcome: { error: { code: "UNKNOWN_HANDLER", message, retryable: false } } };
-    }
+  private async call(
+    handler: Handler,
+    task: TaskText,
+    delivery: Delivery,
+  ): Promise<{ outcome: Outcome; deaf?: Promise<void> }> {
     try {
       const given = await this.given(task, delivery);
       this.watch("started", task);

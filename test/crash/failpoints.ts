@@ -83,8 +83,8 @@ export const FAILPOINTS: readonly Failpoint[] = [
     "inbox.afterRead",
     [
       ENGINE,
-      "const reads = await this.store.inbox.read(requests, this.idleTime(owners));",
-      "reads.some(({ messages }) => messages.length > 0)",
+      "const reads = await this.read(requests, this.idleTime(owners));",
+      "reads?.some(({ messages }) => messages.length > 0)",
     ],
     20,
   ),
