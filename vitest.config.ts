@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 /** Test files that need real servers. A run that has none of them starts none. */
@@ -5,6 +6,8 @@ const WITH_SERVICES = ["test/drivers/postgres*.test.ts", "test/drivers/redis*.te
 
 export default defineConfig({
   test: {
+    // Most of the time goes into waiting for processes, disks and servers: one worker fewer than cores, as by default, would idle.
+    maxWorkers: availableParallelism(),
     testTimeout: 120_000,
     hookTimeout: 120_000,
     projects: [
