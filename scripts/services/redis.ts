@@ -8,13 +8,30 @@ import { freePort, givenService, ServerProcess, type Service } from "./service.t
 
 const VARIABLE = "MILLRACE_TEST_REDIS_URL";
 
-/**
- * A real Redis with the settings of the strict profile: every write is on disk before it is answered. One that is not
- * shared is never a server that was given: the test changes its settings.
- */
-export async function startRedis({ shared }: { readonly shared: boolean } = { shared: true }): Promise<Service> {
+interface RedisNeeds {
+  /** A test that changes the server's settings, or ends it, has one of its own, never one that was given. */
+  readonly shared: boolean;
+  /** Settings beside those of the strict profile, or in their place. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+/** A server that a test may end and start again on the same data. */
+export interface OwnRedis extends Service {
+  /** Where its data is. */
+  readonly folder: string;
+  readonly port: number;
+  /** Ends it, by SIGKILL as if it were shot. */
+  end(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
+  begin(): Promise<void>;
+}
+
+/** A real Redis with the settings of the strict profile: every write is on disk before it is answered. */
+export async function startRedis(needs: RedisNeeds = { shared: true }): Promise<Service> {
   const given = process.env[VARIABLE];
-  if (given !== undefined && shared) return givenService(given);
+  return given !== undefined && needs.shared ? givenService(given) : startOwnRedis(needs.settings);
+}
+
+export async function startOwnRedis(settings: Readonly<Record<string, string>> = {}): Promise<OwnRedis> {
   const program = await findProgram({
     program: "redis-server",
     folders: [],
@@ -23,30 +40,38 @@ export async function startRedis({ shared }: { readonly shared: boolean } = { sh
   });
   const port = await freePort();
   const folder = await mkdtemp(join(tmpdir(), "millrace-redis-"));
-  const server = new ServerProcess(program, [...settings(port, folder)]);
-  await server.waitUntil(() => answersPing(port));
+  const args = Object.entries({ ...STRICT, port: String(port), dir: folder, ...settings }).flatMap(([name, value]) => [
+    `--${name}`,
+    value,
+  ]);
+  let server: ServerProcess;
+  const begin = async (): Promise<void> => {
+    server = new ServerProcess(program, args);
+    await server.waitUntil(() => answersPing(port));
+  };
+  await begin();
+  const end = (signal: NodeJS.Signals): Promise<void> => server.stop(signal);
   return {
     url: `redis://127.0.0.1:${port}`,
+    port,
+    folder,
+    begin,
+    end,
     stop: async () => {
-      await server.stop("SIGTERM");
+      await end("SIGTERM");
       await rm(folder, { recursive: true, force: true });
     },
   };
 }
 
-function settings(port: number, folder: string): readonly string[] {
-  const flags = {
-    bind: "127.0.0.1",
-    port: String(port),
-    dir: folder,
-    save: "",
-    appendonly: "yes",
-    appendfsync: "always",
-    maxmemory: "256mb",
-    "maxmemory-policy": "noeviction",
-  };
-  return Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
-}
+const STRICT = {
+  bind: "127.0.0.1",
+  save: "",
+  appendonly: "yes",
+  appendfsync: "always",
+  maxmemory: "256mb",
+  "maxmemory-policy": "noeviction",
+};
 
 async function answersPing(port: number): Promise<boolean> {
   const socket = connect(port, "127.0.0.1");
@@ -58,5 +83,6 @@ async function answersPing(port: number): Promise<boolean> {
   closed.catch(() => {});
   const text = await Promise.race([answer, closed]).catch(() => "");
   socket.destroy();
-  return text.startsWith("+PONG");
+  // One that wants a password first is there as well.
+  return text.startsWith("+PONG") || text.startsWith("-NOAUTH");
 }

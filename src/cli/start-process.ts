@@ -82,7 +82,10 @@ export function startFailure(error: unknown, port: number): unknown {
   return error;
 }
 
-/** Serves until somebody wants it to end: the first signal stops it in order, the second ends it at once. */
+/**
+ * Serves until somebody wants it to end: the first signal stops it in order, the second ends it at once. Without its store
+ * it ends too, and says so.
+ */
 export async function serveUntilInterrupted(call: Call, { process: running, log }: Started): Promise<void> {
   // A promise that a handler's module forgot must not end everybody else's work; an exception that nobody caught may have
   // left anything behind, so the process ends, and what it was doing is taken up again from the store.
@@ -92,9 +95,12 @@ export async function serveUntilInterrupted(call: Call, { process: running, log 
     process.exit(EXIT.failed);
   });
   const interrupts = call.terminal.interrupts();
-  if (!interrupts.aborted) {
-    await new Promise<void>((resolve) => interrupts.addEventListener("abort", () => resolve(), { once: true }));
-  }
-  log.info({ signal: String(interrupts.reason) }, "asked to stop");
+  const interrupted = new Promise<void>((resolve) => {
+    if (interrupts.aborted) resolve();
+    interrupts.addEventListener("abort", () => resolve(), { once: true });
+  });
+  const lost = await Promise.race([interrupted, ...(running.lost === undefined ? [] : [running.lost])]);
+  if (lost === undefined) log.info({ signal: String(interrupts.reason) }, "asked to stop");
   await running.stop();
+  if (lost !== undefined) throw startFailure(lost, 0);
 }

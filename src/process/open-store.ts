@@ -5,6 +5,8 @@ import type { Store } from "../store/contract.ts";
 
 /** How many partitions a store has, where that is not asked for: SQLite and memory have one owner. */
 const SHARED_PARTITIONS = 32;
+/** Longer than any command takes; about the lease of a partition, so that an owner hears in time that it hears nothing. */
+const LONGEST_COMMAND_MS = 5_000;
 
 export type OpenOptions = Pick<Settings, "partitions" | "redisSocketTimeout"> & { readonly host: Host };
 
@@ -26,7 +28,9 @@ export async function openStore(address: StoreAddress, options: OpenOptions): Pr
     }
     case "redis": {
       const { openRedis } = await import("../drivers/redis/redis-store.ts");
-      return openRedis({ host, url: address.url, partitions, connectMs: options.redisSocketTimeout * 1_000 });
+      const connectMs = options.redisSocketTimeout * 1_000;
+      const commandMs = Math.min(connectMs, LONGEST_COMMAND_MS);
+      return openRedis({ host, url: address.url, partitions, connectMs, commandMs });
     }
   }
 }

@@ -13,6 +13,7 @@ import type { Role, Settings } from "../settings/declarations.ts";
 import { shownAddress, type StoreAddress } from "../settings/store-address.ts";
 import { nodeDefaults } from "./node-defaults.ts";
 import type { Store } from "../store/contract.ts";
+import type { StoreError } from "../store/store-error.ts";
 import type { Handler } from "../worker/handler.ts";
 import { type LeaseKeeping, Worker } from "../worker/worker.ts";
 import type { UserHandlers } from "./user-handlers.ts";
@@ -47,6 +48,8 @@ export class MillraceProcess {
   readonly service: Service;
   /** Where the API listens, if it does. */
   readonly url: string | undefined;
+  /** Resolves when the store is not there any more: all that is left is to stop. */
+  readonly lost: Promise<StoreError> | undefined;
   readonly #parts: Parts;
   #stopping: Promise<void> | undefined;
 
@@ -54,6 +57,7 @@ export class MillraceProcess {
     this.#parts = parts;
     this.store = parts.store;
     this.service = parts.service;
+    this.lost = parts.lost;
     this.url = url;
   }
 
@@ -67,6 +71,8 @@ export class MillraceProcess {
     const store = logged(api === undefined ? opened : api.measured(opened, metrics!), log);
     const service = serviceOf(options, store, host);
     const parts: Parts = { options, host, store, service, isOwn: isOwnStore(address), handlers: new Map(), queues: [] };
+    parts.lost = opened.lost;
+    void opened.lost?.then(({ code, message }) => log.fatal({ code }, message));
     try {
       if (api !== undefined) parts.server = serverOf(parts, api, metrics!);
       // After all that takes the event loop: time begins for an engine when it hears from its store.
@@ -102,6 +108,7 @@ interface Parts {
   readonly service: Service;
   /** Nobody else can do what is left undone here. */
   readonly isOwn: boolean;
+  lost?: Promise<StoreError> | undefined;
   engine?: Engine;
   worker?: Worker;
   /** What the worker serves; it looks into both whenever it needs to. */

@@ -3,13 +3,18 @@ import { judgePostgres, judgeRedis } from "./store-safety.ts";
 
 describe("the settings of a store", () => {
   const redis: readonly [config: Record<string, string>, durability: "strict" | "fast", codes: readonly string[]][] = [
-    [{ appendonly: "yes", appendfsync: "always", "maxmemory-policy": "noeviction" }, "strict", []],
-    [{ appendonly: "yes", appendfsync: "everysec", "maxmemory-policy": "noeviction" }, "strict", ["REDIS_FSYNC"]],
-    [{ appendonly: "yes", appendfsync: "everysec" }, "fast", []],
-    [{ appendonly: "yes", appendfsync: "no" }, "fast", ["REDIS_FSYNC"]],
-    [{ appendonly: "no", appendfsync: "always" }, "strict", ["REDIS_NOT_APPENDONLY"]],
-    [{ appendonly: "no", "maxmemory-policy": "allkeys-lru" }, "fast", ["REDIS_NOT_APPENDONLY", "REDIS_EVICTION"]],
-    [{}, "strict", ["REDIS_NOT_APPENDONLY"]],
+    [{ appendonly: "yes", appendfsync: "always", maxmemory: "1", "maxmemory-policy": "noeviction" }, "strict", []],
+    [{ appendonly: "yes", appendfsync: "everysec", maxmemory: "1" }, "strict", ["REDIS_FSYNC"]],
+    [{ appendonly: "yes", appendfsync: "everysec", maxmemory: "1" }, "fast", []],
+    [{ appendonly: "yes", appendfsync: "no", maxmemory: "1" }, "fast", ["REDIS_FSYNC"]],
+    [{ appendonly: "no", appendfsync: "always", maxmemory: "1" }, "strict", ["REDIS_NOT_APPENDONLY"]],
+    [
+      { appendonly: "no", maxmemory: "1", "maxmemory-policy": "allkeys-lru" },
+      "fast",
+      ["REDIS_NOT_APPENDONLY", "REDIS_EVICTION"],
+    ],
+    [{ appendonly: "yes", appendfsync: "always", maxmemory: "0" }, "strict", ["REDIS_NO_MAXMEMORY"]],
+    [{}, "strict", ["REDIS_NOT_APPENDONLY", "REDIS_NO_MAXMEMORY"]],
   ];
   test.each(redis)("of Redis %j under %s are refused by %j", (config, durability, codes) => {
     expect(judgeRedis(config, durability).map(({ code }) => code)).toEqual(codes);

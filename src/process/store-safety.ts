@@ -34,7 +34,7 @@ async function redisFaults(url: string, settings: SafetySettings): Promise<reado
   client.on("error", () => undefined);
   await client.connect();
   try {
-    const config = await client.configGet(["appendonly", "appendfsync", "maxmemory-policy"]);
+    const config = await client.configGet(["appendonly", "appendfsync", "maxmemory", "maxmemory-policy"]);
     return judgeRedis(config, settings.redisDurability);
   } catch {
     return [{ code: "REDIS_SETTINGS_HIDDEN", told: "this Redis does not tell its settings" }];
@@ -48,13 +48,18 @@ export function judgeRedis(
   config: Readonly<Record<string, string | undefined>>,
   durability: Settings["redisDurability"],
 ): readonly Unsafe[] {
-  const { appendonly, appendfsync, "maxmemory-policy": eviction } = config;
+  const { appendonly, appendfsync, maxmemory, "maxmemory-policy": eviction } = config;
   const found: Unsafe[] = [];
   if (appendonly !== "yes")
     found.push({ code: "REDIS_NOT_APPENDONLY", told: "appendonly is off, so a restart loses everything" });
   else if (appendfsync === "no" || (durability === "strict" && appendfsync !== "always")) {
     const told = `appendfsync is ${appendfsync}; the ${durability} profile needs ${durability === "strict" ? "always" : "everysec or always"}`;
     found.push({ code: "REDIS_FSYNC", told });
+  }
+  if (maxmemory === undefined || Number(maxmemory) === 0) {
+    const told =
+      "maxmemory is not set, so nothing makes room or refuses new work before the machine has no memory left";
+    found.push({ code: "REDIS_NO_MAXMEMORY", told });
   }
   if (eviction !== undefined && eviction !== "noeviction") {
     found.push({

@@ -110,7 +110,7 @@ export const SETTINGS = {
     default: 10,
     min: 0.1,
     max: 600,
-    doc: "How long connecting to Redis may take. Short gives up on a server that is only busy.",
+    doc: "How long connecting to Redis may take, and up to 5 s a command. Short gives up on a server that is only busy.",
   }),
   postgresUrl: secret({
     env: "DATABASE_URL",

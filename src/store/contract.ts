@@ -1,3 +1,5 @@
+import type { StoreError } from "./store-error.ts";
+
 /**
  * The store contract: six small roles. A driver keeps what the core decided and holds guards, never rules.
  * Every text the engine hands over (records, messages, tasks, snapshots) is opaque to the driver.
@@ -13,6 +15,11 @@ export interface Store {
   readonly tasks: Tasks;
   readonly records: Records;
   readonly queries: Queries;
+  /**
+   * Resolves when the data that was opened is not there any more, or other data is: nothing may go on, and every call
+   * rejects with this. Left out where that cannot happen unnoticed.
+   */
+  readonly lost?: Promise<StoreError>;
   /**
    * Whoever waits is answered at once, with nothing (a `watch` with the version as it was). A call that comes later and
    * has something to do rejects. Closing again does nothing.

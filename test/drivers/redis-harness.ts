@@ -38,8 +38,18 @@ async function moveTimes(url: string, prefix: string, ms: number): Promise<void>
   const client = await createClient({ url }).connect();
   await client.hIncrBy(`${prefix}:clock`, "wall", ms);
   await client.hIncrBy(`${prefix}:partition:0`, "until", ms);
-  for (const key of [`${prefix}:leases`, `${prefix}:registrations:until`]) {
-    for (const member of await client.zRange(key, 0, -1)) await client.zIncrBy(key, ms, member);
+  const alive = `${prefix}:registrations:until`;
+  for (const member of await client.zRange(alive, 0, -1)) await client.zIncrBy(alive, ms, member);
+  for (const line of await client.keys(`${prefix}:line:*`)) {
+    for (const { id, consumer, millisecondsSinceLastDelivery } of await client.xPendingRange(
+      line,
+      "workers",
+      "-",
+      "+",
+      1000,
+    )) {
+      await client.xClaimJustId(line, "workers", consumer, 0, id, { IDLE: millisecondsSinceLastDelivery - ms });
+    }
   }
   client.destroy();
 }

@@ -1,15 +1,13 @@
-import type { RedisClientType } from "@redis/client";
 import type { AppendOutcome, Inbox, Outgoing, Position, ReadRequest, ReadResult, Reply } from "../../store/contract.ts";
-import { checkPartition, isFull, keyOf, type Redis, run } from "./redis.ts";
+import type { Line } from "./connection.ts";
+import { checkPartition, isFull, keyOf, type Redis, run, send } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
 const DRIVER = "redis";
 const MAX_REPLIES = "10000";
 
-interface StreamEntry {
-  readonly id: string;
-  readonly message: Readonly<Record<string, string>>;
-}
+/** Its id, and its fields with their values. */
+type StreamEntry = readonly [id: string, fields: readonly string[]];
 
 export class RedisInbox implements Inbox {
   readonly #redis: Redis;
@@ -38,9 +36,9 @@ export class RedisInbox implements Inbox {
     };
     const streams = requests.map(({ partition }) => keyOf(this.#redis, "inbox", partition));
     const starts = requests.map(({ after }) => lastId(after) ?? "0");
-    const wait = (client: RedisClientType, waitMs: number): Promise<unknown> =>
-      client.sendCommand(["XREAD", "COUNT", "1", "BLOCK", String(waitMs), "STREAMS", ...streams, ...starts]);
-    const found = await this.#redis.blocking.until(waitMs, attempt, wait);
+    const wait = (line: Line, waitMs: number): Promise<unknown> =>
+      line.send(["XREAD", "COUNT", "1", "BLOCK", String(Math.ceil(waitMs)), "STREAMS", ...streams, ...starts]);
+    const found = await this.#redis.waiting.until(waitMs, attempt, wait);
     return found ?? requests.map((request) => resultOf(request, []));
   }
 
@@ -49,16 +47,15 @@ export class RedisInbox implements Inbox {
     // The one who waits takes them in the same step: nobody else can come between.
     let taken: readonly string[] | undefined;
     const attempt = async (): Promise<readonly string[] | undefined> => {
-      taken ??=
-        (await this.#redis.client.sendCommand<readonly string[] | null>(["LPOP", key, MAX_REPLIES])) ?? undefined;
-      return taken;
+      taken ??= await run<readonly string[]>(this.#redis, scripts.replies, process, MAX_REPLIES);
+      return taken.length > 0 ? taken : (taken = undefined);
     };
-    const wait = async (client: RedisClientType, waitMs: number): Promise<void> => {
+    const wait = async (line: Line, waitMs: number): Promise<void> => {
       const command = ["BLMPOP", String(waitMs / 1000), "1", key, "LEFT", "COUNT", MAX_REPLIES];
-      const answer = await client.sendCommand<readonly [string, readonly string[]] | null>(command);
+      const answer = await line.send<readonly [string, readonly string[]] | null>(command);
       taken = answer?.[1];
     };
-    const texts = await this.#redis.blocking.until(waitMs, attempt, wait);
+    const texts = await this.#redis.waiting.until(waitMs, attempt, wait);
     return (texts ?? []).map((text) => JSON.parse(text) as Reply);
   }
 
@@ -72,8 +69,8 @@ export class RedisInbox implements Inbox {
     const last = lastId(request.after);
     const key = keyOf(this.#redis, "inbox", request.partition);
     const start = last === undefined ? "-" : `(${last}`;
-    const entries = await this.#redis.client.xRange(key, start, "+", { COUNT: request.limit });
-    return resultOf(request, entries ?? []);
+    const command = ["XRANGE", key, start, "+", "COUNT", String(request.limit)];
+    return resultOf(request, await send<readonly StreamEntry[]>(this.#redis, ...command));
   }
 }
 
@@ -89,13 +86,13 @@ function lastId(after: Position | null): string | undefined {
 
 /** As many as fit; the first is always given, since one too long for every reader would block its partition for ever. */
 function resultOf({ partition, maxChars }: ReadRequest, entries: readonly StreamEntry[]): ReadResult {
-  const texts = entries.map(({ message }) => message["text"]!);
+  const texts = entries.map(([, fields]) => fields[1]!);
   let chars = 0;
   const end = texts.findIndex((text, i) => (chars += text.length) > maxChars && i > 0);
   const count = end === -1 ? texts.length : end;
   return {
     partition,
     messages: texts.slice(0, count),
-    position: { driver: DRIVER, value: entries.slice(0, count).map(({ id }) => id) },
+    position: { driver: DRIVER, value: entries.slice(0, count).map(([id]) => id) },
   };
 }

@@ -12,7 +12,7 @@ import type {
 } from "../../store/contract.ts";
 import { commitArguments } from "./commit-arguments.ts";
 import { placesFrom } from "./places.ts";
-import { checkPartition, keyOf, type Redis, run } from "./redis.ts";
+import { checkPartition, keyOf, type Redis, run, send } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 import type { VersionHints } from "./version-hints.ts";
 
@@ -52,17 +52,17 @@ export class RedisJournal implements Journal {
   async due(partition: number, beforeMs: number, limit: number, after?: Wake): Promise<readonly Wake[]> {
     const start = after === undefined ? undefined : { atMs: after.atMs, key: after.entity };
     const due: Wake[] = [];
-    for await (const places of placesFrom(this.#redis, keyOf(this.#redis, "wakes", partition), "earliest", start)) {
+    for await (const places of placesFrom(this.#redis, `wakes:${partition}`, "earliest", start)) {
       due.push(...places.filter(({ atMs }) => atMs <= beforeMs).map(({ atMs, key }) => ({ entity: key, atMs })));
       if (due.length >= limit || (places.at(-1)?.atMs ?? 0) > beforeMs) break;
     }
     return due.slice(0, limit);
   }
 
-  async watch(_partition: number, entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {
+  async watch(partition: number, entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {
     const version = async (): Promise<number> =>
-      Number((await this.#redis.client.hGet(keyOf(this.#redis, "entity", entity), "version")) ?? 0);
-    return this.#hints.until(keyOf(this.#redis, "version", entity), waitMs, version, (found) => found > aboveVersion);
+      Number((await send<string | null>(this.#redis, "HGET", keyOf(this.#redis, "entity", entity), "version")) ?? 0);
+    return this.#hints.until(partition, entity, waitMs, version, (found) => found > aboveVersion);
   }
 
   async #commitOne(batch: CommitBatch): Promise<CommitOutcome> {

@@ -8,10 +8,10 @@ export function packTask({ queue, entity, partition, priority, text }: Task): st
   return `${JSON.stringify(names)}\n${text}`;
 }
 
-/** A task as the scripts keep it, with its order in front: `12 ["queue",…]\n…`. */
-export function unpackTask(token: string, stored: string): LeasedTask {
-  const space = stored.indexOf(" ");
-  const end = stored.indexOf("\n");
-  const [queue, entity, partition, priority] = JSON.parse(stored.slice(space + 1, end)) as Names;
-  return { ref: stored.slice(0, space), token, entity, partition, queue, priority, text: stored.slice(end + 1) };
+/** The name of a task tells the scripts who has it and where it is: see `find_task` in library.lua. */
+export function unpackTask(consumer: string, id: string, line: string, token: string, packed: string): LeasedTask {
+  const end = packed.indexOf("\n");
+  const [queue, entity, partition, priority] = JSON.parse(packed.slice(0, end)) as Names;
+  const ref = `${consumer} ${id} ${line}`;
+  return { ref, token, entity, partition, queue, priority, text: packed.slice(end + 1) };
 }

@@ -4,6 +4,7 @@ import type {
   DeadLetterQuery,
   EntityKey,
   Header,
+  HeaderClass,
   HeaderQuery,
   Listed,
   ListingQuery,
@@ -12,11 +13,15 @@ import type {
   PublishedWorkflow,
   Queries,
 } from "../../store/contract.ts";
-import { namedPageOf, pageOf, parseCursor } from "../../store/page.ts";
+import { namedPageOf, pageOf, parseCursor, type PlaceInTime } from "../../store/page.ts";
 import { fillOf } from "./memory-use.ts";
-import { placesFrom } from "./places.ts";
-import { keyOf, type Redis, run } from "./redis.ts";
+import { newestOf, placesFrom } from "./places.ts";
+import { keyOf, type Redis, run, send } from "./redis.ts";
 import { scripts } from "./scripts.ts";
+
+const CLASSES: readonly HeaderClass[] = ["open", "endedWell", "endedBadly"];
+
+type Places = AsyncGenerator<readonly PlaceInTime[], void>;
 
 export class RedisQueries implements Queries {
   readonly #redis: Redis;
@@ -26,10 +31,14 @@ export class RedisQueries implements Queries {
   }
 
   async headers(query: HeaderQuery): Promise<Page<Header>> {
-    const isAskedFor = (header: Header): boolean =>
-      (query.class ?? header.class) === header.class && (query.workflow ?? header.workflow) === header.workflow;
-    const find = (entity: string): Promise<Header | null> => this.header(0, entity);
-    const found = await this.#collect(keyOf(this.#redis, "headers"), query, find, isAskedFor);
+    const classes = query.class === undefined ? CLASSES : [query.class];
+    const start = startOf(query);
+    const places = newestOf(classes.map((one) => placesFrom(this.#redis, `headers:${one}`, "latest", start)));
+    // The name of its workflow stands behind the entity: only what passes is looked at.
+    const suffix = query.workflow === undefined ? "" : `\0${query.workflow}`;
+    const find = async (name: string): Promise<Header | null> =>
+      name.endsWith(suffix) ? this.header(0, name.slice(0, name.indexOf("\0"))) : null;
+    const found = await collect(places, query, find);
     return pageOf(found, query.limit, (header) => ({ atMs: header.createdAtMs, key: header.entity }));
   }
 
@@ -43,7 +52,8 @@ export class RedisQueries implements Queries {
       (query.class ?? letter.class) === letter.class &&
       (query.entity ?? letter.entity) === letter.entity;
     const find = (id: string): Promise<DeadLetter | null> => this.deadLetter(id);
-    const found = await this.#collect(keyOf(this.#redis, "letters", "at"), query, find, isAskedFor);
+    const places = placesFrom(this.#redis, "letters:at", "latest", startOf(query));
+    const found = await collect(places, query, find, isAskedFor);
     return pageOf(found, query.limit, (letter) => ({ atMs: letter.atMs, key: letter.id }));
   }
 
@@ -53,12 +63,13 @@ export class RedisQueries implements Queries {
 
   async listing(query: ListingQuery): Promise<Page<Listed>> {
     const find = (id: string): Promise<Listed | null> => this.listed(query.list, id);
-    const found = await this.#collect(keyOf(this.#redis, "listing", query.list), query, find);
+    const places = placesFrom(this.#redis, `listing:${query.list}`, "latest", startOf(query));
+    const found = await collect(places, query, find);
     return pageOf(found, query.limit, (listed) => ({ atMs: listed.atMs, key: listed.id }));
   }
 
   async listed(list: string, id: string): Promise<Listed | null> {
-    const stored = await this.#redis.client.hGet(keyOf(this.#redis, "list", list), id);
+    const stored = await send<string | null>(this.#redis, "HGET", keyOf(this.#redis, "list", list), id);
     // The scripts keep the entity in front of it.
     return stored === null ? null : (JSON.parse(stored.slice(stored.indexOf("\0") + 1)) as Listed);
   }
@@ -74,44 +85,48 @@ export class RedisQueries implements Queries {
   }
 
   async counts(): Promise<Counts> {
-    const { client, partitionCount } = this.#redis;
-    const inboxKeys = Array.from({ length: partitionCount }, (_, i) => keyOf(this.#redis, "inbox", i));
-    const inboxes = await Promise.all(inboxKeys.map((key) => client.xLen(key)));
-    const queues = await client.sMembers(keyOf(this.#redis, "queues"));
-    const sizes = await Promise.all(queues.map((queue) => client.zCard(keyOf(this.#redis, "queue", queue))));
-    const [seconds, microseconds] = await client.sendCommand<readonly [string, string]>(["TIME"]);
-    const fill = await fillOf(client);
+    const { partitionCount } = this.#redis;
+    type Answer = readonly [number, number, number, number, ...(readonly (string | number)[])];
+    const [answer, fill] = await Promise.all([
+      run<Answer>(this.#redis, scripts.counts, partitionCount),
+      fillOf(this.#redis),
+    ]);
+    const [storeTimeMs, inbox, leased, deadLetters, ...queues] = answer;
+    const queued = Array.from({ length: queues.length / 2 }, (_, i) => [queues[2 * i]!, Number(queues[2 * i + 1])]);
     return {
-      storeTimeMs: Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000),
-      inbox: inboxes.reduce((sum, length) => sum + length, 0),
-      queued: Object.fromEntries(queues.map((queue, i) => [queue, sizes[i]!])),
-      leased: await client.zCard(keyOf(this.#redis, "leases")),
-      deadLetters: await client.hLen(keyOf(this.#redis, "letters")),
+      storeTimeMs,
+      inbox,
+      leased,
+      deadLetters,
+      queued: Object.fromEntries(queued) as Readonly<Record<string, number>>,
       ...(fill === undefined ? {} : { fill }),
     };
   }
 
-  /** One more than asked for: that one only tells whether there is another page. */
-  async #collect<Item>(
-    key: string,
-    { cursor, limit, sinceMs = Number.NEGATIVE_INFINITY }: PageQuery & { readonly sinceMs?: number },
-    find: (name: string) => Promise<Item | null>,
-    isAskedFor: (item: Item) => boolean = () => true,
-  ): Promise<readonly Item[]> {
-    const items: Item[] = [];
-    const start = cursor === undefined ? undefined : parseCursor(cursor);
-    for await (const places of placesFrom(this.#redis, key, "latest", start)) {
-      const inTime = places.filter(({ atMs }) => atMs >= sinceMs);
-      const found = await Promise.all(inTime.map(({ key }) => find(key)));
-      items.push(...found.filter((item) => item !== null).filter(isAskedFor));
-      if (items.length > limit || inTime.length < places.length) break;
-    }
-    return items.slice(0, limit + 1);
-  }
-
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- who wrote the text knows what it is
   async #one<Item>(key: string, field: string): Promise<Item | null> {
-    const text = await this.#redis.client.hGet(key, field);
+    const text = await send<string | null>(this.#redis, "HGET", key, field);
     return text === null ? null : (JSON.parse(text) as Item);
   }
+}
+
+function startOf({ cursor }: PageQuery): PlaceInTime | undefined {
+  return cursor === undefined ? undefined : parseCursor(cursor);
+}
+
+/** One more than asked for: that one only tells whether there is another page. */
+async function collect<Item>(
+  all: Places,
+  { limit, sinceMs = Number.NEGATIVE_INFINITY }: PageQuery & { readonly sinceMs?: number },
+  find: (name: string) => Promise<Item | null>,
+  isAskedFor: (item: Item) => boolean = () => true,
+): Promise<readonly Item[]> {
+  const items: Item[] = [];
+  for await (const places of all) {
+    const inTime = places.filter(({ atMs }) => atMs >= sinceMs);
+    const found = await Promise.all(inTime.map(({ key }) => find(key)));
+    items.push(...found.filter((item) => item !== null).filter(isAskedFor));
+    if (items.length > limit || inTime.length < places.length) break;
+  }
+  return items.slice(0, limit + 1);
 }

@@ -1,7 +1,9 @@
 import type { Published, PutOutcome, RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
 import { MAX_VERSIONS } from "../../store/page.ts";
-import { isFull, keyOf, type Redis, run } from "./redis.ts";
+import { isFull, keyOf, type Redis, run, send } from "./redis.ts";
 import { scripts } from "./scripts.ts";
+
+type Scored = readonly [member: string, score: number];
 
 export class RedisRecords implements Records {
   readonly #redis: Redis;
@@ -24,8 +26,10 @@ export class RedisRecords implements Records {
   }
 
   async get(keys: readonly RecordKey[]): Promise<readonly (string | null)[]> {
-    const { client } = this.#redis;
-    return Promise.all(keys.map(({ scope, hash }) => client.hGet(keyOf(this.#redis, "records", scope), hash)));
+    const redis = this.#redis;
+    return Promise.all(
+      keys.map(({ scope, hash }) => send<string | null>(redis, "HGET", keyOf(redis, "records", scope), hash)),
+    );
   }
 
   async publish(name: string, hash: string): Promise<number> {
@@ -35,19 +39,20 @@ export class RedisRecords implements Records {
   async published(name: string, version?: number | string): Promise<Published | null> {
     const key = keyOf(this.#redis, "versions", name);
     if (typeof version === "string") {
-      const number = await this.#redis.client.zScore(key, version);
+      const number = await send<number | null>(this.#redis, "ZSCORE", key, version);
       return number === null ? null : { version: number, hash: version };
     }
+    const only = String(version);
     const [found] =
       version === undefined
         ? await this.#newest(key, 1)
-        : await this.#redis.client.zRangeWithScores(key, version, version, { BY: "SCORE" });
-    return found === undefined ? null : { version: found.score, hash: found.value };
+        : await send<readonly Scored[]>(this.#redis, "ZRANGE", key, only, only, "BYSCORE", "WITHSCORES");
+    return found === undefined ? null : { version: found[1], hash: found[0] };
   }
 
   async versions(name: string): Promise<readonly Published[]> {
     const found = await this.#newest(keyOf(this.#redis, "versions", name), MAX_VERSIONS);
-    return found.map(({ value, score }) => ({ version: score, hash: value }));
+    return found.map(([hash, version]) => ({ version, hash }));
   }
 
   async unpublish(name: string): Promise<void> {
@@ -63,7 +68,7 @@ export class RedisRecords implements Records {
     return alive.map((text) => JSON.parse(text) as Registration);
   }
 
-  #newest(key: string, count: number): Promise<readonly { readonly value: string; readonly score: number }[]> {
-    return this.#redis.client.zRangeWithScores(key, 0, count - 1, { REV: true });
+  #newest(key: string, count: number): Promise<readonly Scored[]> {
+    return send(this.#redis, "ZRANGE", key, "0", String(count - 1), "REV", "WITHSCORES");
   }
 }

@@ -1,17 +1,21 @@
-import { createClient, type RedisClientType } from "@redis/client";
 import type { Host } from "../../host/host.ts";
 import type { Capabilities, Store } from "../../store/contract.ts";
-import { BlockingClients } from "./blocking-clients.ts";
+import { StoreError } from "../../store/store-error.ts";
+import { Connection, type Line } from "./connection.ts";
 import { RedisInbox } from "./inbox.ts";
 import { RedisJournal } from "./journal.ts";
 import { RedisPartitions } from "./partitions.ts";
 import { RedisQueries } from "./queries.ts";
 import { RedisRecords } from "./records.ts";
-import type { Redis } from "./redis.ts";
+import { keyOf, type Redis } from "./redis.ts";
+import { runScript, scripts } from "./scripts.ts";
+import { checkServer, makeAofWhole, readFacts } from "./server.ts";
 import { RedisTasks } from "./tasks.ts";
 import { VersionHints } from "./version-hints.ts";
+import { Waiting } from "./waiting.ts";
 
 export interface RedisOptions {
+  /** `redis://`, or `rediss://` with TLS; user, password and the number of the database as usual. */
   readonly url: string;
   /** For waiting and for names; the store's clock is the server's. */
   readonly host: Host;
@@ -22,38 +26,87 @@ export interface RedisOptions {
   readonly maxInbox?: number;
   /** How long connecting may take. */
   readonly connectMs?: number;
+  /** How long a command may go unanswered before its outcome is unknown. */
+  readonly commandMs?: number;
 }
 
-const LONGEST_PAUSE_MS = 1000;
+/** How keys and values are laid out. A store of a higher number was written by a later release. */
+const FORMAT = 1;
 
 export async function openRedis(options: RedisOptions): Promise<Store> {
-  const { url, host, prefix = "millrace", partitions = 32, maxInbox = 10_000, connectMs = 10_000 } = options;
-  let wasUp = false;
-  // A server that was never there is an error of whoever opens; one that goes away comes back.
-  const reconnectStrategy = (retries: number, cause: Error): number | Error =>
-    wasUp ? Math.min(50 * 2 ** retries, LONGEST_PAUSE_MS) : cause;
-  const client: RedisClientType = createClient({ url, socket: { reconnectStrategy, connectTimeout: connectMs } });
-  // A connection that breaks is made again; whoever had a command under way on it hears of it.
-  client.on("error", () => {});
-  await client.connect();
-  wasUp = true;
-  const blocking = new BlockingClients(client, host);
-  const redis: Redis = { client, blocking, host, prefix, partitionCount: partitions, maxInbox };
+  const { url, host, prefix = "millrace", partitions = 32, maxInbox = 10_000 } = options;
+  const { connectMs = 10_000, commandMs = 5_000 } = options;
+  const identity = new Identity(prefix);
+  const connection = new Connection({ url, host, connectMs, commandMs }, async (line) => {
+    const facts = await readFacts(line);
+    checkServer(facts);
+    await makeAofWhole(line, host, facts);
+    await identity.check(line);
+  });
   try {
-    await create(redis);
+    const incarnation = await identity.create(await connection.line(), host.id(), partitions);
+    const waiting = new Waiting(connection, host, commandMs);
+    const lose = (): StoreError => {
+      connection.drop();
+      return identity.lose();
+    };
+    const shared = { connection, waiting, host, prefix, incarnation, partitionCount: partitions, maxInbox, lose };
+    return new RedisStore(shared, identity.lost);
   } catch (error) {
-    client.destroy();
+    connection.close();
     throw error;
   }
-  return new RedisStore(redis);
 }
 
-async function create({ client, host, prefix, partitionCount }: Redis): Promise<void> {
-  await client.hSetNX(`${prefix}:store`, "incarnation", host.id());
-  await client.hSetNX(`${prefix}:store`, "partitions", String(partitionCount));
-  const created = Number(await client.hGet(`${prefix}:store`, "partitions"));
-  if (created === partitionCount) return;
-  throw new Error(`the store was created with ${created} partitions, not ${partitionCount}`);
+/** Which store is there: drawn when it was made, and looked at by every connection and every script. */
+class Identity {
+  readonly lost: Promise<StoreError>;
+  readonly #key: string;
+  readonly #tell: (error: StoreError) => void;
+  #incarnation: string | undefined;
+  #loss: StoreError | undefined;
+
+  constructor(prefix: string) {
+    this.#key = keyOf({ prefix }, "store");
+    const { promise, resolve } = Promise.withResolvers<StoreError>();
+    this.lost = promise;
+    this.#tell = resolve;
+  }
+
+  async create(line: Line, fresh: string, partitions: number): Promise<string> {
+    const prefix = this.#key.slice(0, -":store".length);
+    type Answer = readonly [string | null, string | null, string | null];
+    const found = await runScript<Answer>(line, scripts.create, [prefix, fresh, partitions, FORMAT]);
+    const [incarnation, count, format] = found;
+    if (incarnation === null || format === null) throw new StoreError("STORE_INVALID", `${this.#key} is not a store`);
+    if (Number(format) > FORMAT) {
+      const told = `The store has format ${format}, written by a later release; this one knows ${FORMAT}`;
+      throw new StoreError("STORE_TOO_NEW", told);
+    }
+    if (Number(count) !== partitions) {
+      const told = `The store was created with ${count} partitions, not ${partitions}, and that never changes`;
+      throw new StoreError("STORE_INVALID", told);
+    }
+    this.#incarnation = incarnation;
+    return incarnation;
+  }
+
+  async check(line: Line): Promise<void> {
+    if (this.#loss !== undefined) throw this.#loss;
+    if (this.#incarnation === undefined) return;
+    const found = await line.send<string | null>(["HGET", this.#key, "incarnation"]);
+    if (found !== this.#incarnation) throw this.lose();
+  }
+
+  /** What was acknowledged is gone, and with it the ground for every decision: nothing goes on. */
+  lose(): StoreError {
+    const told =
+      "Redis does not have the store that was opened here: its data was removed, or another server answers. " +
+      "Nothing was written since; start again when the data is back";
+    this.#loss ??= new StoreError("STORE_LOST", told);
+    this.#tell(this.#loss);
+    return this.#loss;
+  }
 }
 
 class RedisStore implements Store {
@@ -64,12 +117,16 @@ class RedisStore implements Store {
   readonly tasks: RedisTasks;
   readonly records: RedisRecords;
   readonly queries: RedisQueries;
+  readonly lost: Promise<StoreError>;
   readonly #redis: Redis;
   readonly #hints: VersionHints;
 
-  constructor(redis: Redis) {
+  constructor(redis: Redis, lost: Promise<StoreError>) {
     this.#redis = redis;
-    this.#hints = new VersionHints(redis.client, redis.host);
+    this.lost = lost;
+    this.#hints = new VersionHints(redis.connection.subscriber(), redis.host, (partition) =>
+      keyOf(redis, "commits", partition),
+    );
     this.capabilities = {
       name: "redis",
       partitionCount: redis.partitionCount,
@@ -87,8 +144,8 @@ class RedisStore implements Store {
   }
 
   async close(): Promise<void> {
-    this.#redis.blocking.close();
+    this.#redis.waiting.close();
     this.#hints.close();
-    if (this.#redis.client.isOpen) this.#redis.client.destroy();
+    this.#redis.connection.close();
   }
 }

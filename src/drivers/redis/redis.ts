@@ -1,26 +1,45 @@
-import { ErrorReply, type RedisClientType } from "@redis/client";
+import { ErrorReply } from "@redis/client";
 import type { Host } from "../../host/host.ts";
-import type { BlockingClients } from "./blocking-clients.ts";
+import { StoreError } from "../../store/store-error.ts";
+import type { Connection } from "./connection.ts";
+import type { Waiting } from "./waiting.ts";
 import { runScript, type Script } from "./scripts.ts";
 
 /** What the roles of one store share. */
 export interface Redis {
-  readonly client: RedisClientType;
+  readonly connection: Connection;
   /** For commands that wait: on the shared connection they would stop everybody. */
-  readonly blocking: BlockingClients;
+  readonly waiting: Waiting;
   readonly host: Host;
   readonly prefix: string;
+  readonly incarnation: string;
   readonly partitionCount: number;
   readonly maxInbox: number;
+  /** Says that the store is not there any more, and never comes back. */
+  readonly lose: () => StoreError;
 }
 
 /** As `key` in library.lua makes them. */
-export function keyOf({ prefix }: Redis, kind: string, name?: string | number): string {
+export function keyOf({ prefix }: Pick<Redis, "prefix">, kind: string, name?: string | number): string {
   return name === undefined ? `${prefix}:${kind}` : `${prefix}:${kind}:${name}`;
 }
 
-export function run<Answer>(redis: Redis, script: Script, ...values: readonly (string | number)[]): Promise<Answer> {
-  return runScript<Answer>(redis.client, script, [redis.prefix, ...values]);
+export async function send<Answer>({ connection }: Redis, ...command: readonly string[]): Promise<Answer> {
+  const line = await connection.line();
+  return line.send<Answer>(command);
+}
+
+export async function run<Answer>(
+  redis: Redis,
+  script: Script,
+  ...values: readonly (string | number)[]
+): Promise<Answer> {
+  const line = await redis.connection.line();
+  try {
+    return await runScript<Answer>(line, script, [redis.prefix, redis.incarnation, ...values]);
+  } catch (error) {
+    throw error instanceof ErrorReply && error.message.startsWith("STORELOST") ? redis.lose() : error;
+  }
 }
 
 /** The answer to a script that may not go beyond `maxmemory`. It was not begun. */

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { ErrorReply, type RedisClientType } from "@redis/client";
+import { ErrorReply } from "@redis/client";
+import type { Line } from "./connection.ts";
 
 export interface Script {
   readonly text: string;
@@ -11,6 +12,8 @@ const LIBRARY = read("library");
 const ALLOW_OOM = " flags=allow-oom";
 
 export const scripts = {
+  create: loadAlone("create"),
+  noteRun: loadAlone("note-run"),
   acquire: load("acquire"),
   renew: load("renew"),
   release: load("release"),
@@ -19,6 +22,9 @@ export const scripts = {
   appendStarts: load("append", ALLOW_OOM),
   commit: load("commit"),
   load: load("load"),
+  replies: load("replies"),
+  places: load("places"),
+  counts: load("counts"),
   lease: load("lease"),
   heartbeat: load("heartbeat"),
   settle: load("settle"),
@@ -35,23 +41,31 @@ export const scripts = {
 
 /** Sends the script's hash; the text only to a server that does not know it, as after a restart. */
 export async function runScript<Answer>(
-  client: RedisClientType,
+  line: Line,
   script: Script,
   values: readonly (string | number)[],
 ): Promise<Answer> {
   const rest = ["0", ...values.map(String)];
   try {
-    return await client.sendCommand<Answer>(["EVALSHA", script.sha, ...rest]);
+    return await line.send<Answer>(["EVALSHA", script.sha, ...rest]);
   } catch (error) {
     if (!(error instanceof ErrorReply && error.message.startsWith("NOSCRIPT"))) throw error;
-    return client.sendCommand<Answer>(["EVAL", script.text, ...rest]);
+    return line.send<Answer>(["EVAL", script.text, ...rest]);
   }
 }
 
 /** The first line says what Redis may do with a script, so the library comes after it. */
 function load(name: string, without = ""): Script {
   const [first, ...rest] = read(name).split("\n");
-  const text = [first!.replace(without, ""), LIBRARY, ...rest].join("\n");
+  return scriptOf([first!.replace(without, ""), LIBRARY, ...rest].join("\n"));
+}
+
+/** One that runs before it is known which store is there. */
+function loadAlone(name: string): Script {
+  return scriptOf(read(name));
+}
+
+function scriptOf(text: string): Script {
   return { text, sha: createHash("sha1").update(text).digest("hex") };
 }
 

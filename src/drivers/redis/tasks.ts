@@ -1,4 +1,3 @@
-import type { RedisClientType } from "@redis/client";
 import { taskMessage } from "../../core/message.ts";
 import type {
   Heartbeat,
@@ -10,28 +9,33 @@ import type {
   Task,
   Tasks,
 } from "../../store/contract.ts";
+import type { Line } from "./connection.ts";
 import { unpackTask } from "./packed-task.ts";
 import { keyOf, type Redis, run } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
 export class RedisTasks implements Tasks {
   readonly #redis: Redis;
+  /** Drawn at every start: nothing that an earlier process left behind looks like ours. */
+  readonly #consumer: string;
 
   constructor(redis: Redis) {
     this.#redis = redis;
+    this.#consumer = redis.host.id();
   }
 
   async lease({ queues, max, leaseMs, waitMs }: LeaseRequest): Promise<readonly LeasedTask[]> {
     if (max <= 0 || queues.length === 0) return [];
     const attempt = async (): Promise<readonly LeasedTask[] | undefined> => {
-      const found = unpackTasks(await run<readonly string[]>(this.#redis, scripts.lease, max, leaseMs, ...queues));
-      return found.length > 0 ? found : undefined;
+      const values = [max, leaseMs, this.#consumer, ...queues];
+      const answer = await run<readonly string[]>(this.#redis, scripts.lease, ...values);
+      return answer.length === 0 ? undefined : unpackTasks(answer, this.#consumer);
     };
     // A bell wakes one of those who wait, and is no task: who dies with it in hand has taken nothing along.
     const bells = queues.map((queue) => keyOf(this.#redis, "bell", queue));
-    const wait = (client: RedisClientType, waitMs: number): Promise<unknown> =>
-      client.sendCommand(["BLPOP", ...bells, String(waitMs / 1000)]);
-    return (await this.#redis.blocking.until(waitMs, attempt, wait)) ?? [];
+    const wait = (line: Line, waitMs: number): Promise<unknown> =>
+      line.send(["BLPOP", ...bells, String(waitMs / 1000)]);
+    return (await this.#redis.waiting.until(waitMs, attempt, wait)) ?? [];
   }
 
   async heartbeat(beats: readonly Heartbeat[], leaseMs: number): Promise<HeartbeatOutcome> {
@@ -70,6 +74,12 @@ export class RedisTasks implements Tasks {
   async restore(_tasks: readonly Task[]): Promise<void> {}
 }
 
-function unpackTasks(answer: readonly string[]): readonly LeasedTask[] {
-  return Array.from({ length: answer.length / 2 }, (_, i) => unpackTask(answer[2 * i]!, answer[2 * i + 1]!));
+/** Each as lease.lua and lapsed.lua tell of it; who has it comes first. */
+function unpackTasks(answer: readonly string[], consumer?: string): readonly LeasedTask[] {
+  const size = consumer === undefined ? 5 : 4;
+  return Array.from({ length: answer.length / size }, (_, i) => {
+    const fields = answer.slice(i * size, (i + 1) * size);
+    const [holder, id, line, token, packed] = consumer === undefined ? fields : [consumer, ...fields];
+    return unpackTask(holder!, id!, line!, token!, packed!);
+  });
 }

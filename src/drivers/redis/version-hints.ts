@@ -1,25 +1,33 @@
 import type { RedisClientType } from "@redis/client";
 import type { Host } from "../../host/host.ts";
+import type { EntityKey } from "../../store/contract.ts";
 
 /** Hints get lost: everybody who waits looks this often as well. */
 const LOOK_EVERY_MS = 1000;
 
-/** Waits for what commits publish, one channel for each entity, on a connection of its own. */
+/**
+ * Waits for what commits publish, on a connection of its own: one channel for each partition, and only those in which
+ * somebody waits for an entity.
+ */
 export class VersionHints {
   readonly #host: Host;
   readonly #client: RedisClientType;
+  readonly #channelOf: (partition: number) => string;
   readonly #closing = new AbortController();
+  /** Who waits, by entity, in each partition we listen to. */
+  readonly #partitions = new Map<number, Map<EntityKey, Set<() => void>>>();
   #connected: Promise<unknown> | undefined;
 
-  constructor(client: RedisClientType, host: Host) {
+  constructor(client: RedisClientType, host: Host, channelOf: (partition: number) => string) {
     this.#host = host;
-    this.#client = client.duplicate();
-    this.#client.on("error", () => {});
+    this.#client = client;
+    this.#channelOf = channelOf;
   }
 
   /** The version once it is enough, or as it is when the time is up. */
   async until(
-    channel: string,
+    partition: number,
+    entity: EntityKey,
     waitMs: number,
     read: () => Promise<number>,
     isEnough: (version: number) => boolean,
@@ -30,8 +38,7 @@ export class VersionHints {
     let wake = (): void => {};
     const listener = (): void => wake();
     try {
-      await (this.#connected ??= this.#client.connect());
-      await this.#client.subscribe(channel, listener);
+      await this.#listen(partition, entity, listener);
       while (!this.#closing.signal.aborted) {
         const { promise, resolve } = Promise.withResolvers<void>();
         wake = resolve;
@@ -40,10 +47,11 @@ export class VersionHints {
         if (isEnough(version) || leftMs <= 0) break;
         await this.#woken(promise, Math.min(leftMs, LOOK_EVERY_MS));
       }
-      if (!this.#closing.signal.aborted) await this.#client.unsubscribe(channel, listener);
     } catch (error) {
       // The connection went with the store: that is no fault of the one who waits.
       if (!this.#closing.signal.aborted) throw error;
+    } finally {
+      this.#leave(partition, entity, listener);
     }
     return version;
   }
@@ -51,6 +59,44 @@ export class VersionHints {
   close(): void {
     this.#closing.abort();
     if (this.#client.isOpen) this.#client.destroy();
+  }
+
+  async #listen(partition: number, entity: EntityKey, listener: () => void): Promise<void> {
+    const entities = this.#partitions.get(partition);
+    const listeners = entities?.get(entity) ?? new Set();
+    listeners.add(listener);
+    if (entities !== undefined) return void entities.set(entity, listeners);
+    this.#partitions.set(partition, new Map([[entity, listeners]]));
+    try {
+      await (this.#connected ??= this.#client.connect());
+      await this.#client.subscribe(this.#channelOf(partition), this.#told(partition));
+    } catch (error) {
+      this.#connected = undefined;
+      this.#partitions.delete(partition);
+      throw error;
+    }
+  }
+
+  /** A commit tells `<version> <entity>` of each that it has changed, one on a line. */
+  #told(partition: number): (text: string) => void {
+    return (text) => {
+      const entities = this.#partitions.get(partition);
+      if (entities === undefined) return;
+      for (const line of text.split("\n")) {
+        for (const listener of entities.get(line.slice(line.indexOf(" ") + 1)) ?? []) listener();
+      }
+    };
+  }
+
+  #leave(partition: number, entity: EntityKey, listener: () => void): void {
+    const entities = this.#partitions.get(partition);
+    const listeners = entities?.get(entity);
+    listeners?.delete(listener);
+    if (listeners?.size === 0) entities!.delete(entity);
+    if (entities?.size !== 0) return;
+    this.#partitions.delete(partition);
+    // One that stays subscribed in vain hears hints that it has no use for.
+    if (this.#client.isReady) this.#client.unsubscribe(this.#channelOf(partition)).catch(() => {});
   }
 
   async #woken(woken: Promise<void>, waitMs: number): Promise<void> {

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Takes a partition: epoch + 1 and a new nonce. With a fence: only if that is the present one (reacquire).
--- arguments  prefix, partition, owner, leaseMs, new nonce [, incarnation, epoch, nonce]
+-- arguments  prefix, incarnation, partition, owner, leaseMs, new nonce [, incarnation, epoch, nonce]
 -- returns    {'held', owner} or {'acquired', incarnation, epoch, seq, lastTimeMs, storeTimeMs, strikes, suspect?}
 
 local partition, owner, lease, nonce = argument(), argument(), tonumber(argument()), argument()
@@ -26,5 +26,4 @@ local next_epoch = redis.call('HINCRBY', partition_key, 'epoch', 1)
 redis.call('HSET', partition_key, 'nonce', nonce, 'owner', owner, 'until', now + lease, 'clean', 0, 'strikes', strikes)
 if not suspect then redis.call('HDEL', partition_key, 'suspect') end
 local rest = redis.call('HMGET', partition_key, 'seq', 'time')
-local found = redis.call('HGET', key('store'), 'incarnation')
-return { 'acquired', found, next_epoch, rest[1] or '0', rest[2] or '0', wall_ms(), strikes, suspect }
+return { 'acquired', ARGV[2], next_epoch, rest[1] or '0', rest[2] or '0', wall_ms(), strikes, suspect }

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Appends to inboxes, in order. Starts are refused where the inbox is full; the script is loaded once more without the
 -- flag for calls that have starts, so that a full Redis refuses those as well.
--- arguments  prefix, most messages in an inbox, then for each: partition, '1' for a start, text
+-- arguments  prefix, incarnation, most messages in an inbox, then for each: partition, '1' for a start, text
 -- returns    for each 1 if it was appended, else 0
 
 local most = tonumber(argument())

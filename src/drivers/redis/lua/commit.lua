@@ -1,24 +1,48 @@
 #!lua flags=allow-oom
 -- Commits one batch whole or not at all. A script that fails half way is not rolled back: so every guard comes first, and
 -- then only writes that cannot fail. Full memory does not stop it, or nothing could ever end and make room.
--- arguments  prefix, partition, incarnation, epoch, nonce, seq, id, timeMs, then lists, each after the number of its items:
---            records (entity, version, count, format, text), suspect (text, none or one), consumed (id),
---            snapshots (entity, version, format, text), headers (entity, createdAtMs, text), wakes (entity, atMs or ''),
---            tasks (token, queue, priority, stored text), revoke (token), mail (partition, text),
---            replies (process, text), discard (id), dead letters (id, atMs, text),
---            listings (list, id, entity, atMs, text or ''), purge (entity)
--- returns    'committed', 'alreadyApplied' or 'fenced'; an error if a version is not the next one
+-- arguments  prefix, incarnation, partition, incarnation, epoch, nonce, seq, id, timeMs, suspect or '', then the lists below,
+--            each after the number of its items
+-- returns    'committed', 'alreadyApplied' or 'fenced'; an error if a version is not the next one, or a key is not ours
 
-local partition, incarnation, epoch, nonce, seq, id = argument(), argument(), argument(), argument(), argument(), argument()
-local time = argument()
-local partition_key = key('partition', partition)
--- Numbers in scores are exact up to 2^53: priorities from −1,000 to 1,000 and 2^42 tasks.
-local ORDERS = 4398046511104
-local REPLIES, REPLY_SECONDS = 10000, 3600
-
-local function each(visit)
-  for _ = 1, tonumber(argument()) do visit() end
+local partition, incarnation, epoch, nonce = argument(), argument(), argument(), argument()
+local seq, id, time, suspect = argument(), argument(), argument(), argument()
+local LISTS = {
+  { 'records', 5 }, -- entity, version, count, format, text
+  { 'consumed', 1 }, -- id
+  { 'snapshots', 4 }, -- entity, version, format, text
+  { 'headers', 5 }, -- entity, class, createdAtMs, workflow, text
+  { 'wakes', 2 }, -- entity, atMs or ''
+  { 'tasks', 4 }, -- token, queue, priority, packed text
+  { 'revoke', 1 }, -- token
+  { 'mail', 2 }, -- partition, text
+  { 'replies', 2 }, -- process, text
+  { 'discard', 1 }, -- id
+  { 'letters', 3 }, -- id, atMs, text
+  { 'listings', 5 }, -- list, id, entity, atMs, text or ''
+  { 'purge', 1 }, -- entity
+}
+local lists = {}
+for _, list in ipairs(LISTS) do
+  local count = tonumber(argument())
+  lists[list[1]] = { at = at, count = count, width = list[2] }
+  at = at + count * list[2]
 end
+if at ~= #ARGV then return redis.error_reply('MALFORMED these are not the arguments of a commit') end
+
+local function each(name, visit)
+  local list = lists[name]
+  for i = 0, list.count - 1 do
+    local before = list.at + i * list.width
+    visit(unpack(ARGV, before + 1, before + list.width))
+  end
+end
+
+local partition_key, tasks, queues = key('partition', partition), key('tasks'), key('queues')
+local wakes, letters, letters_at = key('wakes', partition), key('letters'), key('letters', 'at')
+local REPLIES, REPLY_SECONDS, BELLS = 10000, 3600, 100
+
+-- ── guards ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 if not is_holder(partition, incarnation, epoch, nonce) then return 'fenced' end
 local known = redis.call('HMGET', partition_key, 'seq', 'time', 'batch')
@@ -28,130 +52,198 @@ if next_seq ~= seq then
   return is_resend and 'alreadyApplied' or 'fenced'
 end
 
-local records_at = at
-local versions = {}
+local foreign
+local checked = {}
+local function must_be(kind, name)
+  if checked[name] then return end
+  checked[name] = true
+  local found = redis.call('TYPE', name).ok
+  if found ~= kind and found ~= 'none' then foreign = name end
+end
+local function must_be_entity(entity) must_be('hash', key('entity', entity)) end
+
 local wrong
-each(function()
-  local entity, version, count = argument(), tonumber(argument()), tonumber(argument())
-  at = at + 2
-  local last = versions[entity] or tonumber(redis.call('HGET', key('entity', entity), 'version') or 0)
-  if version ~= last + 1 or count < 1 then wrong = entity end
-  versions[entity] = version + count - 1
+local versions = {}
+local entities = {}
+each('records', function(entity, version, count)
+  must_be_entity(entity)
+  must_be('list', key('journal', entity))
+  if foreign then return end
+  local last = versions[entity]
+  if not last then
+    last = tonumber(redis.call('HGET', key('entity', entity), 'version') or 0)
+    entities[#entities + 1] = entity
+  end
+  if tonumber(version) ~= last + 1 or tonumber(count) < 1 then wrong = entity end
+  versions[entity] = tonumber(version) + tonumber(count) - 1
 end)
+each('snapshots', must_be_entity)
+each('headers', function(entity, class)
+  must_be_entity(entity)
+  must_be('zset', key('headers', class))
+end)
+each('tasks', function(_, queue, priority)
+  must_be('stream', key('line', priority .. ':' .. queue))
+  must_be('list', key('bell', queue))
+end)
+each('mail', function(to) must_be('stream', key('inbox', to)) end)
+each('replies', function(process) must_be('list', key('replies', process)) end)
+each('listings', function(list, _, entity)
+  must_be('hash', key('list', list))
+  must_be('zset', key('listing', list))
+  must_be('hash', key('listed', entity))
+end)
+each('purge', function(entity)
+  must_be_entity(entity)
+  must_be('hash', key('listed', entity))
+end)
+must_be('stream', key('inbox', partition))
+must_be('hash', tasks)
+must_be('hash', queues)
+must_be('zset', wakes)
+must_be('hash', letters)
+must_be('zset', letters_at)
+if foreign then return redis.error_reply('FOREIGN the key ' .. foreign .. ' is not what this store put there') end
 if wrong then return redis.error_reply('VERSION is not the next one of ' .. wrong) end
 
-at = records_at
-each(function()
-  local entity, version, count, format, text = argument(), argument(), argument(), argument(), argument()
+-- ── writes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+each('records', function(entity, version, count, format, text)
   redis.call('RPUSH', key('journal', entity), version .. ' ' .. count .. ' ' .. format .. ' ' .. text)
 end)
-for entity, version in pairs(versions) do
-  redis.call('HSET', key('entity', entity), 'version', version)
-  redis.call('PUBLISH', key('version', entity), version)
+local hints = {}
+for i, entity in ipairs(entities) do
+  redis.call('HSET', key('entity', entity), 'version', versions[entity])
+  hints[i] = versions[entity] .. ' ' .. entity
+end
+if #hints > 0 then redis.call('PUBLISH', key('commits', partition), table.concat(hints, '\n')) end
+
+local last_time = known[2] or '0'
+if tonumber(time) > tonumber(last_time) then last_time = time end
+local is_clean = suspect == ''
+redis.call('HSET', partition_key, 'seq', tonumber(seq) + 1, 'batch', id, 'time', last_time, 'clean', is_clean and 1 or 0)
+if is_clean then
+  redis.call('HSET', partition_key, 'strikes', 0)
+  redis.call('HDEL', partition_key, 'suspect')
+else
+  -- The owner has yet to show that it survives: vanishing now is a strike.
+  redis.call('HSET', partition_key, 'suspect', suspect)
 end
 
-redis.call('HSET', partition_key, 'seq', tonumber(seq) + 1, 'batch', id)
-if tonumber(time) > tonumber(known[2] or 0) then redis.call('HSET', partition_key, 'time', time) end
-redis.call('HSET', partition_key, 'clean', 1)
-redis.call('HDEL', partition_key, 'suspect')
-local has_suspect = false
-each(function()
-  -- The owner has yet to show that it survives: vanishing now is a strike.
-  has_suspect = true
-  redis.call('HSET', partition_key, 'suspect', argument(), 'clean', 0)
-end)
-if not has_suspect then redis.call('HSET', partition_key, 'strikes', 0) end
+local consumed = {}
+each('consumed', function(entry) consumed[#consumed + 1] = entry end)
+call_in_parts({ 'XDEL', key('inbox', partition) }, consumed, {})
 
-each(function() redis.call('XDEL', key('inbox', partition), argument()) end)
-each(function()
-  local entity, version, format, text = argument(), argument(), argument(), argument()
+each('snapshots', function(entity, version, format, text)
   local old = redis.call('HGET', key('entity', entity), 'snapshot')
   if not old or tonumber(string.match(old, '^(%d+) ')) <= tonumber(version) then
     redis.call('HSET', key('entity', entity), 'snapshot', version .. ' ' .. format .. ' ' .. text)
   end
 end)
-each(function()
-  local entity, created, text = argument(), argument(), argument()
-  redis.call('HSET', key('entity', entity), 'header', text)
-  redis.call('ZADD', key('headers'), created, entity)
+
+-- The lists of executions: one sorted set for each class. The place an entity has there is written beside its header, so
+-- that a header of the same class costs no write to a list.
+local function leave_list(entity)
+  local place = redis.call('HGET', key('entity', entity), 'place')
+  if not place then return end
+  local class, workflow = string.match(place, '^(%S+) %S+ (.*)$')
+  redis.call('ZREM', key('headers', class), entity .. '\0' .. workflow)
+end
+each('headers', function(entity, class, created, workflow, text)
+  local place = class .. ' ' .. created .. ' ' .. workflow
+  if redis.call('HGET', key('entity', entity), 'place') ~= place then
+    leave_list(entity)
+    redis.call('ZADD', key('headers', class), created, entity .. '\0' .. workflow)
+  end
+  redis.call('HSET', key('entity', entity), 'header', text, 'place', place)
 end)
-each(function()
-  local entity, wake = argument(), argument()
+each('wakes', function(entity, wake)
   if wake == '' then
-    redis.call('ZREM', key('wakes', partition), entity)
+    redis.call('ZREM', wakes, entity)
   else
-    redis.call('ZADD', key('wakes', partition), wake, entity)
+    redis.call('ZADD', wakes, wake, entity)
   end
 end)
 
-each(function()
-  local token, queue, priority, text = argument(), argument(), tonumber(argument()), argument()
-  if redis.call('HEXISTS', key('tasks'), token) == 0 then
-    local order = redis.call('INCR', key('order'))
-    redis.call('HSET', key('tasks'), token, order .. ' ' .. text)
-    redis.call('ZADD', key('queue', queue), order - priority * ORDERS, token)
-    redis.call('SADD', key('queues'), queue)
-    redis.call('RPUSH', key('bell', queue), '')
+-- A queue's priorities, the highest first.
+local function add_line(queue, priority)
+  local priorities = { priority }
+  for other in string.gmatch(redis.call('HGET', queues, queue) or '', '%S+') do
+    if other ~= priority then priorities[#priorities + 1] = other end
   end
+  table.sort(priorities, function(a, b) return tonumber(a) > tonumber(b) end)
+  redis.call('HSET', queues, queue, table.concat(priorities, ' '))
+  redis.call('XGROUP', 'CREATE', key('line', priority .. ':' .. queue), WORKERS, '0', 'MKSTREAM')
+end
+local made, bells = {}, {}
+each('tasks', function(token, queue, priority, text)
+  if redis.call('HEXISTS', tasks, token) == 1 then return end
+  local line = priority .. ':' .. queue
+  if not made[line] and redis.call('EXISTS', key('line', line)) == 0 then add_line(queue, priority) end
+  made[line] = true
+  local entry = redis.call('XADD', key('line', line), '*', 'token', token, 'task', text)
+  redis.call('HSET', tasks, token, entry .. ' ' .. line)
+  bells[queue] = (bells[queue] or 0) + 1
 end)
+-- One for each task, as far as there can be somebody who waits: nobody need be woken who is at work.
+for queue, count in pairs(bells) do
+  local rings = {}
+  for i = 1, math.min(count, BELLS) do rings[i] = '' end
+  local length = redis.call('RPUSH', key('bell', queue), unpack(rings))
+  if length > BELLS then redis.call('LTRIM', key('bell', queue), 0, BELLS - 1) end
+end
 -- After the tasks: what one batch both sends out and withdraws has to be gone.
-each(function()
-  local token = argument()
-  local task = redis.call('HGET', key('tasks'), token)
-  if task and redis.call('ZSCORE', key('leases'), token) then
-    redis.call('SADD', key('revoked'), token)
-  elseif task then
-    local queue = cjson.decode(string.match(task, '^%d+ ([^\n]*)'))[1]
-    redis.call('ZREM', key('queue', queue), token)
-    redis.call('HDEL', key('tasks'), token)
+each('revoke', function(token)
+  local stored = redis.call('HGET', tasks, token)
+  if not stored or string.sub(stored, 1, 1) == '!' then return end
+  local entry, line = string.match(stored, '^(%S+) (.*)$')
+  if #redis.call('XPENDING', key('line', line), WORKERS, entry, entry, 1) > 0 then
+    redis.call('HSET', tasks, token, '!' .. stored)
+  else
+    redis.call('XDEL', key('line', line), entry)
+    redis.call('HDEL', tasks, token)
   end
 end)
-each(function()
-  local to = argument()
-  post(to, argument())
-end)
-each(function()
-  local replies = key('replies', argument())
-  redis.call('RPUSH', replies, argument())
-  redis.call('LTRIM', replies, -REPLIES, -1)
+
+each('mail', post)
+each('replies', function(process, text)
+  local replies = key('replies', process)
+  if redis.call('RPUSH', replies, text) > REPLIES then redis.call('LTRIM', replies, -REPLIES, -1) end
   redis.call('EXPIRE', replies, REPLY_SECONDS)
 end)
-each(function()
-  local letter = argument()
-  redis.call('HDEL', key('letters'), letter)
-  redis.call('ZREM', key('letters', 'at'), letter)
+each('discard', function(letter)
+  redis.call('HDEL', letters, letter)
+  redis.call('ZREM', letters_at, letter)
 end)
-each(function()
-  local letter, at_ms, text = argument(), argument(), argument()
-  redis.call('HSET', key('letters'), letter, text)
-  redis.call('ZADD', key('letters', 'at'), at_ms, letter)
+each('letters', function(letter, at_ms, text)
+  redis.call('HSET', letters, letter, text)
+  redis.call('ZADD', letters_at, at_ms, letter)
 end)
+
 -- No name has a NUL in it, so one stands between them: in the fields of an entity's `listed`, which are list and id, and
 -- in front of the text of an entry, which begins with its entity.
-local function take_off(list, id)
-  local known = redis.call('HGET', key('list', list), id)
-  if not known then return end
-  redis.call('HDEL', key('listed', string.match(known, '^[^%z]*')), list .. '\0' .. id)
-  redis.call('HDEL', key('list', list), id)
-  redis.call('ZREM', key('listing', list), id)
+local function take_off(list, entry)
+  local stored = redis.call('HGET', key('list', list), entry)
+  if not stored then return end
+  redis.call('HDEL', key('listed', string.match(stored, '^[^%z]*')), list .. '\0' .. entry)
+  redis.call('HDEL', key('list', list), entry)
+  redis.call('ZREM', key('listing', list), entry)
 end
-each(function()
-  local list, id, entity, at_ms, text = argument(), argument(), argument(), argument(), argument()
-  take_off(list, id)
+each('listings', function(list, entry, entity, at_ms, text)
+  take_off(list, entry)
   if text ~= '' then
-    redis.call('HSET', key('list', list), id, entity .. '\0' .. text)
-    redis.call('ZADD', key('listing', list), at_ms, id)
-    redis.call('HSET', key('listed', entity), list .. '\0' .. id, '')
+    redis.call('HSET', key('list', list), entry, entity .. '\0' .. text)
+    redis.call('ZADD', key('listing', list), at_ms, entry)
+    redis.call('HSET', key('listed', entity), list .. '\0' .. entry, '')
   end
 end)
 -- Last: whatever else the batch says of an entity it purges, nothing of it is left.
-each(function()
-  local entity = argument()
+each('purge', function(entity)
   for _, listed in ipairs(redis.call('HKEYS', key('listed', entity))) do
     take_off(string.match(listed, '^(.*)%z(.*)$'))
   end
-  redis.call('DEL', key('journal', entity), key('entity', entity), key('records', entity))
-  redis.call('ZREM', key('headers'), entity)
-  redis.call('ZREM', key('wakes', partition), entity)
+  leave_list(entity)
+  redis.call('UNLINK', key('journal', entity), key('entity', entity), key('records', entity))
+  redis.call('ZREM', wakes, entity)
 end)
 return 'committed'

@@ -1,16 +1,19 @@
 #!lua flags=allow-oom
 -- Removes tasks whose lease has still run out and posts the message about each; a revoked one goes without a word.
--- arguments  prefix, then for each: ref, token, partition, text
+-- arguments  prefix, incarnation, then for each: ref, token, partition, text
 -- returns    how many it removed
 
-local now = lease_ms()
+local _, offset = lease_ms()
 local count = 0
 while at < #ARGV do
   local ref, token, partition, text = argument(), argument(), argument(), argument()
+  local task = find_task(token, ref)
   -- It may have been settled, or its lease made longer, since it was found.
-  if is_leased(token, ref) and tonumber(redis.call('ZSCORE', key('leases'), token)) <= now then
-    local was_revoked = remove_lease(token)
-    if not was_revoked then post(partition, text) end
+  local pending = task
+    and redis.call('XPENDING', key('line', task.line), WORKERS, 'IDLE', AGE - offset, task.id, task.id, 1)
+  if pending and #pending > 0 then
+    remove_task(token, task.line, task.id)
+    if not task.is_revoked then post(partition, text) end
     count = count + 1
   end
 end

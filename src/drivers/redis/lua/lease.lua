@@ -1,25 +1,41 @@
 #!lua flags=allow-oom
--- Leases tasks, queues in the order given, so many in all.
--- arguments  prefix, max, leaseMs, then the queues
--- returns    for each task: token, stored text
+-- Leases tasks, queues in the order given, within a queue the highest priority first, so many in all.
+-- arguments  prefix, incarnation, max, leaseMs, consumer, then the queues
+-- returns    for each task: id, line, token, packed text
 
-local left, until_ms = tonumber(argument()), lease_ms() + tonumber(argument())
+local left, until_ms, consumer = tonumber(argument()), lease_ms() + tonumber(argument()), argument()
 local answer = {}
+
+-- Read without a pending entry and then claimed: so the entry is written once, with the end of its lease.
+local function lease_from(line)
+  local command = { 'XREADGROUP', 'GROUP', WORKERS, consumer, 'COUNT', left, 'NOACK', 'STREAMS', key('line', line), '>' }
+  local found = redis.pcall(unpack(command))
+  if found and found.err then
+    -- Somebody has removed the stream, or only its group.
+    if redis.call('EXISTS', key('line', line)) == 0 then return end
+    redis.call('XGROUP', 'CREATE', key('line', line), WORKERS, '0')
+    found = redis.call(unpack(command))
+  end
+  if not found then return end
+  local entries, ids = found[1][2], {}
+  for i, entry in ipairs(entries) do
+    local fields = entry[2]
+    ids[i] = entry[1]
+    answer[#answer + 1] = entry[1]
+    answer[#answer + 1] = line
+    answer[#answer + 1] = fields[2]
+    answer[#answer + 1] = fields[4]
+  end
+  left = left - #ids
+  claim(line, consumer, ids, until_ms, 'FORCE')
+end
+
 while at < #ARGV and left > 0 do
   local queue = argument()
-  local taken = redis.call('ZPOPMIN', key('queue', queue), left)
-  for i = 1, #taken, 2 do
-    redis.call('ZADD', key('leases'), until_ms, taken[i])
-    answer[#answer + 1] = taken[i]
-    answer[#answer + 1] = redis.call('HGET', key('tasks'), taken[i])
-    left = left - 1
+  for priority in string.gmatch(redis.call('HGET', key('queues'), queue) or '', '%S+') do
+    if left > 0 then lease_from(priority .. ':' .. queue) end
   end
-  -- A bell for each task that is left: nobody is woken for one that is gone.
-  local size = redis.call('ZCARD', key('queue', queue))
-  if size == 0 then
-    redis.call('DEL', key('bell', queue))
-  elseif #taken > 0 then
-    redis.call('LTRIM', key('bell', queue), 0, size - 1)
-  end
+  -- It is empty now: nobody need be woken for it.
+  if left > 0 then redis.call('DEL', key('bell', queue)) end
 end
 return answer

@@ -1,8 +1,8 @@
--- What the scripts share; put in front of each of them. Every script has the prefix of all keys as its first argument.
--- Keys are made here and not declared: the profile is one primary, never a cluster.
+-- What the scripts share; put in front of each of them. The first arguments of every script are the prefix of all keys and
+-- the incarnation its caller has opened. Keys are made here and not declared: the profile is one primary, never a cluster.
 
 local prefix = ARGV[1]
-local at = 1
+local at = 2
 
 local function argument()
   at = at + 1
@@ -12,6 +12,11 @@ end
 local function key(kind, name)
   if name == nil then return prefix .. ':' .. kind end
   return prefix .. ':' .. kind .. ':' .. name
+end
+
+-- Another store, or none, under the same address: whatever the caller knows, it does not know of this one.
+if redis.call('HGET', key('store'), 'incarnation') ~= ARGV[2] then
+  return redis.error_reply('STORELOST the store that was opened is not here any more')
 end
 
 local function wall_ms()
@@ -31,11 +36,11 @@ local function lease_ms()
   elseif now > wall + 100 then
     redis.call('HSET', key('clock'), 'wall', now)
   end
-  return now + offset
+  return now + offset, offset
 end
 
 local function is_holder(partition, incarnation, epoch, nonce)
-  if redis.call('HGET', key('store'), 'incarnation') ~= incarnation then return false end
+  if incarnation ~= ARGV[2] then return false end
   local known = redis.call('HMGET', key('partition', partition), 'epoch', 'nonce')
   return known[1] == epoch and known[2] == nonce
 end
@@ -44,15 +49,48 @@ local function post(partition, text)
   redis.call('XADD', key('inbox', partition), '*', 'text', text)
 end
 
--- A stored task is `<order> <names as JSON>\n<text>`; its order is the driver's name for it.
-local function is_leased(token, ref)
-  local task = redis.call('HGET', key('tasks'), token)
-  if not task or string.match(task, '^(%d+) ') ~= ref then return false end
-  return redis.call('ZSCORE', key('leases'), token) ~= false
+-- Calls with so many values that Lua could not hand them over at once: its stack ends near 8,000.
+local function call_in_parts(head, values, tail)
+  local count = 0
+  for from = 1, #values, 1000 do
+    local call = {}
+    for i = 1, #head do call[i] = head[i] end
+    for i = from, math.min(from + 999, #values) do call[#call + 1] = values[i] end
+    for i = 1, #tail do call[#call + 1] = tail[i] end
+    local answer = redis.call(unpack(call))
+    count = count + (type(answer) == 'table' and #answer or answer)
+  end
+  return count
 end
 
-local function remove_lease(token)
+-- ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- A queue is one stream for each priority, and a line is the name of one: `<priority>:<queue>`. The hash `tasks` tells of
+-- each token where its task is, `<id> <line>`, with a `!` in front once it is revoked. The pending entry is the lease. Its
+-- delivery time is when the lease ends by the clock for leases, moved back by an age, as Redis takes no time to come.
+
+local WORKERS = 'workers'
+local AGE = 68719476736
+
+local function claim(line, consumer, ids, until_ms, flag)
+  local head = { 'XCLAIM', key('line', line), WORKERS, consumer, 0 }
+  local tail = { 'TIME', string.format('%.0f', until_ms - AGE), 'JUSTID', flag }
+  return call_in_parts(head, ids, tail)
+end
+
+-- A task's name is `<consumer> <id> <line>`: who has it, and where it is. Nothing if it is not of this token.
+local function find_task(token, ref)
+  local stored = redis.call('HGET', key('tasks'), token)
+  if not stored then return nil end
+  local consumer, id, line = string.match(ref, '^(%S+) (%S+) (.*)$')
+  local is_revoked = string.sub(stored, 1, 1) == '!'
+  if consumer == nil or string.sub(stored, is_revoked and 2 or 1) ~= id .. ' ' .. line then return nil end
+  return { consumer = consumer, id = id, line = line, is_revoked = is_revoked }
+end
+
+-- Answers whether it was leased.
+local function remove_task(token, line, id)
+  if redis.call('XACK', key('line', line), WORKERS, id) == 0 then return false end
+  redis.call('XDEL', key('line', line), id)
   redis.call('HDEL', key('tasks'), token)
-  redis.call('ZREM', key('leases'), token)
-  return redis.call('SREM', key('revoked'), token) == 1
+  return true
 end

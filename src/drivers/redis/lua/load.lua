@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- Reads one entity. The first record may begin before the version asked for, because a record is opaque.
--- arguments  prefix, partition, entity, version above which to read, or '' for the snapshot and what came after it
+-- arguments  prefix, incarnation, partition, entity, version above which to read, or '' for the snapshot and what came after it
 -- returns    {snapshot or '', wake time or '', records …}
 
 local STEP = 64

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- arguments  prefix, name, hash
+-- arguments  prefix, incarnation, name, hash
 -- returns    the version of this content under this name: the same again, or the next number
 
 local name, hash = argument(), argument()

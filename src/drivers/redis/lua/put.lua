@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Puts records, all or none. Full memory does not stop it, or no result could be handed in; the script is loaded once
 -- more without the flag for what may be refused.
--- arguments  prefix, then for each: scope, hash, text
+-- arguments  prefix, incarnation, then for each: scope, hash, text
 -- returns    nothing
 
 while at < #ARGV do

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Says that a process is alive for a while, and forgets those that are not.
--- arguments  prefix, ttlMs [, process, text]
+-- arguments  prefix, incarnation, ttlMs [, process, text]
 -- returns    the texts of those that are alive
 
 local now = lease_ms()

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Gives a partition back. Without a nonce nothing of the tenure that ends here fits any more.
--- arguments  prefix, partition, incarnation, epoch, nonce
+-- arguments  prefix, incarnation, partition, incarnation, epoch, nonce
 -- returns    nothing
 
 local partition, incarnation, epoch, nonce = argument(), argument(), argument(), argument()

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Makes leases of partitions longer, and lets the clock for leases see what time it is.
--- arguments  prefix, leaseMs, then for each partition: partition, incarnation, epoch, nonce
+-- arguments  prefix, incarnation, leaseMs, then for each partition: partition, incarnation, epoch, nonce
 -- returns    {storeTimeMs, then for each partition its seq, or '' if it is lost}
 
 local until_ms = lease_ms() + tonumber(argument())

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Takes a name and its versions off the lists. Their numbers stay: one is never used for another content.
--- arguments  prefix, name
+-- arguments  prefix, incarnation, name
 -- returns    nothing
 
 local name = argument()

@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- The names that are published, in the order of their bytes, each with its highest version.
--- arguments  prefix, limit [, the name behind which to begin]
+-- arguments  prefix, incarnation, limit [, the name behind which to begin]
 -- returns    for each: name, hash, version
 
 local limit, after = argument(), argument()

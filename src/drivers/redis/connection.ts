@@ -1,0 +1,181 @@
+import { createClient, ErrorReply, type RedisClientType } from "@redis/client";
+import type { Host } from "../../host/host.ts";
+import { StoreError } from "../../store/store-error.ts";
+
+export interface ConnectionOptions {
+  readonly url: string;
+  readonly host: Host;
+  /** How long connecting may take. */
+  readonly connectMs: number;
+  /** How long a command may go unanswered. */
+  readonly commandMs: number;
+}
+
+const FIRST_PAUSE_MS = 25;
+const LONGEST_PAUSE_MS = 1000;
+
+/**
+ * One connection, from its beginning to its end. What was sent on it and not answered when it ended is never sent again:
+ * whoever sent it hears that nobody knows what became of it.
+ */
+export class Line {
+  readonly client: RedisClientType;
+  readonly #host: Host;
+  readonly #commandMs: number;
+  readonly #ended = new AbortController();
+  #unanswered = 0;
+  #answers = 0;
+  #isWatched = false;
+
+  constructor(client: RedisClientType, { host, commandMs }: ConnectionOptions) {
+    this.client = client;
+    this.#host = host;
+    this.#commandMs = commandMs;
+  }
+
+  get isUsable(): boolean {
+    return this.client.isReady;
+  }
+
+  async send<Answer>(command: readonly string[]): Promise<Answer> {
+    this.#unanswered++;
+    if (!this.#isWatched) void this.#watch();
+    try {
+      return await this.client.sendCommand<Answer>(command);
+    } catch (error) {
+      throw error instanceof ErrorReply ? error : unavailable(error);
+    } finally {
+      this.#unanswered--;
+      this.#answers++;
+    }
+  }
+
+  end(): void {
+    this.#ended.abort();
+    if (this.client.isOpen) this.client.destroy();
+  }
+
+  /**
+   * Answers come in the order of the commands. If the oldest is not answered in time, its answer is lost or the server
+   * stands still, and nothing that comes on this connection is worth waiting for.
+   */
+  async #watch(): Promise<void> {
+    this.#isWatched = true;
+    while (this.#unanswered > 0 && !this.#ended.signal.aborted) {
+      const seen = this.#answers;
+      await this.#host.sleep(this.#commandMs, this.#ended.signal);
+      if (this.#answers === seen) this.end();
+    }
+    this.#isWatched = false;
+  }
+}
+
+/**
+ * The connection that most commands share. It is made anew when it has broken, by the first who needs it then, and looked
+ * at before anybody uses it: what answers now may be another server, or the same one without its data.
+ */
+export class Connection {
+  readonly #options: ConnectionOptions;
+  /** Never connected: its copies are. To make one from nothing costs tens of milliseconds. */
+  readonly #pattern: RedisClientType;
+  readonly #check: (line: Line) => Promise<void>;
+  readonly #closing = new AbortController();
+  #line: Line | undefined;
+  #opening: Promise<Line> | undefined;
+  #failures = 0;
+
+  constructor(options: ConnectionOptions, check: (line: Line) => Promise<void>) {
+    const { url, connectMs } = options;
+    this.#options = options;
+    this.#pattern = createClient({
+      url,
+      disableOfflineQueue: true,
+      socket: { reconnectStrategy: false, connectTimeout: connectMs },
+    });
+    this.#check = check;
+  }
+
+  /** The shared one. */
+  async line(): Promise<Line> {
+    if (this.#line?.isUsable === true) return this.#line;
+    this.#opening ??= this.#renew().finally(() => {
+      this.#opening = undefined;
+    });
+    return this.#opening;
+  }
+
+  /** One more, for somebody who waits on it. */
+  async open(): Promise<Line> {
+    const client = this.#pattern.duplicate();
+    // Whoever has a command under way hears of it.
+    client.on("error", () => {});
+    const line = new Line(client, this.#options);
+    try {
+      await this.#connected(client);
+      await this.#check(line);
+      if (this.#closing.signal.aborted) throw unavailable("the store was closed");
+      return line;
+    } catch (error) {
+      line.end();
+      throw error instanceof ErrorReply ? unavailable(error) : error;
+    }
+  }
+
+  /** For what others publish. It carries hints only, so it may connect again by itself. */
+  subscriber(): RedisClientType {
+    const socket = { ...this.#pattern.options.socket, reconnectStrategy: LONGEST_PAUSE_MS };
+    const client = this.#pattern.duplicate({ disableOfflineQueue: false, socket });
+    client.on("error", () => {});
+    return client;
+  }
+
+  /** Whoever comes next has to find out anew what is there. */
+  drop(): void {
+    this.#line?.end();
+  }
+
+  close(): void {
+    this.#closing.abort();
+    this.drop();
+  }
+
+  async #renew(): Promise<Line> {
+    const { host } = this.#options;
+    this.#line?.end();
+    if (this.#failures > 0) {
+      const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, LONGEST_PAUSE_MS);
+      await host.sleep(pauseMs, this.#closing.signal);
+    }
+    if (this.#closing.signal.aborted) throw unavailable("the store was closed");
+    try {
+      this.#line = await this.open();
+      this.#failures = 0;
+      return this.#line;
+    } catch (error) {
+      this.#failures++;
+      throw error;
+    }
+  }
+
+  /** Also a server that takes the connection and then says nothing has had its time. */
+  async #connected(client: RedisClientType): Promise<void> {
+    const { host, connectMs } = this.#options;
+    const stop = new AbortController();
+    this.#closing.signal.addEventListener("abort", () => stop.abort(), { once: true });
+    const connecting = client.connect().then(() => true);
+    connecting.catch(() => {});
+    try {
+      const isConnected = await Promise.race([connecting, host.sleep(connectMs, stop.signal).then(() => false)]);
+      if (!isConnected) throw new Error("no connection in time");
+    } catch (error) {
+      throw unavailable(error);
+    } finally {
+      stop.abort();
+    }
+  }
+}
+
+function unavailable(reason: unknown): StoreError {
+  const told = reason instanceof Error ? reason.message || reason.name : String(reason);
+  return new StoreError("STORE_UNAVAILABLE", `The store cannot be reached: ${told}`, { cause: reason });
+}

@@ -1,0 +1,5 @@
+#!lua flags=allow-oom
+-- arguments  prefix, incarnation, process, limit
+-- returns    the oldest replies for a process, which are gone with this
+
+return redis.call('LPOP', key('replies', argument()), argument()) or {}
