@@ -14,8 +14,8 @@ interface User {
   readonly gid: number;
 }
 
-/** A real Postgres with its own data, as it comes: fsync is on. */
-export async function startPostgres(): Promise<Service> {
+/** A real Postgres with its own data, as it comes unless settings are given: fsync is on. */
+export async function startPostgres(settings: Readonly<Record<string, string>> = {}): Promise<Service> {
   const given = process.env[VARIABLE];
   if (given !== undefined) return givenService(given);
   const program = await findProgram({
@@ -32,7 +32,9 @@ export async function startPostgres(): Promise<Service> {
   const how = ["--auth-host=trust", "--auth-local=trust", "--username=postgres", "--encoding=UTF8", "--locale=C"];
   await run(join(bin, "initdb"), ["--pgdata", data, ...how], { cwd: folder, ...user });
   const port = await freePort();
-  const server = new ServerProcess(program, ["-D", data, "-h", "127.0.0.1", "-p", String(port), "-k", folder], user);
+  const more = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+  const args = ["-D", data, "-h", "127.0.0.1", "-p", String(port), "-k", folder, ...more];
+  const server = new ServerProcess(program, args, user);
   await server.waitUntil(() => acceptsConnections(bin, port));
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,

@@ -1,0 +1,103 @@
+/**
+ * Measures Millrace beside its peers and beside the limits of the machine: `npm run bench [-- --quick | --full]`.
+ * bench/README.md says what is measured and how to read it.
+ */
+import { spawnSync } from "node:child_process";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { startPostgres } from "../scripts/services/postgres.ts";
+import { startRedis } from "../scripts/services/redis.ts";
+import { ENTRIES } from "./entries.ts";
+import { type Item, itemKey, type Mode, planOf } from "./plan.ts";
+import { tables } from "./report/terminal.ts";
+import { machine, RESULTS, writeResults } from "./report/write-results.ts";
+import { runTurn, type TurnResult, type Urls } from "./run-turn.ts";
+import { againstLimits, summarize } from "./summary.ts";
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: "boolean", default: false },
+    full: { type: "boolean", default: false },
+    /** Contenders, by name, instead of those that the mode has. */
+    only: { type: "string", multiple: true, default: [] },
+    shape: { type: "string", multiple: true, default: [] },
+    /** Begin anew, though an earlier run was not finished. */
+    fresh: { type: "boolean", default: false },
+  },
+});
+const mode: Mode = values.quick ? "quick" : values.full ? "full" : "default";
+const plan = planOf(mode, values.only, values.shape);
+/** What was measured so far, one line for each turn: a full run that was stopped goes on where it was. */
+const notes = join(RESULTS, `${mode}.turns.jsonl`);
+
+function installPeers(): void {
+  if (existsSync(join(import.meta.dirname, "node_modules"))) return;
+  const args = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
+  const { status } = spawnSync("npm", args, { cwd: import.meta.dirname, stdio: "inherit" });
+  if (status !== 0) throw new Error("the peers could not be installed");
+}
+
+function earlier(): Map<string, TurnResult> {
+  if (mode !== "full" || values.fresh || !existsSync(notes)) return new Map();
+  const lines = readFileSync(notes, "utf8").split("\n").filter(Boolean);
+  return new Map(lines.map((line) => JSON.parse(line) as [string, TurnResult]));
+}
+
+/** A B C A B C: what else the machine does hits all of them. */
+async function rounds(urls: Urls): Promise<ReadonlyMap<Item, readonly TurnResult[]>> {
+  const known = earlier();
+  if (known.size === 0) rmSync(notes, { force: true });
+  const results = new Map<Item, TurnResult[]>(plan.items.map((item) => [item, []]));
+  for (let round = 1; round <= plan.rounds; round++) {
+    for (const item of plan.items) {
+      const key = itemKey(item, round);
+      const { entry, shape, measure } = item;
+      process.stderr.write(`${key}\n`);
+      const result = known.get(key) ?? (await attempt({ entry: entry.name, shape: shape.name, measure }, urls));
+      if (result === undefined) continue;
+      if (!known.has(key)) appendFileSync(notes, `${JSON.stringify([key, result])}\n`);
+      results.get(item)!.push(result);
+    }
+  }
+  return results;
+}
+
+/** One that fails is left out, and said so; the others are not thrown away for it. */
+async function attempt(...given: Parameters<typeof runTurn>): Promise<TurnResult | undefined> {
+  try {
+    return await runTurn(...given);
+  } catch (error) {
+    process.stderr.write(`  failed: ${String(error)}\n`);
+    return undefined;
+  }
+}
+
+installPeers();
+mkdirSync(RESULTS, { recursive: true });
+const [redis, postgres] = await Promise.all([
+  startRedis({ shared: false }),
+  startPostgres({ shared_buffers: "1GB", max_wal_size: "8GB", max_connections: "200", jit: "off" }),
+]);
+try {
+  const results = await rounds({ redis: redis.url, postgres: postgres.url });
+  const summaries = againstLimits(
+    [...results].filter(([, all]) => all.length > 0).map(([item, all]) => summarize(item, all)),
+    ENTRIES,
+  );
+  const settings = Object.fromEntries(
+    ENTRIES.map(({ label, durability, settings }) => [label, `${durability}; ${settings}`]),
+  );
+  const used = new Set(summaries.map(({ label }) => label));
+  console.log(
+    Object.entries(machine())
+      .map(([name, value]) => `${name} ${value}`)
+      .join(", "),
+  );
+  for (const [label, told] of Object.entries(settings)) if (used.has(label)) console.log(`${label}: ${told}`);
+  console.log(tables(summaries));
+  writeResults(mode, summaries, settings);
+  console.log(`\nJSON and charts are in ${RESULTS}`);
+} finally {
+  await Promise.all([redis.stop(), postgres.stop()]);
+}

@@ -1,0 +1,58 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { cpus, totalmem } from "node:os";
+import { join } from "node:path";
+import type { LatencySummary, Summary, ThroughputSummary } from "../summary.ts";
+import { type Bar, barChart, lineChart } from "./charts.ts";
+
+export const RESULTS: string = join(import.meta.dirname, "..", "results");
+
+/** The machine that the figures are of. */
+export function machine(): Readonly<Record<string, string | number>> {
+  return {
+    processor: cpus()[0]?.model ?? "unknown",
+    cores: cpus().length,
+    memoryGiB: Math.round(totalmem() / 2 ** 30),
+    node: process.version,
+    platform: `${process.platform} ${process.arch}`,
+  };
+}
+
+/** JSON, and a chart for each thing that was measured. */
+export function writeResults(
+  mode: string,
+  summaries: readonly Summary[],
+  settings: Readonly<Record<string, string>>,
+): void {
+  mkdirSync(RESULTS, { recursive: true });
+  const told = { mode, machine: machine(), settings, summaries };
+  writeFileSync(join(RESULTS, `${mode}.json`), `${JSON.stringify(told, null, 2)}\n`);
+  for (const shape of new Set(summaries.map((one) => one.shape))) {
+    const here = summaries.filter((one) => one.shape === shape);
+    const rates = here.filter((one): one is ThroughputSummary => one.measure === "throughput");
+    const delays = here.filter((one): one is LatencySummary => one.measure === "latency");
+    const save = (name: string, chart: string): void =>
+      writeFileSync(join(RESULTS, `${mode}-${shape}-${name}.svg`), chart);
+    if (rates.length > 0) {
+      save("steps", barChart(`Steps a second, ${shape}`, "more is better", bars(rates, "stepsPerSecond")));
+      save("cpu", barChart(`CPU seconds for 1,000 steps, ${shape}`, "less is better", bars(rates, "cpuPer1000Steps")));
+    }
+    if (delays.length > 0) save("latency", latencyChart(shape, delays));
+  }
+}
+
+function bars(rows: readonly ThroughputSummary[], field: "stepsPerSecond" | "cpuPer1000Steps"): readonly Bar[] {
+  return rows.map(({ label, kind, [field]: value }) => ({ label, kind, value }));
+}
+
+function latencyChart(shape: string, rows: readonly LatencySummary[]): string {
+  return lineChart({
+    title: `From the end of a parent to the beginning of its child, ${shape}, idle`,
+    xLabel: "milliseconds, logarithmic",
+    yLabel: "part of all edges that took no longer",
+    logarithmicX: true,
+    series: rows.map(({ label, edgeQuantiles }) => ({
+      label,
+      points: edgeQuantiles.map(([part, ms]) => [ms, part] as const),
+    })),
+  });
+}
