@@ -82,6 +82,8 @@ export interface Parent {
   readonly call?: number;
   /** How many executions are above; 1 if not said. */
   readonly depth?: number;
+  /** How many executions may be open below it; as many as below a root if not said. */
+  readonly allowance?: number;
 }
 
 export interface Around {

@@ -144,7 +144,7 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/prepare.ts`,
-        find: "idempotencyKey: `${state.id}/${instance}/${state.runs[unit]?.rerun ?? 1}`,",
+        find: "idempotencyKey: `${state.id}/${instance}/${keyNumber(state.runs[unit], round ?? 0)}`,",
         put: "idempotencyKey: `${state.id}/${instance}/${state.generation}`,",
       },
     ],
@@ -155,7 +155,7 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/units.ts`,
-        find: "run.rerun = old.rerun + (how.edited || old.answered ? 1 : 0);",
+        find: "run.rerun = old.rerun + (isUnsure && old.round <= 1 ? 0 : 1);",
         put: "run.rerun = old.rerun;",
       },
     ],
@@ -201,7 +201,7 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/reopen.ts`,
-        find: "  if (edited !== undefined) state.edits.set(edited, editedNode(state.plan, edited, event.config!));\n",
+        find: "  if (edited !== undefined) state.edit(edited, event.config!);\n",
         put: "",
       },
     ],
@@ -662,8 +662,19 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/messages/child-ended.ts`,
-        find: " && (body.call ?? 1) === wait.child.call;",
+        find: " && (body.call ?? 1) === child.call;",
         put: ";",
+      },
+    ],
+  },
+  {
+    name: "child-allowed-all",
+    thought: "there is only one",
+    patches: [
+      {
+        file: `${EXECUTION}/allowance.ts`,
+        find: "return Math.floor(left(state) / sharers);",
+        put: "return left(state);",
       },
     ],
   },

@@ -209,7 +209,7 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/prepare.ts`,
-        find: "idempotencyKey: `${state.id}/${instance}/${state.runs[unit]?.rerun ?? 1}`,",
+        find: "idempotencyKey: `${state.id}/${instance}/${keyNumber(state.runs[unit], round ?? 0)}`,",
         put: "idempotencyKey: `${state.id}/${instance}/${attempt}`,",
       },
     ],

@@ -102,7 +102,8 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
     dispatched: 0,
     isOver: false,
   };
-  for (const [line, units] of state.ready.entries()) {
+  for (const line of state.lineOrder) {
+    const units = state.ready[line]!;
     if (line !== ENGINE_LINE && state.status === "paused") break;
     for (let place = 0; place < units.length && !isFull(gathered, context); place++) {
       const unit = units.at(place)!;
@@ -110,7 +111,7 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
         if (state.status !== "paused" || isClosing(state, unit)) runUnit(state, unit, context, gathered);
         continue;
       }
-      const { queue } = state.plan.lines[line]!;
+      const { queue } = state.lines[line]!;
       if ((gathered.usedRoom.get(queue) ?? 0) >= context.room(queue)) {
         gathered.blocked.add(queue);
         break;

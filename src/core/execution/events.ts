@@ -233,6 +233,8 @@ export interface ChildCall {
   /** Of what it is given: with another input it is another child. */
   readonly inputHash: string;
   readonly call: number;
+  /** How many executions it may be, itself and all below it; 1 if not said. */
+  readonly holds?: number;
 }
 
 /** Nobody has decided in time. What comes of it follows in the same commit. */

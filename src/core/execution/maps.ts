@@ -62,16 +62,17 @@ function carryOver(state: ExecutionState, old: MapRun, map: MapRun, kept: boolea
     const unit = map.base + place;
     if (place < map.count && state.runs[before] !== undefined) {
       const status = state.statusOf(before);
+      const isNamed = !Array.isArray(old.again) || old.again.includes(place);
       const stays =
         kept &&
-        ((status === "completed" && state.runs[before].failures === 0) ||
-          (status === "failed" && Array.isArray(old.again) && !old.again.includes(place)));
+        ((status === "completed" && (state.runs[before].failures === 0 || !isNamed)) ||
+          (status === "failed" && !isNamed));
       if (stays) {
         state.runs[unit] = state.runs[before];
         state.setStatus(unit, status);
         if (status === "completed") map.completed++;
         else map.failed++;
-        map.failures += status === "failed" ? sizeOf(map, place) : 0;
+        map.failures += status === "failed" ? sizeOf(map, place) : state.runs[unit].failures;
       } else state.runs[unit] = reopenedRun(state, before, { edited: old.edited, sameChild: kept, useLate: kept });
     }
     state.runs[before] = undefined;

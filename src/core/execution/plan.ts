@@ -19,6 +19,8 @@ export interface Plan {
   readonly lines: readonly PlanLine[];
   /** True if the execution's output is that of its only `output` node, not an object by node id. */
   readonly soleOutput: boolean;
+  /** Nodes that may call other executions. */
+  readonly callers: readonly number[];
   /** Nodes around the graph of a map that are referred to inside it. */
   readonly around: ReadonlySet<string>;
 }
@@ -101,18 +103,39 @@ export function buildPlan(hash: string, workflow: Workflow): Plan {
     final: final.has(draft.index),
   }));
   const soleOutput = outputs.length === 1 && workflow.nodes[outputs[0]!]!.handler === "output";
-  return { hash, workflow, graph, nodes, outputs, lines: places.lines, soleOutput, around };
+  const callers = nodes.flatMap(({ spec: { handler }, index }) =>
+    handler === "workflow" || handler === "map" ? index : [],
+  );
+  return { hash, workflow, graph, nodes, outputs, lines: places.lines, soleOutput, callers, around };
 }
 
-/** A node of the plan with another config. Its queue and place in line stay. */
-export function editedNode(plan: Plan, index: number, config: JsonObject): PlanNode {
+/** A node of the plan with another config. `lineOf` finds the line of a queue, or opens one. */
+export function editedNode(
+  plan: Plan,
+  index: number,
+  config: JsonObject,
+  lineOf: (queue: string, priority: number) => number,
+): PlanNode {
   const before = plan.nodes[index]!;
   const { graph, around, workflow } = plan;
   const nodeIds = { has: (id: string) => graph.indexOf.has(id) || around.has(id) };
-  const node = planNode({ ...before.spec, config }, index, workflow, graph, nodeIds, new Lines());
+  const spec = { ...before.spec, config, queue: editedQueue(before.spec, config) };
+  const node = planNode(spec, index, workflow, graph, nodeIds, new Lines());
   const { line, caught, readerCount, final } = before;
-  const item = node.item === null ? null : { ...node.item, line: before.item!.line };
+  const item = node.item === null ? null : { ...node.item, line: lineOf(queueOf(node.item), spec.priority) };
   return { ...node, line, caught, readerCount, final, item };
+}
+
+/** A map that was in the queue of what it ran is in that of what it runs now; a queue that was chosen stays. */
+function editedQueue({ handler, config, queue }: WorkflowNode, edited: JsonObject): string {
+  if (handler !== "map") return queue;
+  const runs = ({ handler: name }: JsonObject): string => (typeof name === "string" ? name : handler);
+  return queue === runs(config) ? runs(edited) : queue;
+}
+
+/** Empty for what the engine runs itself. */
+function queueOf({ engine, spec }: Pick<PlanNode, "engine" | "spec">): string {
+  return engine ? "" : spec.queue;
 }
 
 type NodeIds = { has(id: string): boolean };
@@ -160,7 +183,7 @@ function planNode(
     id: spec.id,
     spec,
     engine,
-    line: lines.of(engine ? "" : spec.queue, spec.priority),
+    line: lines.of(queueOf({ engine, spec }), spec.priority),
     config,
     condition,
     join: joinRule(spec.join),
@@ -206,7 +229,7 @@ function planItem(
     id: map.id,
     spec,
     engine,
-    line: lines.of(engine ? "" : spec.queue, spec.priority),
+    line: lines.of(queueOf({ engine, spec }), spec.priority),
     config: compileValue(spec.config, { nodeIds }),
     condition: null,
     join: joinRule("none_failed"),

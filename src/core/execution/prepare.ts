@@ -9,6 +9,7 @@ import { instanceOf } from "./instance.ts";
 import type { TaskDispatched } from "./events.ts";
 import { missingValues, scopeOf } from "./scope.ts";
 import type { ExecutionState } from "./state.ts";
+import { keyNumber } from "./units.ts";
 
 /** How much a resolved config may be. */
 export const MAX_RESOLVED_BYTES = 4 * 1024 * 1024;
@@ -159,7 +160,7 @@ export function taskText(
     generation,
     attempt,
     delivery,
-    idempotencyKey: `${state.id}/${instance}/${state.runs[unit]?.rerun ?? 1}`,
+    idempotencyKey: `${state.id}/${instance}/${keyNumber(state.runs[unit], round ?? 0)}`,
     timeoutMs: timeoutMs(state, unit, dispatch.atMs),
     ...given,
   };

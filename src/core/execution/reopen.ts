@@ -1,6 +1,5 @@
 import type { RetryScope } from "../message.ts";
 import type { GenerationOpened } from "./events.ts";
-import { editedNode } from "./plan.ts";
 import { deriveGraph, placeJoined } from "./spread.ts";
 import { type ExecutionState, type NodeRun, WORKFLOW_TIMER } from "./state.ts";
 import { reopenedRun, setDue } from "./units.ts";
@@ -91,7 +90,7 @@ export function openGeneration(state: ExecutionState, event: GenerationOpened): 
   if (event.call !== undefined) state.parent = { ...state.parent!, call: event.call };
   state.owesAnswer = false;
   for (const letter of event.letters ?? []) state.letters.set(letter, "replayed");
-  if (edited !== undefined) state.edits.set(edited, editedNode(state.plan, edited, event.config!));
+  if (edited !== undefined) state.edit(edited, event.config!);
 
   const sameChild = event.scope === "failed" || event.scope === "letters";
   for (const node of open) {

@@ -198,6 +198,42 @@ describe("a repeat that is cut off", () => {
   });
 });
 
+describe("the keys of a repeat that is run again", () => {
+  const again = (trial: Trial): Trial => trial.does({ kind: "retry", scope: "failed" });
+  const keysOf = (trial: Trial): string[] =>
+    trial.taskTexts("r").flatMap(({ generation, idempotencyKey }) => (generation === 1 ? [] : idempotencyKey));
+
+  test("are those of before if the first round was cut off", () => {
+    expect(keysOf(again(repeating().does({ kind: "cancel" })))).toEqual(["x/r@1/1"]);
+  });
+
+  test("are new for rounds that have answered, and stay for the one of which nobody knows", () => {
+    const trial = repeating({ every_seconds: 0 }).completes("r", { done: false }).does({ kind: "cancel" });
+    again(trial).completes("r", { done: false }).completes("r", { done: false });
+    expect(keysOf(trial)).toEqual(["x/r@1/2", "x/r@2/1", "x/r@3/2"]);
+  });
+
+  test("stay over several generations until that round has answered", () => {
+    const trial = repeating({ every_seconds: 0 }).completes("r", { done: false }).does({ kind: "cancel" });
+    again(trial).fails("r");
+    again(trial).completes("r", { done: false }).does({ kind: "cancel" });
+    again(trial).completes("r", { done: false }).fails("r");
+    again(trial).completes("r", { done: false });
+    expect(keysOf(trial)).toEqual([
+      "x/r@1/2",
+      ...["x/r@1/3", "x/r@2/1"],
+      ...["x/r@1/4", "x/r@2/1"],
+      ...["x/r@1/5", "x/r@2/5"],
+    ]);
+  });
+
+  test("are new for all of them if what it is given was edited", () => {
+    const trial = repeating({ every_seconds: 0 }).completes("r", { done: false }).does({ kind: "cancel" });
+    trial.does({ kind: "retry", scope: "descendants", from: "r", config: { other: 1 } });
+    expect(keysOf(trial.completes("r", { done: false }))).toEqual(["x/r@1/2", "x/r@2/2"]);
+  });
+});
+
 test("a paused execution begins no round", () => {
   const trial = repeating().completes("r", { done: false }).does({ kind: "pause" }).at(10_000).settle();
   expect(trial.tasks).toHaveLength(1);

@@ -1,6 +1,6 @@
+import type { JsonObject } from "../../json/json.ts";
 import type { Message } from "../message.ts";
 import type { KeptValue, Value } from "../value.ts";
-import { editedNode } from "./plan.ts";
 import type { SkipReason } from "./events.ts";
 import type { ExecutionStatus, NodeStatus } from "./moves.ts";
 import type { Plan } from "./plan.ts";
@@ -9,7 +9,7 @@ import { type CommandAnswer, ExecutionState, type MapRun, type NodeRun, WORKFLOW
 import { enqueue, indexWait } from "./units.ts";
 
 /** A snapshot of another format is ignored: it is a cache, and the events tell the same. */
-export const SNAPSHOT_FORMAT = 3;
+export const SNAPSHOT_FORMAT = 4;
 
 /** What a snapshot holds: the units that were touched, and the order of the lines. All else follows from them. */
 interface SnapshotBody {
@@ -30,7 +30,7 @@ interface SnapshotBody {
   readonly quarantined: ExecutionState["quarantined"];
   readonly parked: readonly Message[];
   readonly requests: readonly (readonly [string, CommandAnswer])[];
-  readonly edits: readonly (readonly [string, NonNullable<Parameters<typeof editedNode>[2]>])[];
+  readonly edits: readonly (readonly [string, JsonObject])[];
   readonly maps: readonly PlacelessMap[];
   readonly nodes: readonly (readonly [string, NodeStatus, NodeRun])[];
   readonly failed: readonly string[];
@@ -81,7 +81,7 @@ export function snapshot(state: ExecutionState): string {
     nodes,
     failed: state.failed.map(name),
     live: Array.from(state.live, name),
-    ready: state.ready.map((line) => line.toArray().map(name)),
+    ready: state.ready.flatMap((line) => (line.length === 0 ? [] : [line.toArray().map(name)])),
     skips: state.skips.toArray().map((node) => [ids[node]!, state.skipReasons.get(node)!] as const),
     signals: [...state.signals],
     orphans: Array.from(state.orphans, name),
@@ -129,7 +129,7 @@ function restoreUnits(state: ExecutionState, body: SnapshotBody): void {
   const { plan } = state;
   for (const [id, config] of body.edits) {
     const node = plan.graph.indexOf.get(id)!;
-    state.edits.set(node, editedNode(plan, node, config));
+    state.edit(node, config);
   }
   for (const { id, ...map } of body.maps) {
     const node = plan.graph.indexOf.get(id)!;

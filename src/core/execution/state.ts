@@ -1,4 +1,4 @@
-import type { Json } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
 import { Line } from "../line.ts";
 import type { Around, ErrorValue, Message, Parent } from "../message.ts";
 import { TimerHeap } from "../timer-heap.ts";
@@ -6,7 +6,7 @@ import type { KeptValue, Value } from "../value.ts";
 import { NULL_VALUE } from "../value.ts";
 import type { ChildCall, EndReason, EndStatus, SkipReason, Wait } from "./events.ts";
 import { type ExecutionStatus, NODE_STATUSES, type NodeStatus } from "./moves.ts";
-import type { Plan, PlanNode } from "./plan.ts";
+import { editedNode, type Plan, type PlanLine, type PlanNode } from "./plan.ts";
 
 /** The line of units that the engine runs itself is the first of every plan. */
 export const ENGINE_LINE = 0;
@@ -28,6 +28,8 @@ export interface NodeRun {
   generation: number;
   /** Part of the key that handlers get: rises when the work is to be done anew. */
   rerun: number;
+  /** Rounds of earlier generations of which nobody knows whether their work was done, and the number in their keys. */
+  unsure: readonly UnsureRound[];
   /** Of a node that repeats: the round it is in. 0 before the first. */
   round: number;
   /** 0 before the first dispatch. */
@@ -71,6 +73,11 @@ export interface NodeRun {
   /** Of a part of a large map: how many of its items failed. */
   failures: number;
   usage: Json | null;
+}
+
+export interface UnsureRound {
+  readonly round: number;
+  readonly rerun: number;
 }
 
 /** A map whose items are known. Item n is unit `base + n`. */
@@ -172,8 +179,12 @@ export class ExecutionState {
   /** 1 once the join has spoken. */
   readonly joined: Uint8Array;
 
-  /** Units that may run now, by the lines of the plan; in the order in which they became ready. */
-  readonly ready: readonly Line[];
+  /** The lines of the plan, and behind them those that an edit has opened. */
+  readonly lines: PlanLine[];
+  /** Their numbers in the order in which they have their turn. */
+  lineOrder: readonly number[];
+  /** Units that may run now, by line; in the order in which they became ready. */
+  readonly ready: Line[];
   /** 1 while the unit stands in one of those lines. */
   inLine: Uint8Array;
   /** Of those, how many only have to be judged or closed: that starts nothing. */
@@ -224,6 +235,8 @@ export class ExecutionState {
     this.badEdges = new Int32Array(nodeCount);
     this.joined = new Uint8Array(nodeCount);
     this.inLine = new Uint8Array(nodeCount);
+    this.lines = [...plan.lines];
+    this.lineOrder = Array.from(plan.lines.keys());
     this.ready = plan.lines.map(() => new Line());
     this.statuses = new Uint8Array(nodeCount);
     this.readersLeft = new Int32Array(nodeCount);
@@ -320,6 +333,24 @@ export class ExecutionState {
     return this.ready[this.isEngine(unit) ? ENGINE_LINE : this.planOf(unit).line]!;
   }
 
+  /** From now on this node has another config. */
+  edit(node: number, config: JsonObject): void {
+    const edited = editedNode(this.plan, node, config, (queue, priority) => this.findLine(queue, priority));
+    this.edits.set(node, edited);
+  }
+
+  private findLine(queue: string, priority: number): number {
+    const found = this.lines.findIndex((line) => line.queue === queue && (queue === "" || line.priority === priority));
+    if (found >= 0) return found;
+    this.ready.push(new Line());
+    const line = this.lines.push({ queue, priority }) - 1;
+    const isEngine = (of: number): number => Number(of === ENGINE_LINE);
+    this.lineOrder = [...this.lineOrder, line].sort(
+      (a, b) => isEngine(b) - isEngine(a) || this.lines[b]!.priority - this.lines[a]!.priority || a - b,
+    );
+    return line;
+  }
+
   /** Runs in the engine, without a worker: a part of a large map does, whatever its items run. */
   isEngine(unit: number): boolean {
     return this.planOf(unit).engine || (this.isItem(unit) && this.mapOf(unit).chunked);
@@ -354,6 +385,7 @@ export function newRun(generation: number): NodeRun {
   return {
     generation,
     rerun: 1,
+    unsure: [],
     round: 0,
     attempt: 0,
     delivery: 0,

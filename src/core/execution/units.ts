@@ -69,9 +69,15 @@ export function indexWait(state: ExecutionState, unit: number): void {
   if ("calendarAtMs" in wait && wait.calendarAtMs !== undefined) state.calendar.push(wait.calendarAtMs, unit);
 }
 
+/** The last part of the key that the handler gets in this round. */
+export function keyNumber(run: NodeRun | undefined, round: number): number {
+  return run?.unsure.find((unsure) => unsure.round === round)?.rerun ?? run?.rerun ?? 1;
+}
+
 /**
  * A unit as a new generation begins it: nothing done yet, with what is remembered of the work so far. The key that the
- * handler gets stays the same as long as nobody knows whether the work was done.
+ * handler gets stays the same as long as nobody knows whether the work was done; of a node that repeats that is the
+ * round it was cut off in, for those before it have answered.
  */
 export function reopenedRun(
   state: ExecutionState,
@@ -81,7 +87,12 @@ export function reopenedRun(
   const old = state.runs[unit];
   const run = newRun(state.generation);
   if (old === undefined) return run;
-  run.rerun = old.rerun + (how.edited || old.answered ? 1 : 0);
+  const isUnsure = !how.edited && !old.answered;
+  run.rerun = old.rerun + (isUnsure && old.round <= 1 ? 0 : 1);
+  if (!how.edited) run.unsure = old.unsure.filter(({ round }) => round > old.round);
+  if (isUnsure && old.round > 1) {
+    run.unsure = [...run.unsure, { round: old.round, rerun: keyNumber(old, old.round) }];
+  }
   run.late = how.useLate && !how.edited ? old.late : null;
   run.child = how.sameChild ? old.child : null;
   return run;

@@ -41,6 +41,16 @@ describe("children", () => {
       () => rewritten(familyWorld(), 0, (body) => ({ ...body, input: { json: 4 } })),
       ["I8"],
     ],
+    [
+      "I45",
+      "a child may have more below it than its parent",
+      () =>
+        rewritten(familyWorld(), 0, (body) => ({
+          ...body,
+          parent: { ...(body["parent"] as object), allowance: 10_000 },
+        })),
+      ["I8"],
+    ],
     ["I45", "the answer to an old call is taken", () => rewritten(familyWorld(), 6, (body) => ({ ...body, call: 1 }))],
     [
       "I45",

@@ -1,4 +1,5 @@
 import type {
+  ChildCall,
   ChildrenCancelled,
   GenerationOpened,
   NodeCompleted,
@@ -68,7 +69,9 @@ function judgeCall(step: Step, event: NodeWaiting, node: NodeStory, found: Found
   const parent = body["parent"];
   const depth = (story.accepted?.parent?.depth ?? 0) + 1;
   const expected = { entity: story.entity, instance: node.instance, call: child.call, depth };
-  if (!sameJson(parent!, expected)) say(`The start of its child says ${JSON.stringify(parent)}`);
+  const { allowance = null, ...said } = isJsonObject(parent) ? parent : {};
+  if (!sameJson(said, expected)) say(`The start of its child says ${JSON.stringify(parent)}`);
+  judgeAllowance(step, child, allowance, say);
   if (body["definition"] !== child.definition) say("The start of its child names another definition than the wait");
   const known = story.children.get(node.instance);
   const isSame = known?.execution === child.execution;
@@ -77,6 +80,21 @@ function judgeCall(step: Step, event: NodeWaiting, node: NodeStory, found: Found
   if (known !== undefined && !node.isRenewed) isRightChild(mail, known.execution, isSame, evidence, say);
   judgeDefinition(step, child.definition, node, say);
   judgeInput(body, readerOf(step, node), say);
+}
+
+/** Below the one that nobody called there are never more open than it may have: each gives away what it was given. */
+function judgeAllowance(step: Step, child: ChildCall, allowance: Json, say: (sentence: string) => void): void {
+  const { holds = 0 } = child;
+  if (holds < 1 || allowance !== holds - 1)
+    say(`Its child may have ${JSON.stringify(allowance)} below it, of ${holds}`);
+  // One that is called again keeps what it was given, whoever else was called meanwhile.
+  if (child.call > 1) return;
+  const own = step.story.accepted?.parent === undefined ? 10_000 : (step.story.accepted.parent.allowance ?? 10_000);
+  let given = holds;
+  for (const { wait, end } of step.story.nodes.flatMap((node) => [node, ...node.items])) {
+    if (end === null && wait?.for === "child" && wait.child.call === 1) given += wait.child.holds ?? 0;
+  }
+  if (given > own) say(`${given} executions may be open below it, and ${own} are allowed`);
 }
 
 /** What failed is tried again in the same child if that is given the same; with another input it is another child. */

@@ -1,4 +1,4 @@
-import type { CommandApplied, CommandRefused, ExecutionEvent } from "../../core/execution/events.ts";
+import type { CommandApplied, CommandRefused, ExecutionEvent, GenerationOpened } from "../../core/execution/events.ts";
 import { isJsonObject, type Json } from "../../json/json.ts";
 import type { Command } from "../history.ts";
 import type { Commit } from "./evidence.ts";
@@ -223,7 +223,9 @@ function isUncaused(step: Step): boolean {
   const before = eventAt(story, commit, 0);
   const isCommanded = before?.kind === "commandApplied";
   if (event.kind === "started") return !isCommanded && (before?.kind !== "accepted" || wasHeld(step));
-  if (event.kind === "generationOpened") return !isCommanded && !wasCalled(step, event.call);
+  if (event.kind === "generationOpened") {
+    return !isCommanded && !wasCalled(step, event.call) && !wasRepaired(step, event);
+  }
   if (event.kind === "parentCalled") return !wasCalled(step, event.call);
   return !isCommanded && (event.kind === "paused" || event.kind === "resumed" || event.kind === "letterDiscarded");
 }
@@ -240,6 +242,25 @@ function wasCalled({ story, commit, evidence }: Step, call: number | undefined):
     const parent = body["parent"] as { readonly call?: number } | undefined;
     return body.kind === "start" && sent.order < commit.order && call !== undefined && parent?.call === call;
   });
+}
+
+/** A child whose failure has ended it has completed after all, and nothing but what waits for it is opened again. */
+function wasRepaired({ story, commit, evidence }: Step, { scope, letters, instances = [] }: GenerationOpened): boolean {
+  const [instance] = instances;
+  const node = instance === undefined ? undefined : story.node(instance);
+  if (scope !== "letters" || letters !== undefined || instances.length !== 1 || node === undefined) return false;
+  const isFailure = (node.item?.map ?? node).status === "failed" && (node.status === "failed" || node.failures > 0);
+  const isOver = story.ended?.status === "failed" || story.ended?.status === "partial";
+  const news = (evidence.mail.get(story.entity) ?? []).some(
+    ({ body, commit: sent }) =>
+      body.kind === "childEnded" &&
+      sent.order < commit.order &&
+      body["instance"] === instance &&
+      body["status"] === "completed" &&
+      (body["failures"] ?? 0) === 0 &&
+      body["call"] === story.children.get(instance!)?.call,
+  );
+  return isOver && isFailure && news;
 }
 
 export const COMMANDS: readonly Invariant[] = [oneDecision, operations];

@@ -241,7 +241,7 @@ export class Family {
 
   /** The parent calls, by the event that waits and the mail that goes with it. */
   call(number: number): [ExecutionEvent, ReturnType<typeof mailOf>] {
-    const parent = { entity: "execution/e1", instance: "p", call: number, depth: 1 };
+    const parent = { entity: "execution/e1", instance: "p", call: number, depth: 1, allowance: 9999 };
     const start = {
       kind: "start",
       workflow: "child",
@@ -257,6 +257,7 @@ export class Family {
       timeoutSeconds: 600,
       inputHash: "",
       call: number,
+      holds: 10_000,
     };
     return [this.world.waits("p", { for: "child", child }), mailOf("execution/c1", "execution/e1", start)];
   }
@@ -272,7 +273,7 @@ export class Family {
   }
 
   accepted(): Accepted {
-    const parent = { entity: "execution/e1", instance: "p", call: 1, depth: 1 };
+    const parent = { entity: "execution/e1", instance: "p", call: 1, depth: 1, allowance: 9999 };
     return this.world.accepted({ definition: "d2", input: { json: { n: 3 } }, bodyHash: "b", parent });
   }
 

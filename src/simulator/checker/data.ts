@@ -166,7 +166,7 @@ const idempotencyKey: Invariant = {
     const number = Number(first?.entry.idempotencyKey.slice(stem.length));
     if (node.isKeyFree && number > node.rerun) node.rerun = number;
     if (first !== undefined) node.isKeyFree = false;
-    facts.key = `${stem}${node.rerun}`;
+    facts.key = `${stem}${node.cutRounds.get(event.round ?? 0) ?? node.rerun}`;
   },
   world({ tokens }: Evidence, _stories, found) {
     for (const [token, { delivered, key }] of tokens) {

@@ -95,11 +95,14 @@ function failed(step: Step, found: Found): void {
   found(`It failed and left ${left}; its policy wants ${wanted}`, placeOf(step));
 }
 
-/** A replay takes letters that are open, of this execution, and opens their nodes; the letters are marked. */
+/**
+ * A replay takes letters that are open, of this execution, and opens their nodes; the letters are marked. Without any it
+ * goes on because a child was repaired.
+ */
 function replayed(step: Step, event: GenerationOpened, found: Found): void {
   const { story, commit } = step;
   const { letters = [], instances = [] } = event;
-  if ((event.scope === "letters") !== letters.length > 0) {
+  if (event.letters !== undefined && (event.scope === "letters") !== letters.length > 0) {
     found(`It was opened again for ${event.scope}, with ${letters.length} dead letters`, placeOf(step));
   }
   for (const id of letters) {

@@ -64,6 +64,8 @@ export interface NodeStory {
   routedAway: boolean;
   /** The part of its key that rises when its work is to be done anew. */
   rerun: number;
+  /** Rounds that were cut off in an earlier generation, by number: they keep their key until they have answered. */
+  readonly cutRounds: Map<number, number>;
   /** Somebody wants its work done anew: it calls another child than before. */
   isRenewed: boolean;
   /** Nobody has seen its key yet: then it does not matter whether it has risen. */
@@ -99,6 +101,7 @@ export function newNode(shape: ShapeNode, item: NodeStory["item"], generation: n
     item,
     spec: shape.spec,
     rerun: 1,
+    cutRounds: new Map(),
     isRenewed: true,
     isKeyFree: false,
     inputHash: null,
@@ -116,7 +119,12 @@ export function newNode(shape: ShapeNode, item: NodeStory["item"], generation: n
  * somebody wants the work done anew.
  */
 export function reopen(node: NodeStory, generation: number, isEdited: boolean, isAnew: boolean): void {
-  const isToRise = node.status === "completed" || node.answered || isEdited;
+  const isCut = !(node.status === "completed" || node.answered || isEdited);
+  // The rounds before the one that was cut off have answered, whatever became of it.
+  const isToRise = !isCut || node.round > 1;
+  const key = node.cutRounds.get(node.round) ?? node.rerun;
+  for (const round of node.cutRounds.keys()) if (isEdited || round <= node.round) node.cutRounds.delete(round);
+  if (isCut && node.round > 1) node.cutRounds.set(node.round, key);
   if (isToRise && node.inputHash === null) node.isKeyFree = true;
   else if (isToRise) node.rerun++;
   if (node.opened !== null) node.lastItems = node.opened.items;
@@ -137,6 +145,7 @@ function opened(
   | "item"
   | "spec"
   | "rerun"
+  | "cutRounds"
   | "isRenewed"
   | "isKeyFree"
   | "inputHash"

@@ -481,9 +481,9 @@ export class Story {
    * other failed ones stay so.
    */
   private keepsItem({ status, instance, failures, shape }: NodeStory): boolean {
-    if (status === "completed") return failures === 0;
+    if (status === "completed" && failures === 0) return true;
     const named = (this.openedBy?.instances ?? []).filter((name) => name.startsWith(`${shape.id}[`));
-    return status === "failed" && named.length > 0 && !named.includes(instance);
+    return (status === "completed" || status === "failed") && named.length > 0 && !named.includes(instance);
   }
 
   failure(node: NodeStory): NodeEnd {

@@ -3,15 +3,15 @@ import type { Workflow } from "../../../definition/workflow.ts";
 import type { Json } from "../../../json/json.ts";
 import type { Message } from "../../message.ts";
 import { executionMachine } from "../machine.ts";
-import { engineNode, node, START_MS, startBody, Trial, workflow } from "../test-execution.ts";
+import { engineNode, mapNode, node, START_MS, startBody, Trial, workflow } from "../test-execution.ts";
 import { Family } from "../test-family.ts";
 
 const branch = { on_error: "fail_branch" } as const;
 const retry = { kind: "retry", scope: "failed" } as const;
 const found = new Map<string, Json>([["workflow:w@", { hash: "h", timeout_seconds: 60 }]]);
 
-const call = (config: Record<string, Json> = {}): ReturnType<typeof engineNode> =>
-  engineNode("c", "workflow", { name: "w", ...config }, [], branch);
+const call = (config: Record<string, Json> = {}, dependencies: readonly string[] = []): ReturnType<typeof engineNode> =>
+  engineNode("c", "workflow", { name: "w", ...config }, dependencies, branch);
 
 function calling(config: Record<string, Json> = {}, fetched: ReadonlyMap<string, Json> = found): Trial {
   return new Trial(workflow([call(config), node("b", ["c"])]), { fetched }).begin({ json: { n: 7 } });
@@ -309,7 +309,9 @@ describe("a call that is repeated", () => {
     const child = both.childOf("c").fails("s");
     both.deliver();
     child.does(retry).completes("s", 9);
-    both.deliver();
+    both.settle(child);
+    // Nobody tells the parent.
+    both.post.splice(0);
     expect(both.root.shown["c"]).toBe("FAILED");
     both.root.does(retry);
     both.deliver();
@@ -418,5 +420,75 @@ describe("a start that the child gets again from its parent", () => {
     const trial = new Trial(oneStep).begin({ json: null }, { entity: "execution/p", instance: "c" });
     trial.send({ ...startBody({ json: null }, { entity: "execution/q", instance: "c", call: 2 }), bodyHash: "other" });
     expect(trial.last.reply).toEqual({ refused: "IDEMPOTENCY_KEY_REUSED" });
+  });
+});
+
+describe("a child that is repaired after its failure has ended its parent", () => {
+  const replay = (trial: Trial, id: string): Trial => {
+    const letters = trial.letters.filter((letter) => letter.id === id);
+    return trial.does({ kind: "retry", scope: "letters", letters });
+  };
+
+  test("lets it go on, with what completed and with the call that was answered", () => {
+    const both = new Family(workflow([node("a"), call({}, ["a"]), node("b", ["c"])]), { w: oneStep }).begin();
+    both.root.completes("a", 1);
+    const child = both.deliver().childOf("c").fails("s");
+    expect(both.deliver().root.summary.status).toBe("PARTIAL");
+    replay(child, `${child.id}:1:s`);
+    expect(both.deliver().root.summary).toMatchObject({ status: "PARTIAL", generation: 1 });
+    child.completes("s", 7);
+    expect(both.deliver().root.summary).toMatchObject({ status: "RUNNING", generation: 2 });
+    expect(both.root.view("c")).toMatchObject({ status: "COMPLETED", output: { json: { s: 7 } } });
+    expect(child.summary.generation).toBe(2);
+    expect(both.root.taskTexts("a")).toHaveLength(1);
+    expect(both.root.completes("b").summary.status).toBe("COMPLETED");
+  });
+
+  test("does so by a retry of its own too, however deep", () => {
+    const middle = workflow([engineNode("d", "workflow", { name: "deep" })]);
+    const all = new Family(workflow([call()]), { w: middle, deep: oneStep }).begin();
+    const deep = all.deliver().childOf("d", all.childOf("c")).fails("s");
+    expect(all.deliver().root.summary.status).toBe("FAILED");
+    deep.does(retry).completes("s", 1);
+    expect(all.deliver().root.summary).toMatchObject({ status: "COMPLETED", generation: 2 });
+  });
+
+  test("lets the map go on that it is an item of, and other items that failed stay so", () => {
+    const inner = [node("i", [], { on_error: "fail_branch" })] as unknown as Json;
+    const map = mapNode("m", { items: [0, 1], nodes: inner, tolerated_failures: 1 }, [], { queue: "map" });
+    const all = new Family(workflow([map])).begin();
+    const items = [0, 1].map((n) => all.childOf(`m[${n}]`).fails("i"));
+    expect(all.deliver().root.summary.status).toBe("FAILED");
+    replay(items[1]!, `${items[1]!.id}:1:i`).completes("i", "ok");
+    expect(all.deliver().root.view("m")).toMatchObject({
+      status: "COMPLETED",
+      output: { json: [null, { i: "ok" }] },
+    });
+    expect(items[0]!.summary.generation).toBe(1);
+  });
+
+  test.each<[string, (both: Family) => unknown]>([
+    ["was cancelled", (both) => both.root.does({ kind: "cancel" })],
+    ["has gone another way", (both) => both.root.fails("other")],
+  ])("starts nothing in one that %s", (_, end) => {
+    const both = new Family(workflow([call(), node("other")]), { w: oneStep }).begin();
+    const child = both.childOf("c").fails("s");
+    end(both.deliver());
+    child.does(retry).completes("s", 1);
+    const before = both.root.summary;
+    expect(both.deliver().root.summary).toEqual(before);
+  });
+
+  test("starts nothing in one that has called it again meanwhile", () => {
+    const both = family(oneStep).begin();
+    const child = both.childOf("c").fails("s");
+    both.deliver();
+    child.does(retry).completes("s", 1);
+    const [late] = both.post.splice(0);
+    both.settle(child);
+    both.root.does(retry);
+    both.deliver();
+    if (late !== undefined) both.take(late);
+    expect(both.deliver().root.summary.generation).toBe(2);
   });
 });

@@ -7,6 +7,7 @@ import type { Around, Message, Start } from "../../message.ts";
 import { NULL_VALUE, toValue, type Value } from "../../value.ts";
 import type { ChildCall } from "../events.ts";
 import type { SubWorkflow } from "../plan.ts";
+import { childAllowance, MAX_OPEN_BELOW } from "../allowance.ts";
 import { jsonOf, missingValues, scopeOf } from "../scope.ts";
 import type { ExecutionState } from "../state.ts";
 import { configOf, type EngineNode, type EngineResult, invalid, mockOf } from "./engine-node.ts";
@@ -140,12 +141,19 @@ function call(
   state: ExecutionState,
   unit: number,
   context: Context,
-  child: ChildCall,
+  called: ChildCall,
   input: Json,
   around?: Around,
 ): EngineResult {
   const depth = (state.parent?.depth ?? 0) + 1;
   if (depth > MAX_DEPTH) return childFailed(`Executions may be nested ${MAX_DEPTH} deep, and this would be one more`);
+  // One that was called before keeps what it was allowed then.
+  const holds = called.holds ?? childAllowance(state, unit);
+  if (holds < 1) {
+    const limit = `${MAX_OPEN_BELOW} executions may be open at a time below the one that nobody called`;
+    return childFailed(`${limit}, and what this one may have of them is used up`);
+  }
+  const child = { ...called, holds };
   const { value, blob } = toValue(input);
   const start = startOf(state, unit, child, value, around);
   const key = entityKey("execution", child.execution);
@@ -170,6 +178,7 @@ function startOf(state: ExecutionState, unit: number, child: ChildCall, input: V
       instance: state.nameOf(unit),
       call: child.call,
       depth: (state.parent?.depth ?? 0) + 1,
+      ...(child.holds !== undefined && { allowance: child.holds - 1 }),
     },
     ...(around !== undefined && { around }),
   };

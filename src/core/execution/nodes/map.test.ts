@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { WorkflowNode } from "../../../definition/workflow.ts";
 import type { Json } from "../../../json/json.ts";
-import { engineNode, mapNode, node, RETRYABLE, START_MS, Trial, workflow } from "../test-execution.ts";
+import { executionMachine } from "../machine.ts";
+import { engineNode, imprint, mapNode, node, RETRYABLE, START_MS, Trial, workflow } from "../test-execution.ts";
 import { Family } from "../test-family.ts";
 
 const branch: Partial<WorkflowNode> = { on_error: "fail_branch" };
@@ -426,4 +427,66 @@ test("what an item may read is what there was when the map was opened", () => {
   const trial = new Trial(workflow([node("p"), node("q"), map, engineNode("end", "output", {}, ["m"])])).begin();
   trial.completes("p").completes("q", { n: 9 }).completes("m[0]");
   expect([trial.task("m[0]").config, trial.task("m[1]").config]).toEqual([{ late: 0 }, { late: 0 }]);
+});
+
+describe("a map that is given something else to run", () => {
+  const inner = { items: [1, 2], nodes: [node("i")] as unknown as Json };
+  const other = (name: string): Record<string, Json> => ({
+    items: [1, 2],
+    handler: name,
+    config: {},
+    max_concurrency: 10,
+    tolerated_failures: 0,
+  });
+  const graphs = (more: Partial<WorkflowNode> = {}): Trial =>
+    new Trial(workflow([mapNode("m", inner, [], { queue: "map", ...more }), node("z")])).begin();
+  const edited = (trial: Trial, config: Record<string, Json>): Trial =>
+    trial.does({ kind: "cancel" }).does({ kind: "retry", scope: "descendants", from: "m", config });
+  const queues = (trial: Trial): string[] =>
+    trial.tasks.flatMap(({ queue, token }) => (token.includes(":2:m[") ? queue : []));
+
+  test("has its items in the queue of that, and they wait for its room", () => {
+    const trial = graphs();
+    trial.room = (queue) => (queue === "ocr" ? 1 - (trial.state.liveByQueue.get(queue) ?? 0) : 1000);
+    edited(trial, other("ocr"));
+    expect(queues(trial)).toEqual(["ocr"]);
+    expect(trial.last.blocked).toEqual(["ocr"]);
+    expect(executionMachine.liveTasks(trial.state).get("ocr")).toBe(1);
+    trial.room = () => 1000;
+    expect(queues(trial.settle().completes("m[0]").completes("m[1]"))).toEqual(["ocr", "ocr"]);
+    expect(trial.view("m").status).toBe("COMPLETED");
+  });
+
+  test("stands in line by its priority, as before", () => {
+    const trial = graphs({ priority: 5 });
+    edited(trial, other("ocr")).does({ kind: "cancel" });
+    trial.room = () => 0;
+    trial.does({ kind: "retry", scope: "failed" });
+    trial.room = () => 1;
+    trial.step();
+    expect(trial.last.tasks!.map(({ queue }) => queue)).toEqual(["ocr", "step"]);
+  });
+
+  test("stays in a queue that was chosen for it", () => {
+    expect(queues(edited(graphs({ queue: "slow" }), other("ocr")))).toEqual(["slow", "slow"]);
+  });
+
+  test("may run a graph instead of a handler", () => {
+    const trial = edited(mapping({ items: [1, 2] }), { ...inner, max_concurrency: 10, tolerated_failures: 0 });
+    expect([trial.view("m[0]").status, trial.tasks.filter(({ token }) => token.includes(":2:"))]).toEqual([
+      "WAITING",
+      [],
+    ]);
+  });
+
+  test("is found again in a snapshot", () => {
+    const trial = graphs();
+    trial.room = () => 0;
+    edited(trial, other("ocr"));
+    edited(trial, other("llm"));
+    const { plan } = trial.state;
+    const restored = executionMachine.restore("x", plan, executionMachine.snapshot(trial.state));
+    expect(imprint(restored)).toBe(imprint(trial.state));
+    expect(restored.readyCount).toBe(2);
+  });
 });

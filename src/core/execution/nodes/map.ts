@@ -3,6 +3,7 @@ import type { Json } from "../../../json/json.ts";
 import { type Context, type Need, needKey } from "../../machine.ts";
 import type { ErrorValue } from "../../message.ts";
 import { toValue } from "../../value.ts";
+import { mapAllowance } from "../allowance.ts";
 import { MAP_FAILED } from "../letters.ts";
 import { isMapDone, PART_ITEMS, sizeOf } from "../maps.ts";
 import type { ExecutionState, MapRun } from "../state.ts";
@@ -46,7 +47,7 @@ function open(state: ExecutionState, unit: number, context: Context): EngineResu
       total: items.length,
       chunked,
       // A part keeps to the limit by itself, so there is one part at a time.
-      concurrency: chunked ? 1 : (most as number),
+      concurrency: chunked ? 1 : Math.min(most as number, mapAllowance(state, unit)),
       tolerated: mayFail,
       kept,
       seen: state.version,
