@@ -125,7 +125,7 @@ export class Engine {
     for (const owner of all) if (owner.leaving && owner.valid) await this.tenures.release(owner);
     const owners = this.whoseTurn();
     if (owners.length === 0) {
-      await this.host.sleep(Math.min(this.settings.renewMs, this.settings.idleMs) / 4, this.stopping.signal);
+      await this.tenures.untilTaken(Math.min(this.settings.renewMs, this.settings.idleMs), this.hurried);
       return [];
     }
     for (const owner of owners) await this.fillWakes(owner);

@@ -24,6 +24,7 @@ export class Tenures {
   private readonly observer: EngineObserver;
   private readonly definitions: DefinitionCache;
   private readonly owned = new Map<number, Owner>();
+  private taken = new AbortController();
   /** The highest sequence number the store has acknowledged to us, per partition and incarnation. */
   private readonly acknowledged = new Map<number, { incarnation: string; seq: number }>();
   private readonly farewell = new AbortController();
@@ -57,6 +58,11 @@ export class Tenures {
   /** Aborted once everything is given back: nothing is worth waiting for any more. */
   get handingOver(): AbortSignal {
     return this.farewell.signal;
+  }
+
+  /** Waits until a partition is taken; for at most this long. */
+  async untilTaken(waitMs: number, signal: AbortSignal): Promise<void> {
+    await this.host.sleep(waitMs, AbortSignal.any([signal, this.taken.signal]));
   }
 
   /** Renews and balances until it is told to stop. */
@@ -200,6 +206,8 @@ export class Tenures {
       tenure.partition,
       new Owner(this.host, this.settings, capabilities, tenure, predecessorDied, this.repaired),
     );
+    this.taken.abort();
+    this.taken = new AbortController();
   }
 
   /** Takes what is missing and gives back what is too much. Says whether this engine has its share. */
