@@ -125,7 +125,7 @@ export class Engine {
     for (const owner of all) if (owner.leaving && owner.valid) await this.tenures.release(owner);
     const owners = this.whoseTurn();
     if (owners.length === 0) {
-      await this.tenures.untilTaken(Math.min(this.settings.renewMs, this.settings.idleMs), this.hurried);
+      await this.tenures.untilTaken(Math.min(this.settings.renewMs, this.settings.idleMs), this.stopping.signal);
       return [];
     }
     for (const owner of owners) await this.fillWakes(owner);

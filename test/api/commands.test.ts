@@ -139,6 +139,40 @@ describe("retry", () => {
     expect(await api.post(`/v1/executions/${id}/retry`)).toMatchObject(conflict("NOT_RETRYABLE", id, "COMPLETED"));
   });
 
+  test("another config is checked like one that is submitted, and written out like one", async () => {
+    const items = { items: [1, 2], nodes: [{ id: "i", handler: "step", config: { n: "{{ item }}" } }] };
+    const id = await api.run({
+      name: "edits",
+      nodes: [
+        { id: "m", handler: "map", config: { items: [0], handler: "step", config: {} } },
+        { id: "w", handler: "wait", dependencies: ["m"], config: { seconds: 0.01 } },
+      ],
+    });
+    await api.ended(id);
+    const retry = (body: object) => api.post(`/v1/executions/${id}/retry`, body);
+    expect(await retry({ from: "w", config: { seconds: "{{ nobody.x }}", signl: "s" } })).toMatchObject({
+      status: 422,
+      body: {
+        code: "INVALID_DEFINITION",
+        errors: [
+          { code: "CONFIG_INVALID", path: "/config/signl" },
+          { code: "TEMPLATE_UNKNOWN_NODE", path: "/config/seconds" },
+        ],
+      },
+    });
+    expect(await retry({ from: "m", config: { items: [1], nodes: [{ id: "x" }] } })).toMatchObject({
+      status: 422,
+      body: { code: "INVALID_DEFINITION" },
+    });
+    expect((await api.get(`/v1/executions/${id}`)).body).toMatchObject({ status: "COMPLETED", generation: 1 });
+    // A graph instead of a handler, with defaults that nobody has written.
+    expect((await retry({ from: "m", config: items })).status).toBe(202);
+    expect((await api.ended(id)).nodes.m).toMatchObject({
+      status: "COMPLETED",
+      output: [{ i: { n: 1 } }, { i: { n: 2 } }],
+    });
+  });
+
   test("from a node: it and what comes after, or it alone; with another config or input", async () => {
     const id = await api.run(chain("r2"), { y: 1 });
     await api.ended(id);

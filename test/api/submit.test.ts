@@ -254,6 +254,17 @@ describe("Idempotency-Key", () => {
     ).toBe(201);
   });
 
+  test("a key that was used for something else makes no version of what it is refused", async () => {
+    const other = { name: "never-a-version", nodes: [{ id: "a", handler: "input" }] };
+    await api.post("/v1/workflow", diamond, key("versions"));
+    expect(await api.post("/v1/workflow", other, key("versions"))).toMatchObject({
+      status: 422,
+      body: { code: "IDEMPOTENCY_KEY_REUSED" },
+    });
+    expect((await api.get("/v1/workflows/never-a-version")).status).toBe(404);
+    expect((await api.post("/v1/workflow", other, key("versions-2"))).body).toMatchObject({ version: 1 });
+  });
+
   test("the submit's first answer comes again after its trigger, and so does the trigger's", async () => {
     const first = await api.post("/v1/workflow", diamond, key("two"));
     const id = first.body.execution_id as string;

@@ -4,7 +4,10 @@ import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import type { Caller } from "./caller.ts";
 import type { Decisions } from "./decisions.ts";
+import type { DefinitionChecker } from "./definition-checker.ts";
+import { checkedConfig } from "./edited-config.ts";
 import { type ExecutionReader, standing } from "./execution-reader.ts";
+import { isExecutionId } from "./ids.ts";
 import type { Payloads } from "./payloads.ts";
 import { notFound, Refusal } from "./refusal.ts";
 
@@ -26,11 +29,13 @@ export class Commands {
   readonly #decisions: Decisions;
   readonly #reader: ExecutionReader;
   readonly #payloads: Payloads;
+  readonly #checker: DefinitionChecker;
 
-  constructor(decisions: Decisions, reader: ExecutionReader, payloads: Payloads) {
+  constructor(decisions: Decisions, reader: ExecutionReader, payloads: Payloads, checker: DefinitionChecker) {
     this.#decisions = decisions;
     this.#reader = reader;
     this.#payloads = payloads;
+    this.#checker = checker;
   }
 
   cancel(caller: Caller, id: string): Promise<Json> {
@@ -48,13 +53,15 @@ export class Commands {
   async retry(caller: Caller, id: string, request: RetryRequest): Promise<Json> {
     const { from, config, input_params: input } = request;
     const scope = scopeOf(request);
+    const isEdit = from !== undefined && config !== undefined && isExecutionId(id);
+    const edited = isEdit ? await checkedConfig(this.#checker, this.#reader, id, from, config) : undefined;
     const value = input === undefined ? undefined : await this.#payloads.keep(id, input);
     return this.#decisions.command(caller, id, "retry", request as Json, (command): Retry => ({
       kind: "retry",
       ...command,
       scope,
       ...(from !== undefined && { from }),
-      ...(config !== undefined && { config }),
+      ...(config !== undefined && { config: edited ?? config }),
       ...(value !== undefined && { input: value }),
     }));
   }

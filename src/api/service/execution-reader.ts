@@ -64,6 +64,13 @@ export class ExecutionReader {
     }
   }
 
+  /** The same of an execution that need not be there. */
+  async find<Seen>(id: string, look: (look: Look) => Seen): Promise<Seen | undefined> {
+    const entity = executionKey(id);
+    const version = await this.#store.journal.watch(this.partition(entity), entity, 0, 0);
+    return version === 0 ? undefined : this.read(id, look);
+  }
+
   async #read<Seen>(id: string, before: Promise<unknown> | undefined, look: (look: Look) => Seen): Promise<Seen> {
     await before?.catch(() => undefined);
     const folded = await this.#refresh(id);

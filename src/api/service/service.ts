@@ -77,7 +77,7 @@ export class Service {
       decisions,
       allowMissing,
     });
-    this.commands = new Commands(decisions, reader, payloads);
+    this.commands = new Commands(decisions, reader, payloads, checker);
     this.executions = new Executions({ store, reader, definitions, payloads, paging });
     this.histories = new Histories(store, host, reader, directory);
     this.workflows = new Workflows(store, this.submissions, reader, paging);

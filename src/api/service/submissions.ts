@@ -17,7 +17,7 @@ import type { ExecutionReader } from "./execution-reader.ts";
 import { isExecutionId, keyedId, newExecutionId } from "./ids.ts";
 import { Lru } from "./lru.ts";
 import type { Payloads } from "./payloads.ts";
-import { type Fault, notFound, Refusal } from "./refusal.ts";
+import { type Fault, notFound, Refusal, refusedByOwner } from "./refusal.ts";
 
 export interface SubmitOptions {
   /** Run at once. */
@@ -113,7 +113,6 @@ export class Submissions {
     const { definition, checked } = await this.#good(source, allowMissing);
     // Without an input of its own the execution is judged by the one that its trigger brings.
     if (start || checked.input !== undefined) checkInput(definition, checked.input ?? {});
-    const version = await this.#definitions.publish(definition);
     const { key, tenant } = caller;
     const draft: Draft = {
       id: key === undefined ? newExecutionId(this.#host) : keyedId(tenant, "submit", key),
@@ -122,6 +121,8 @@ export class Submissions {
       hold: !start,
       bodyHash: key === undefined ? "" : canonicalHash([definition.hash, checked.input ?? null, start, allowMissing]),
     };
+    if (key !== undefined) await this.#refuseReuse(draft);
+    const version = await this.#definitions.publish(definition);
     accepted(draft.id, await this.#accept(caller, draft));
     if (!start) this.#submitted.set(draft.id, definition, 1);
     return {
@@ -214,6 +215,13 @@ export class Submissions {
     if (checked.unknown !== undefined) throw unknownFields(checked.unknown);
     if (checked.good === undefined) throw rejected(checked);
     return { definition: this.#definitions.of(checked.good), checked };
+  }
+
+  /** A key that was used for something else is refused before its definition becomes a version. The owner decides. */
+  async #refuseReuse({ id, definition, bodyHash }: Draft): Promise<void> {
+    if ((await this.#definitions.versionOf(definition.hash)) !== null) return;
+    const used = await this.#reader.find(id, ({ state }) => state.bodyHash);
+    if (used !== undefined && used !== bodyHash) throw refusedByOwner("IDEMPOTENCY_KEY_REUSED", id, {});
   }
 
   /** An input that does not fit leaves the execution as it is. What is not waiting to be triggered is judged by its owner. */
@@ -324,7 +332,7 @@ function unknownFields(names: readonly string[]): Refusal {
 }
 
 /** A definition with errors, as the answer to somebody who wanted it stored. */
-function rejected({ failure = "INVALID_DEFINITION", errors, omitted }: Checked): Refusal {
+export function rejected({ failure = "INVALID_DEFINITION", errors, omitted }: Checked): Refusal {
   const more = { errors, ...(omitted > 0 && { omitted }) };
   if (failure === "INVALID_DEFINITION") return new Refusal(failure, { count: errors.length + omitted }, more);
   // It could not even be read; the first fault says why.

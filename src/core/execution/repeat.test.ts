@@ -219,12 +219,7 @@ describe("the keys of a repeat that is run again", () => {
     again(trial).completes("r", { done: false }).does({ kind: "cancel" });
     again(trial).completes("r", { done: false }).fails("r");
     again(trial).completes("r", { done: false });
-    expect(keysOf(trial)).toEqual([
-      "x/r@1/2",
-      ...["x/r@1/3", "x/r@2/1"],
-      ...["x/r@1/4", "x/r@2/1"],
-      ...["x/r@1/5", "x/r@2/5"],
-    ]);
+    expect(keysOf(trial).join(" ")).toBe("x/r@1/2 x/r@1/3 x/r@2/1 x/r@1/4 x/r@2/1 x/r@1/5 x/r@2/5");
   });
 
   test("are new for all of them if what it is given was edited", () => {
