@@ -148,18 +148,23 @@ export class Engine {
       owner.noteRead({ count: messages.length, isDrained, committedBatch: committed[i]! });
     }
     const byPartition = new Map(reads.map((read) => [read.partition, read]));
-    const formed: Formed[] = [];
     let trouble = false;
-    for (const owner of owners) {
-      if (!owner.valid) continue;
-      try {
-        const builder = await this.formOne(owner, byPartition.get(owner.partition));
-        if (builder !== undefined && !builder.isEmpty) formed.push({ owner, builder });
-      } catch {
-        // The store did not answer for this partition. What was formed for the others is in memory: it must go out.
-        trouble = true;
-      }
-    }
+    // All at once: what they load travels together, where a store can do that.
+    const builders = await Promise.all(
+      owners.map(async (owner): Promise<BatchBuilder | undefined> => {
+        try {
+          return owner.valid ? await this.formOne(owner, byPartition.get(owner.partition)) : undefined;
+        } catch {
+          // The store did not answer for this partition. What was formed for the others is in memory: it must go out.
+          trouble = true;
+          return undefined;
+        }
+      }),
+    );
+    const formed = owners.flatMap((owner, i): Formed[] => {
+      const builder = builders[i];
+      return builder === undefined || builder.isEmpty ? [] : [{ owner, builder }];
+    });
     if (trouble && formed.length === 0) await this.host.sleep(STORE_TROUBLE_MS, this.stopping.signal);
     return formed;
   }
