@@ -1,6 +1,8 @@
+import type { Writable } from "node:stream";
 import { type ClientConfig, type CustomTypesConfig, Pool, type PoolClient, type QueryResult, types } from "pg";
 import type { Host } from "../../host/host.ts";
 import { StoreError } from "../../store/store-error.ts";
+import { arrayLiteral, type Scalar } from "./encoding.ts";
 import { faultOf, isCollision } from "./faults.ts";
 
 /** A statement and its values. */
@@ -30,7 +32,7 @@ export interface DatabaseOptions {
 }
 
 /** A server that says nothing at all is given up a little later than one that says it is too slow. */
-const SILENCE_MS = 5_000;
+const SILENCE = 1.5;
 /** A process that was stopped within a transaction holds its locks no longer than this. */
 const IDLE_IN_TRANSACTION_MS = 5_000;
 const KEEP_ALIVE_MS = 5_000;
@@ -77,11 +79,16 @@ export function connectionConfig(options: DatabaseOptions, more: Readonly<Record
     options: [...(given === undefined ? [] : [decodeURIComponent(given)]), ...flags].join(" "),
     fallback_application_name: "millrace",
     connectionTimeoutMillis: connectMs,
-    query_timeout: statementMs === 0 ? 0 : statementMs + SILENCE_MS,
+    query_timeout: statementMs * SILENCE,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     types: numbers,
   };
+}
+
+/** `pg` has it on every client; its types do not. Held back until all is written, a transaction wakes the server once. */
+interface WithStream {
+  readonly connection: { readonly stream: Pick<Writable, "cork" | "uncork"> };
 }
 
 /** A bounded number of connections, whose trouble has a name. */
@@ -129,9 +136,13 @@ export class Database implements Connection {
   /** One transaction of statements that need nothing of each other's answers: all are sent at once. */
   atOnce(statements: readonly Statement[]): Promise<readonly QueryResult[]> {
     return this.#lend(async (client) => {
+      const { stream } = (client as unknown as WithStream).connection;
+      stream.cork();
       const begun = client.query("begin");
       const sent = statements.map((statement) => client.query(prepared(statement)));
-      const answers = await Promise.allSettled([begun, ...sent, client.query("commit")]);
+      const ended = client.query("commit");
+      stream.uncork();
+      const answers = await Promise.allSettled([begun, ...sent, ended]);
       // The first to fail is the reason; those behind it were only told that there had been one.
       const failed = answers.find((answer) => answer.status === "rejected");
       if (failed !== undefined) throw failed.reason;
@@ -176,5 +187,9 @@ const names = new Map<string, string>();
 function prepared({ sql, values }: Statement): { name: string; text: string; values: unknown[] } {
   let name = names.get(sql);
   if (name === undefined) names.set(sql, (name = `millrace_${names.size}`));
-  return { name, text: sql, values: [...values] };
+  return {
+    name,
+    text: sql,
+    values: values.map((value) => (Array.isArray(value) ? arrayLiteral(value as Scalar[]) : value)),
+  };
 }

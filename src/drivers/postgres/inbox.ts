@@ -1,5 +1,6 @@
 import type { AppendOutcome, Inbox, Outgoing, Position, ReadRequest, ReadResult, Reply } from "../../store/contract.ts";
 import { columns, rows, type Statement } from "./database.ts";
+import { packed } from "./encoding.ts";
 import { Gathering } from "./gathering.ts";
 import type { Postgres } from "./postgres.ts";
 import { wakeKey } from "./wake-ups.ts";
@@ -9,7 +10,8 @@ const DRIVER = "postgres";
 const SQL = {
   append: `
     insert into inbox (partition, text)
-    select partition, text from unnest($1::integer[], $2::text[]) with ordinality as message (partition, text, place)
+    select partition, text
+    from unnest($1::integer[], (string_to_array($2, $3))[2:]) with ordinality as message (partition, text, place)
     order by place`,
   // Counts no further than it has to.
   size: `
@@ -102,7 +104,7 @@ export class PostgresInbox implements Inbox {
 
 /** Appends what may not be refused any more. */
 export function posting(messages: readonly Pick<Outgoing, "partition" | "text">[]): Statement {
-  return { sql: SQL.append, values: columns(messages, "partition", "text") };
+  return { sql: SQL.append, values: [...columns(messages, "partition"), ...packed(messages.map(({ text }) => text))] };
 }
 
 export function idsOf(position: Position): readonly number[] {

@@ -10,6 +10,7 @@ import type {
   Tasks,
 } from "../../store/contract.ts";
 import { columns, rows } from "./database.ts";
+import { packed } from "./encoding.ts";
 import { Gathering } from "./gathering.ts";
 import { posting } from "./inbox.ts";
 import type { Postgres } from "./postgres.ts";
@@ -46,8 +47,9 @@ const SQL = {
   // A task settled twice in one call is gone the second time: only the first may post a failure.
   settle: `
     with result as materialized (
-      select * from unnest($1::bigint[], $2::text[], $3::integer[], $4::text[], $5::boolean[], $6::boolean[])
-        with ordinality as result (id, token, partition, text, is_first, is_completion, place)
+      select * from unnest(
+        $1::bigint[], $2::text[], $3::integer[], $4::boolean[], $5::boolean[], (string_to_array($6, $7))[2:]
+      ) with ordinality as result (id, token, partition, is_first, is_completion, text, place)
     ), held as materialized (
       select tasks.id, tasks.token from tasks join result on tasks.id = result.id and tasks.token = result.token
       where lease_until_ms is not null and is_first order by tasks.token for update of tasks
@@ -154,9 +156,10 @@ export class PostgresTasks implements Tasks {
     const firsts = firstOfEach(results);
     const values = [
       results.map(({ ref }) => idOf(ref)),
-      ...columns(results, "token", "partition", "text"),
+      ...columns(results, "token", "partition"),
       results.map((result) => firsts.has(result)),
       results.map(({ outcome }) => outcome === "completed"),
+      ...packed(results.map(({ text }) => text)),
     ];
     const found = await rows<{ id: number; token: string }>(database, SQL.settle, values);
     const held = new Set(found.map(({ id, token }) => keyOf(String(id), token)));

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { CommitBatch, EntityKey, JournalRecord } from "../../store/contract.ts";
 import { columns, type Statement } from "./database.ts";
+import { packed } from "./encoding.ts";
 import { idsOf, posting } from "./inbox.ts";
 import { purging } from "./purge.ts";
 
@@ -14,8 +15,9 @@ const SQL = {
     with appended as (
       insert into journal (entity, version, count, format, text)
       select entity, version, count, format, text
-      from unnest($1::text[], $2::bigint[], $3::bigint[], $4::integer[], $5::integer[], $6::text[])
-        as record (entity, first, version, count, format, text)
+      from unnest(
+        $1::text[], $2::bigint[], $3::bigint[], $4::integer[], $5::integer[], (string_to_array($6, $7))[2:]
+      ) as record (entity, first, version, count, format, text)
       where record.first = coalesce((
         select last.version + last.count from journal as last
         where last.entity = record.entity order by last.version desc limit 1
@@ -41,7 +43,7 @@ const SQL = {
   addTasks: `
     insert into tasks (token, entity, partition, queue, priority, text)
     select token, entity, partition, queue, priority, text
-    from unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::integer[], $6::text[])
+    from unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::integer[], (string_to_array($6, $7))[2:])
       with ordinality as task (token, entity, partition, queue, priority, text, place)
     order by place
     on conflict (token) do nothing`,
@@ -90,7 +92,7 @@ export function statementsOf(batches: readonly CommitBatch[]): readonly Statemen
   return [
     ...write(SQL.consume, consumed, "partition", "id"),
     ...entityStatements(batches),
-    ...write(SQL.addTasks, tasks, "token", "entity", "partition", "queue", "priority", "text"),
+    ...writeTexts(SQL.addTasks, tasks, "token", "entity", "partition", "queue", "priority"),
     // After the tasks: what one batch both sends out and withdraws has to be gone.
     ...(revoked.length > 0 ? [{ sql: SQL.revokeTasks, values: [revoked] }] : []),
     ...(mail.length > 0 ? [posting(mail)] : []),
@@ -127,7 +129,7 @@ function entityStatements(batches: readonly CommitBatch[]): readonly Statement[]
   const set = wakes.filter(({ atMs }) => atMs !== null);
   const cleared = wakes.filter(({ atMs }) => atMs === null);
   return [
-    ...write(SQL.appendRecords, records, "entity", "first", "version", "count", "format", "text"),
+    ...writeTexts(SQL.appendRecords, records, "entity", "first", "version", "count", "format"),
     ...write(SQL.putSnapshots, lastOf("entity", byVersion), "entity", "version", "format", "text"),
     ...write(SQL.putHeaders, headers, "entity", ...shown),
     ...write(SQL.setWakes, set, "entity", "partition", "atMs"),
@@ -138,6 +140,16 @@ function entityStatements(batches: readonly CommitBatch[]): readonly Statement[]
 /** No rows, no statement. */
 function write<Item>(sql: string, items: readonly Item[], ...fields: readonly (keyof Item)[]): readonly Statement[] {
   return items.length === 0 ? [] : [{ sql, values: columns(items, ...fields) }];
+}
+
+/** The same, with the texts behind the other fields, packed: of these there are many. */
+function writeTexts<Item extends { readonly text: string }>(
+  sql: string,
+  items: readonly Item[],
+  ...fields: readonly (keyof Item)[]
+): readonly Statement[] {
+  const texts = packed(items.map(({ text }) => text));
+  return write(sql, items, ...fields).map((statement) => ({ sql, values: [...statement.values, ...texts] }));
 }
 
 interface PlacedRecord extends JournalRecord {
