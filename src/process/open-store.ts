@@ -8,7 +8,22 @@ const SHARED_PARTITIONS = 32;
 /** Longer than any command takes; about the lease of a partition, so that an owner hears in time that it hears nothing. */
 const LONGEST_COMMAND_MS = 5_000;
 
-export type OpenOptions = Pick<Settings, "partitions" | "redisSocketTimeout"> & { readonly host: Host };
+/** The settings that opening a store takes, whatever store it is. */
+export type StoreSettings = Pick<
+  Settings,
+  | "partitions"
+  | "redisSocketTimeout"
+  | "postgresSchema"
+  | "postgresMaxConnections"
+  | "postgresConnectTimeout"
+  | "postgresStatementTimeout"
+>;
+
+export type OpenOptions = StoreSettings & {
+  readonly host: Host;
+  /** Told what somebody should look at, though the store works. */
+  readonly warn?: (told: string) => void;
+};
 
 /** Opens a store. Each driver and its client are loaded only when they are needed. */
 export async function openStore(address: StoreAddress, options: OpenOptions): Promise<Store> {
@@ -24,7 +39,16 @@ export async function openStore(address: StoreAddress, options: OpenOptions): Pr
     }
     case "postgres": {
       const { openPostgres } = await import("../drivers/postgres/postgres-store.ts");
-      return openPostgres({ host, url: address.url, partitions });
+      return openPostgres({
+        host,
+        url: address.url,
+        partitions,
+        schema: options.postgresSchema,
+        maxConnections: options.postgresMaxConnections,
+        connectMs: options.postgresConnectTimeout * 1_000,
+        statementMs: options.postgresStatementTimeout * 1_000,
+        ...(options.warn !== undefined && { warn: options.warn }),
+      });
     }
     case "redis": {
       const { openRedis } = await import("../drivers/redis/redis-store.ts");
@@ -33,6 +57,14 @@ export async function openStore(address: StoreAddress, options: OpenOptions): Pr
       return openRedis({ host, url: address.url, partitions, connectMs, commandMs });
     }
   }
+}
+
+/** The same settings without the others, as they can be handed to a thread. */
+export function storeSettings(settings: StoreSettings): StoreSettings {
+  const { partitions, redisSocketTimeout, postgresSchema, postgresMaxConnections } = settings;
+  const { postgresConnectTimeout, postgresStatementTimeout } = settings;
+  const timeouts = { redisSocketTimeout, postgresConnectTimeout, postgresStatementTimeout };
+  return { partitions, postgresSchema, postgresMaxConnections, ...timeouts };
 }
 
 /** One process has all of it: its queues are in its own memory, and nobody else can be asked to do its work. */

@@ -19,7 +19,7 @@ import { type LeaseKeeping, Worker } from "../worker/worker.ts";
 import type { UserHandlers } from "./user-handlers.ts";
 import { brief, briefError, type Log } from "./log.ts";
 import { logged } from "./logged-store.ts";
-import { isOwnStore, openStore } from "./open-store.ts";
+import { isOwnStore, openStore, storeSettings } from "./open-store.ts";
 import { checkStoreSafety } from "./store-safety.ts";
 import { WorkerRegistration } from "./registration.ts";
 import { TaskLogs } from "./task-logs.ts";
@@ -66,7 +66,7 @@ export class MillraceProcess {
     const { settings, address, log, host = nodeHost } = options;
     await checkStoreSafety(address, settings);
     const api = options.roles.includes("api") ? await loadApi() : undefined;
-    const opened = await openStore(address, { ...settings, host });
+    const opened = await openStore(address, { ...settings, host, warn: (told) => log.warn(told) });
     const metrics = api === undefined ? undefined : new api.Metrics(opened);
     const store = logged(api === undefined ? opened : api.measured(opened, metrics!), log);
     const service = serviceOf(options, store, host);
@@ -234,8 +234,8 @@ function builtinEnv(settings: Settings): Readonly<Record<string, string | undefi
 /** In a store that others share, a handler that keeps the event loop busy must not lose its task to them. */
 function leasesOf({ address, settings }: ProcessOptions): LeaseKeeping {
   if (isOwnStore(address)) return { kind: "process" };
-  const { redisSocketTimeout, partitions } = settings;
-  const options = { address: { ...address }, redisSocketTimeout, ...(partitions !== undefined && { partitions }) };
+  // As it is after a trip to another thread: without what is undefined.
+  const options = JSON.parse(JSON.stringify({ address, settings: storeSettings(settings) })) as JsonObject;
   // Built, this file and that one are .js; from the sources both are .ts.
   const module = new URL(`./heartbeats${extname(import.meta.url)}`, import.meta.url).href;
   return { kind: "thread", source: { module, options } };

@@ -8,7 +8,10 @@ interface Unsafe {
   readonly told: string;
 }
 
-export type SafetySettings = Pick<Settings, "redisDurability" | "allowUnsafeStore" | "redisSocketTimeout">;
+export type SafetySettings = Pick<
+  Settings,
+  "redisDurability" | "allowUnsafeStore" | "redisSocketTimeout" | "postgresConnectTimeout"
+>;
 
 /**
  * Refuses a store whose own settings would lose what was acknowledged, unless the operator accepts each by its name.
@@ -16,7 +19,8 @@ export type SafetySettings = Pick<Settings, "redisDurability" | "allowUnsafeStor
  */
 export async function checkStoreSafety(address: StoreAddress, settings: SafetySettings): Promise<void> {
   if (address.kind === "memory" || address.kind === "sqlite") return;
-  const found = address.kind === "redis" ? await redisFaults(address.url, settings) : await postgresFaults(address.url);
+  const found =
+    address.kind === "redis" ? await redisFaults(address.url, settings) : await postgresFaults(address.url, settings);
   const refused = found.filter(({ code }) => !settings.allowUnsafeStore.includes(code));
   if (refused.length === 0) return;
   const sentences = refused.map(({ code, told }) => `${code}: ${told}`).join("; ");
@@ -70,20 +74,9 @@ export function judgeRedis(
   return found;
 }
 
-async function postgresFaults(url: string): Promise<readonly Unsafe[]> {
-  const { default: pg } = await import("pg");
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    const names = ["fsync", "synchronous_commit", "full_page_writes"];
-    const { rows } = await client.query<{ name: string; setting: string }>(
-      "select name, setting from pg_settings where name = any($1)",
-      [names],
-    );
-    return judgePostgres(Object.fromEntries(rows.map(({ name, setting }) => [name, setting])));
-  } finally {
-    await client.end();
-  }
+async function postgresFaults(url: string, settings: SafetySettings): Promise<readonly Unsafe[]> {
+  const { postgresSettings } = await import("../drivers/postgres/inspect.ts");
+  return judgePostgres(await postgresSettings(url, settings.postgresConnectTimeout * 1_000));
 }
 
 /** By what `pg_settings` says. */

@@ -125,6 +125,32 @@ export const SETTINGS = {
   postgresUser: text({ env: "POSTGRES_USER", default: "postgres", doc: "As `POSTGRES_HOST`." }),
   postgresPassword: secret({ env: "POSTGRES_PASSWORD", doc: "As `POSTGRES_HOST`." }),
   postgresDatabase: text({ env: "POSTGRES_DATABASE", default: "millrace", doc: "As `POSTGRES_HOST`." }),
+  postgresSchema: text({
+    env: "POSTGRES_SCHEMA",
+    default: "millrace",
+    doc: "All tables are in this schema, so that they can live in an application's database. Made if it is not there.",
+  }),
+  postgresMaxConnections: integer({
+    env: "POSTGRES_MAX_CONNECTIONS",
+    default: 8,
+    min: 2,
+    max: 100,
+    doc: "Connections of one process, besides the one it listens on. Many processes with many each exceed what the server allows.",
+  }),
+  postgresConnectTimeout: seconds({
+    env: "POSTGRES_CONNECT_TIMEOUT",
+    default: 10,
+    min: 0.1,
+    max: 600,
+    doc: "How long connecting to Postgres may take. Short gives up on a server that is only busy.",
+  }),
+  postgresStatementTimeout: seconds({
+    env: "POSTGRES_STATEMENT_TIMEOUT",
+    default: 10,
+    min: 1,
+    max: 600,
+    doc: "How long one statement may take, waiting for locks included. Short gives up on what would have ended; long leaves everybody waiting behind a lock.",
+  }),
 
   // ── workers ───────────────────────────────────────────────────────────────────────────────────────────────────
   workerConcurrency: integer({

@@ -5,6 +5,7 @@ import type { ReadSettings } from "../../settings/read-settings.ts";
 import { type SettingName, SETTINGS } from "../../settings/declarations.ts";
 import type { Setting } from "../../settings/setting.ts";
 import { shownAddress, storeAddress, type StoreAddress } from "../../settings/store-address.ts";
+import { inspectPostgresStore } from "../../process/inspect-store.ts";
 import type { Call, Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
@@ -31,7 +32,7 @@ export const verb: Verb = async (call) => {
   if (read !== undefined) {
     const address = storeAddress(read.settings);
     if ("fault" in address) findings.push({ what: "store", state: "bad", told: address.fault });
-    else findings.push(await storeFinding(call, address));
+    else findings.push(...(await storeFindings(call, address, read)));
     findings.push(...(await serverFindings(read)), llmFinding(read));
   }
   if (call.json) printJson(call, findings);
@@ -70,6 +71,13 @@ async function settingsOf(call: Call, findings: Finding[]): Promise<ReadSettings
     });
     return undefined;
   }
+}
+
+async function storeFindings(call: Call, address: StoreAddress, read: ReadSettings): Promise<readonly Finding[]> {
+  const found = await storeFinding(call, address);
+  if (address.kind !== "postgres" || found.state === "bad") return [found];
+  const more = await inspectPostgresStore({ ...address, kind: "postgres" }, read.settings);
+  return [found, ...more.map((one): Finding => ({ what: "postgres", ...one }))];
 }
 
 async function storeFinding(call: Call, address: StoreAddress): Promise<Finding> {

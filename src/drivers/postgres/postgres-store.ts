@@ -4,6 +4,7 @@ import { Database, type DatabaseOptions } from "./database.ts";
 import { PostgresInbox } from "./inbox.ts";
 import { PostgresJournal } from "./journal.ts";
 import { faultOf } from "./faults.ts";
+import { LongTransactionWatch } from "./long-transactions.ts";
 import { migrate } from "./migrations.ts";
 import { PostgresPartitions } from "./partitions.ts";
 import type { Postgres } from "./postgres.ts";
@@ -26,6 +27,8 @@ export interface PostgresOptions {
   readonly connectMs?: number;
   /** How long the server may work on one statement, or wait for a lock. */
   readonly statementMs?: number;
+  /** Told of what slows the store down, such as a transaction that somebody left open. Nobody looks without it. */
+  readonly warn?: (told: string) => void;
 }
 
 export async function openPostgres(options: PostgresOptions): Promise<Store> {
@@ -37,7 +40,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   try {
     const wakeUps = new WakeUps(host, settings, incarnation);
     await wakeUps.connect();
-    return new PostgresStore({ database, host, wakeUps, incarnation, maxInbox }, partitions);
+    const watch = options.warn && new LongTransactionWatch(host, database, options.warn);
+    return new PostgresStore({ database, host, wakeUps, incarnation, maxInbox }, partitions, watch);
   } catch (error) {
     await database.close();
     throw faultOf(error);
@@ -63,9 +67,11 @@ class PostgresStore implements Store {
   readonly records: PostgresRecords;
   readonly queries: PostgresQueries;
   readonly #postgres: Postgres;
+  readonly #watch: LongTransactionWatch | undefined;
 
-  constructor(postgres: Postgres, partitionCount: number) {
+  constructor(postgres: Postgres, partitionCount: number, watch: LongTransactionWatch | undefined) {
     this.#postgres = postgres;
+    this.#watch = watch;
     this.capabilities = {
       name: "postgres",
       partitionCount,
@@ -83,6 +89,7 @@ class PostgresStore implements Store {
   }
 
   async close(): Promise<void> {
+    this.#watch?.stop();
     await this.#postgres.wakeUps.close();
     await this.#postgres.database.close();
   }

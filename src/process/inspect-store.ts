@@ -1,0 +1,55 @@
+import type { Settings } from "../settings/declarations.ts";
+import type { StoreAddress } from "../settings/store-address.ts";
+import { StoreError } from "../store/store-error.ts";
+import { judgePostgres } from "./store-safety.ts";
+
+/** What was found out about a server that keeps a store. `note` is neither good nor bad. */
+export interface StoreFinding {
+  readonly state: "ok" | "note" | "bad";
+  readonly told: string;
+  readonly fix?: string;
+}
+
+/** Looks at what commonly stands in the way of a store on Postgres, and changes nothing. */
+export async function inspectPostgresStore(
+  address: StoreAddress & { readonly kind: "postgres" },
+  settings: Pick<Settings, "postgresConnectTimeout" | "allowUnsafeStore">,
+): Promise<readonly StoreFinding[]> {
+  const { inspectPostgres, postgresSettings } = await import("../drivers/postgres/inspect.ts");
+  const { toldOf } = await import("../drivers/postgres/long-transactions.ts");
+  const connectMs = settings.postgresConnectTimeout * 1_000;
+  try {
+    const { version, isPooled, hearsHints, longTransactions } = await inspectPostgres(address.url, connectMs);
+    const unsafe = judgePostgres(await postgresSettings(address.url, connectMs));
+    return [
+      { state: "ok", told: `Postgres ${version} answers` },
+      ...(hearsHints ? [] : [deaf(isPooled)]),
+      ...(hearsHints && isPooled ? [POOLED] : []),
+      ...longTransactions.map((one): StoreFinding => ({ state: "bad", told: toldOf(one), fix: endIt(one.pid) })),
+      ...unsafe.map(({ code, told }): StoreFinding => {
+        const isAccepted = settings.allowUnsafeStore.includes(code);
+        return { state: isAccepted ? "note" : "bad", told: `${code}: ${told}`, fix: "docs/postgres.md" };
+      }),
+    ];
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    return [{ state: "bad", told: `${error.message} (${error.code})`, fix: "docs/postgres.md" }];
+  }
+}
+
+const POOLED: StoreFinding = {
+  state: "note",
+  told: "a pooler stands between, and lets wake-ups through: it must hand out whole sessions",
+};
+
+function deaf(isPooled: boolean): StoreFinding {
+  return {
+    state: "bad",
+    told: `wake-ups (LISTEN) do not get through${isPooled ? ": a pooler stands between, such as PgBouncer by transactions" : ""}; everything waits for a look once a second`,
+    fix: "connect to Postgres itself, or to a pooler that hands out whole sessions",
+  };
+}
+
+function endIt(pid: number): string {
+  return `find out what left it open, or end it: select pg_terminate_backend(${pid})`;
+}
