@@ -2,7 +2,12 @@ import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 /** Test files that need real servers. A run that has none of them starts none. */
-const WITH_SERVICES = ["test/drivers/postgres*.test.ts", "test/drivers/redis*.test.ts", "test/cli/fleet.test.ts"];
+const WITH_SERVICES = [
+  "test/drivers/postgres*.test.ts",
+  "test/drivers/redis*.test.ts",
+  "test/cli/fleet.test.ts",
+  "test/archive/*.test.ts",
+];
 
 export default defineConfig({
   test: {

@@ -161,7 +161,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     args: [],
     summary: "API, engine and worker, together or apart by --roles",
     options: [],
-    settings: ["host", "port", "roles", "environment", "ingressPerMinute", ...WORKER, ...ENGINE],
+    settings: ["host", "port", "roles", "environment", "ingressPerMinute", "archive", ...WORKER, ...ENGINE],
     load: () => import("./verbs/serve.ts"),
   },
   {

@@ -16,6 +16,7 @@ import type {
   StoredRecord,
   Task,
 } from "../store/contract.ts";
+import type { Recalled } from "./recall.ts";
 
 /** A batch while it is being formed: what one commit of one partition will hold. */
 export class BatchBuilder {
@@ -37,6 +38,7 @@ export class BatchBuilder {
   private readonly headers = new Map<string, Header>();
   private readonly wakes = new Map<string, number | null>();
   private readonly snapshots: Snapshot[] = [];
+  private readonly restored: JournalRecord[] = [];
   private readonly mail: Outgoing[] = [];
   private readonly deadLetters = new Map<string, DeadLetter>();
   private readonly discard = new Set<string>();
@@ -64,10 +66,12 @@ export class BatchBuilder {
       this.consumed === null &&
       !this.announcement &&
       this.records.size === 0 &&
+      this.restored.length === 0 &&
       this.wakes.size === 0 &&
       this.snapshots.length === 0 &&
       this.revoke.length === 0 &&
       this.purge.length === 0 &&
+      this.listings.length === 0 &&
       this.replies.length === 0
     );
   }
@@ -100,8 +104,33 @@ export class BatchBuilder {
     this.eventCount += events.length;
   }
 
+  /** Puts an entity back as it was shipped: what it says here is no news to anybody. */
+  restore(entity: string, { records, header, letters }: Recalled): void {
+    this.touched.add(entity);
+    this.restored.push(...records);
+    if (header !== null) this.headers.set(entity, header);
+    for (const letter of letters) this.deadLetters.set(letter.id, letter);
+  }
+
   hasEvents(key: string): boolean {
     return this.records.has(key);
+  }
+
+  /** Whose events it holds, and which. */
+  *written(): Generator<{ readonly entity: string; readonly first: number; readonly last: number }, void> {
+    for (const [entity, { version, events }] of this.records) {
+      yield { entity, first: version, last: version + events.length - 1 };
+    }
+  }
+
+  /** Whose dead letters come with it, and whose may go: those who say that letters go have events that say why. */
+  *lettered(): Generator<string, void> {
+    for (const { entity } of this.deadLetters.values()) yield entity;
+    if (this.discard.size > 0) yield* this.records.keys();
+  }
+
+  listing(listing: Listing): void {
+    this.listings.push(listing);
   }
 
   /** An event of this batch, by its version; undefined if it holds none such. */
@@ -151,7 +180,7 @@ export class BatchBuilder {
 
   /** The batch as it goes to the store. Built once: a resend carries the same bytes. */
   seal(fence: Fence, id: string, timeMs: number, suspect: string | null): CommitBatch {
-    const records: JournalRecord[] = [];
+    const records: JournalRecord[] = [...this.restored];
     for (const [entity, { version, format, events }] of this.records) {
       records.push({ entity, version, count: events.length, format, text: `[${events.join(",")}]` });
     }

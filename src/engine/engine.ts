@@ -3,12 +3,15 @@ import { type Need, needKey } from "../core/machine.ts";
 import { type Message, readMessage } from "../core/message.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
+import type { Archive } from "../store/archive.ts";
 import type { CommitOutcome, ReadRequest, ReadResult, Store } from "../store/contract.ts";
 import type { BatchBuilder } from "./batch.ts";
 import { Loader, ValueMissing } from "./loader.ts";
 import { type EngineObserver, safely } from "./observer.ts";
 import { DecisionFailed, type Incoming, Owner } from "./owner.ts";
-import { DEFAULT_SETTINGS, type EngineSettings } from "./settings.ts";
+import { mayBeRecalled, Recall } from "./recall.ts";
+import { DEFAULT_SETTINGS, DEFAULT_SHIPPING, type EngineSettings } from "./settings.ts";
+import { Shipper, type ShippingState } from "./shipper.ts";
 import { Tenures } from "./tenures.ts";
 
 export interface EngineOptions {
@@ -17,6 +20,8 @@ export interface EngineOptions {
   readonly machines: readonly Machine[];
   readonly settings?: Partial<EngineSettings>;
   readonly observer?: EngineObserver;
+  /** Where journals are kept for good. */
+  readonly archive?: Archive;
 }
 
 const NOBODY: ReadonlySet<string> = new Set();
@@ -58,6 +63,8 @@ export class Engine {
   private readonly observer: EngineObserver;
   private readonly loader: Loader;
   private readonly tenures: Tenures;
+  private readonly shipper: Shipper | undefined;
+  private readonly recall: Recall | undefined;
   private readonly stopping = new AbortController();
   /** Aborted when nobody should wait for messages any more. */
   private readonly hurried: AbortSignal;
@@ -70,7 +77,10 @@ export class Engine {
   constructor(options: EngineOptions) {
     this.store = options.store;
     this.host = options.host;
-    this.settings = { ...DEFAULT_SETTINGS, ...options.settings };
+    const { archive } = options;
+    const settings = { ...DEFAULT_SETTINGS, ...options.settings };
+    const shipping = archive === undefined ? null : (settings.shipping ?? DEFAULT_SHIPPING);
+    this.settings = { ...settings, shipping };
     this.observer = safely(options.observer ?? {});
     this.name = `engine-${options.host.id()}`;
     const machines = new Map(options.machines.map((machine) => [machine.kind, machine]));
@@ -78,10 +88,23 @@ export class Engine {
     const { definitions } = this.loader;
     this.tenures = new Tenures(options.store, options.host, this.settings, this.name, this.observer, definitions);
     this.hurried = AbortSignal.any([this.stopping.signal, this.tenures.handingOver]);
+    if (archive === undefined || shipping === null) return;
+    const { store, host, loader, observer } = this;
+    const owners = (): readonly Owner[] => this.tenures.owners();
+    this.recall = new Recall(archive, host);
+    this.shipper = new Shipper({ store, archive, host, settings: shipping, machines, loader, owners, observer });
   }
 
   start(): void {
-    this.loops = Promise.all([this.work(), this.tenures.run(this.stopping.signal), this.lapse()]);
+    const { signal } = this.stopping;
+    this.loops = Promise.all([this.work(), this.tenures.run(signal), this.lapse()]);
+    // Nobody waits for it, at the end either: it may be asking an archive that does not answer.
+    void this.shipper?.run(signal);
+  }
+
+  /** How the archive is doing; undefined if there is none. */
+  get shipping(): ShippingState | undefined {
+    return this.shipper?.state;
   }
 
   /** Hands everything over to the other engines, if there are any, and goes on with what they do not take. */
@@ -198,7 +221,7 @@ export class Engine {
   private idleTime(owners: readonly Owner[]): number {
     let idleMs = this.settings.idleMs;
     for (const owner of owners) {
-      if (owner.busy.size > 0) return 0;
+      if (owner.busy.size > 0 || owner.unshipped?.hasDone === true) return 0;
       const next = owner.wakes.nextMs();
       if (next !== null) idleMs = Math.min(idleMs, Math.max(0, next - owner.time.nowMs()));
     }
@@ -256,6 +279,7 @@ export class Engine {
   private async bringIn(owner: Owner, messages: readonly Message[], due: readonly string[]): Promise<void> {
     owner.pinned = new Set([...messages.map((message) => message.to), ...due]);
     owner.unknown.clear();
+    owner.unanswered.clear();
     const missing = new Set<string>();
     const starts = new Map<string, Message>();
     for (const message of messages) {
@@ -266,14 +290,40 @@ export class Engine {
     for (const key of due) if (!owner.entities.has(key)) missing.add(key);
     if (missing.size === 0) return;
     if (missing.values().some((key) => owner.released.has(key))) await this.inFlight;
+    await this.recallSome(owner, messages, missing);
+    if (!owner.valid) return;
     const loaded = await this.loader.load([...missing], starts, owner.suspects);
     for (const [key, entity] of loaded) {
-      if (entity.kind === "unknown") {
+      if (entity.kind === "unknown" || owner.unanswered.has(key)) {
         owner.unknown.add(key);
         continue;
       }
       owner.admit(entity);
       if (entity.kind === "resident" && this.store.capabilities.volatileTasks) await this.noteTasks(owner, key);
+    }
+  }
+
+  /** What messages are meant for and only the archive has is put back first, each by a commit of its own. */
+  private async recallSome(owner: Owner, messages: readonly Message[], missing: ReadonlySet<string>): Promise<void> {
+    if (this.recall === undefined) return;
+    const asking = messages.filter((message) => missing.has(message.to) && mayBeRecalled(message));
+    if (asking.length === 0) return;
+    const versions = await this.loader.versions(new Set(asking.map(({ to }) => to)));
+    const absent = asking.filter(({ to }) => versions.get(to) === 0);
+    if (absent.length === 0) return;
+    const found = await this.recall.find(new Set(absent.map(({ to }) => to)));
+    for (const { to, reply } of absent) {
+      // Who waits for an answer is told to come again. Mail has nobody to tell: it is taken as if nothing were there.
+      if (found.get(to) === undefined && reply !== undefined) owner.unanswered.add(to);
+    }
+    for (const [key, recalled] of found) {
+      if (recalled === undefined || recalled.records.length === 0) continue;
+      await this.store.records.put(recalled.values);
+      await this.inFlight;
+      if (!owner.valid) return;
+      await this.commit([{ owner, builder: owner.recalling(key, recalled) }]);
+      if (!owner.valid) return;
+      this.observer.recalled?.(key);
     }
   }
 

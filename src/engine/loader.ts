@@ -45,6 +45,15 @@ export class Loader {
     return results;
   }
 
+  /** How far the store's journals of these have come; 0 = nothing is stored. */
+  async versions(keys: ReadonlySet<string>): Promise<ReadonlyMap<string, number>> {
+    const { journal } = this.store;
+    const watched = [...keys].map(async (key): Promise<readonly [string, number]> => {
+      return [key, await journal.watch(this.request(key).partition, key, 0, 0)];
+    });
+    return new Map(await Promise.all(watched));
+  }
+
   /** Whether this message may bring its entity to life. */
   isStart(message: Message): boolean {
     return this.machines.get(entityKind(message.to))?.isStart(message.body) ?? false;
@@ -155,6 +164,7 @@ export class Loader {
   ): Resident {
     const resident = newResident(key, id, machine, state);
     resident.storedWakeMs = wakeAtMs;
+    if (machine.isEnded(state)) resident.keepUntilMs = wakeAtMs;
     resident.snapshotVersion = snapshot?.version ?? 0;
     resident.snapshotChars = snapshot?.chars ?? 0;
     if (machine.versionOf(state) > 0) resident.headerStatus = machine.header(state).status;

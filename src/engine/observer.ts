@@ -5,6 +5,14 @@ export interface EngineObserver {
   repaired?(key: string, count: number): void;
   steppedDown?(partition: number, why: string): void;
   storeWentBack?(partition: number, acknowledged: number, found: number): void;
+  /** Records of an entity are in the archive. */
+  shipped?(key: string, records: number): void;
+  /** An entity that was removed here was put back from the archive. */
+  recalled?(key: string): void;
+  /** The archive has stopped answering, and why; or answers again. */
+  archiveChanged?(trouble: string | undefined): void;
+  /** The archive held another history of an entity, up to this version; now it holds the store's. */
+  archiveReplaced?(key: string, version: number): void;
 }
 
 /** The same observer, harmless: what somebody who only watches throws must not stop what he watches. */
@@ -23,5 +31,9 @@ export function safely(observer: EngineObserver): EngineObserver {
     repaired: quiet(observer.repaired?.bind(observer)),
     steppedDown: quiet(observer.steppedDown?.bind(observer)),
     storeWentBack: quiet(observer.storeWentBack?.bind(observer)),
+    shipped: quiet(observer.shipped?.bind(observer)),
+    recalled: quiet(observer.recalled?.bind(observer)),
+    archiveChanged: quiet(observer.archiveChanged?.bind(observer)),
+    archiveReplaced: quiet(observer.archiveReplaced?.bind(observer)),
   };
 }

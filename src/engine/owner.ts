@@ -10,9 +10,11 @@ import { DeadlineBound, type ReadNote } from "./deadline-bound.ts";
 import { PartitionTime } from "./partition-time.ts";
 import { formatSuspicion, GUILTY_DEATHS, readSuspicion } from "./suspicion.ts";
 import { isCancellable, parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.ts";
+import type { Recalled } from "./recall.ts";
 import type { Quarantine, Resident } from "./resident.ts";
 import type { EngineSettings } from "./settings.ts";
 import { TaskWindow } from "./task-window.ts";
+import { Unshipped } from "./unshipped.ts";
 import { expiryOf, mustStoreWake, wakeBound, wakeTime } from "./wake-bound.ts";
 import { WakeHeap } from "./wake-heap.ts";
 
@@ -32,6 +34,12 @@ export class DecisionFailed extends Error {
     this.key = key;
   }
 }
+
+/** The answer to what may be about something that only the archive has. */
+const ARCHIVE_AWAY = {
+  refused: "STORE_UNAVAILABLE",
+  detail: "The archive does not answer, and this may be about something that is only there. Nothing was changed.",
+} as const;
 
 /** How many residents are looked at after a commit for ones that may leave. */
 const MAX_EXAMINED = 500;
@@ -72,6 +80,8 @@ export class Owner {
   readonly restorable: Map<string, readonly TaskDraft[]> = new Map();
   /** Entities of those that nobody knows. */
   readonly unknown: Set<string> = new Set();
+  /** Of those, the ones of which the archive was to be asked, and did not answer. */
+  readonly unanswered: Set<string> = new Set();
   /** Entities that left memory in a batch that is not committed yet: what the store has of them is out of date. */
   readonly released: Map<string, number> = new Map();
   /** Entities to be loaded without being folded, and why. */
@@ -91,6 +101,8 @@ export class Owner {
   /** How often each item was the last thing an owner of this partition did. */
   readonly deaths: ReadonlyMap<string, number>;
   carefulItems = 0;
+  /** What the archive does not have yet; null if there is no archive. */
+  readonly unshipped: Unshipped | null;
   /** False once this memory must not be used any more. */
   valid = true;
 
@@ -126,6 +138,7 @@ export class Owner {
     this.batchCalendarMs = this.time.calendarMs();
     this.leaseUntilMs = host.monotonicMs() + settings.leaseMs;
     this.window = new TaskWindow(settings.window, (key) => this.busy.add(key));
+    this.unshipped = settings.shipping === null ? null : new Unshipped(tenure.partition, settings.shipping);
     this.careful = tenure.strikes >= 3 || tenure.suspect !== null;
     this.deaths = readSuspicion(tenure.suspect, predecessorDied);
     for (const [key, count] of this.deaths) {
@@ -197,7 +210,8 @@ export class Owner {
     if (entity === undefined) {
       // A start without its definition, or a message for something purged; anything else has to be in memory by now.
       if (!this.unknown.has(message.to)) throw new Error(`${message.to} was not brought in`);
-      builder.reply(message.reply, { refused: "NOT_FOUND" });
+      const isUnanswered = this.unanswered.has(message.to);
+      builder.reply(message.reply, isUnanswered ? ARCHIVE_AWAY : { refused: "NOT_FOUND" });
       return;
     }
     entity.touchedBy = builder.number;
@@ -239,7 +253,7 @@ export class Owner {
 
   /** Removes what has been over for long enough, unless this very batch has something to say of it. */
   private purge(builder: BatchBuilder, entity: Resident): boolean {
-    const expiresMs = expiryOf(entity, this.settings.retentionMs);
+    const expiresMs = this.expiryOf(entity);
     if (expiresMs === null || expiresMs > this.batchMs || builder.hasEvents(entity.key)) return false;
     if (entity.withdrawing.length > 0 || entity.machine.hasWork(entity.state)) return false;
     builder.purge.push(entity.key);
@@ -247,6 +261,14 @@ export class Owner {
     this.forget(entity.key);
     this.released.set(entity.key, builder.number);
     return true;
+  }
+
+  /** A batch that puts an entity back that was removed here, to stay for as long as if it had been shipped now. */
+  recalling(entity: string, recalled: Recalled): BatchBuilder {
+    const builder = this.newBatch();
+    builder.restore(entity, recalled);
+    builder.wake(entity, this.batchMs + (this.settings.shipping?.keepMs ?? 0));
+    return builder;
   }
 
   /** The next batch loads it anew. Its wake time in the store has stood all the while. */
@@ -297,10 +319,30 @@ export class Owner {
    * advance did not come is woken for it, also by an owner that never heard of it.
    */
   finish(builder: BatchBuilder): void {
+    this.unshipped?.form(builder, this.batchMs);
     for (const key of builder.touched) {
       const entity = this.entities.get(key);
       if (entity?.kind === "resident") this.keep(builder, entity);
     }
+    const limit = Math.ceil(this.capabilities.maxBatchEntries / 4);
+    this.unshipped?.takeOff(builder, this.batchMs, limit, (key, untilMs) => this.keepUntil(builder, key, untilMs));
+  }
+
+  /** It has ended and is in the archive: when this time has come, it may be removed here. */
+  private keepUntil(builder: BatchBuilder, key: string, untilMs: number): void {
+    const entity = this.entities.get(key);
+    if (entity?.kind === "quarantine") return;
+    if (entity !== undefined) {
+      entity.keepUntilMs = untilMs;
+      entity.storedWakeMs = untilMs;
+    }
+    builder.wake(key, untilMs);
+    if (untilMs <= (this.horizon?.atMs ?? -Infinity)) this.wakes.file(key, untilMs);
+  }
+
+  private expiryOf(entity: Resident): number | null {
+    const plainMs = expiryOf(entity, this.settings.retentionMs);
+    return this.unshipped === null ? plainMs : this.unshipped.expiryOf(entity, plainMs, this.batchMs);
   }
 
   private advanceOne(builder: BatchBuilder, entity: Resident): readonly Need[] {
@@ -430,7 +472,8 @@ export class Owner {
     const timerMs = wakeTime(entity, this.time.nowMs(), this.time.calendarMs());
     if (timerMs !== null) this.wakes.file(entity.key, timerMs);
     this.fileExpiry(entity);
-    const wakeMs = wakeBound(entity, this.time.nowMs(), this.capabilities.volatileTasks, this.settings.retentionMs);
+    const expiresMs = this.expiryOf(entity);
+    const wakeMs = wakeBound(entity, this.time.nowMs(), this.capabilities.volatileTasks, expiresMs);
     if (!mustStoreWake(entity, wakeMs, this.settings.horizonMs)) return;
     entity.storedWakeMs = wakeMs;
     builder.wake(entity.key, wakeMs);
@@ -438,7 +481,7 @@ export class Owner {
 
   /** The store knows when it may be removed; it is told here only if that will not be read again. */
   private fileExpiry(entity: Resident): void {
-    const expiresMs = expiryOf(entity, this.settings.retentionMs);
+    const expiresMs = this.expiryOf(entity);
     if (expiresMs !== null && expiresMs <= (this.horizon?.atMs ?? -Infinity)) this.wakes.file(entity.key, expiresMs);
   }
 
@@ -448,6 +491,7 @@ export class Owner {
     this.committedBatch = builder.number;
     if (this.inFlight?.batch === builder.number) this.inFlight = null;
     this.dropFreshBlobs(builder);
+    this.unshipped?.committed(builder, this.host.monotonicMs());
     for (const key of builder.touched) {
       if (this.released.get(key) === builder.number) this.released.delete(key);
       const entity = this.entities.get(key);
@@ -495,6 +539,7 @@ export class Owner {
   /** The batch will not be stored: what it touched is not the truth, and is read again when it is next needed. */
   abandon(builder: BatchBuilder): void {
     this.dropFreshBlobs(builder);
+    this.unshipped?.forget();
     for (const key of builder.touched) {
       this.forget(key);
       if (this.released.get(key) === builder.number) this.released.delete(key);

@@ -11,6 +11,8 @@ export interface Resident {
   readonly state: unknown;
   /** The wake time the store holds: a lower bound, so that take-over never misses a timer. */
   storedWakeMs: number | null;
+  /** Of one that has ended, behind which an archive stands: it is not removed before this. */
+  keepUntilMs: number | null;
   headerStatus: string | null;
   /** When it was last proved that everything in it that waits has something to wait for. */
   sweptAtMs: number;
@@ -49,6 +51,7 @@ export function newResident(key: string, id: string, machine: Machine, state: un
     machine,
     state,
     storedWakeMs: null,
+    keepUntilMs: null,
     headerStatus: null,
     sweptAtMs: -Infinity,
     snapshotVersion: 0,

@@ -25,6 +25,16 @@ export interface EngineSettings {
   readonly maxTries: number;
   /** Check the whole state after every decision, not only what it touched. */
   readonly checkWhole: boolean;
+  /** How journals are copied to an archive; null if there is none. */
+  readonly shipping: ShippingSettings | null;
+}
+
+export interface ShippingSettings {
+  readonly everyMs: number;
+  /** What was committed within this time may still be lost by the store, and is not shipped. */
+  readonly windowMs: number;
+  /** How long what has ended stays in the store after it was shipped. */
+  readonly keepMs: number;
 }
 
 export const DEFAULT_SETTINGS: EngineSettings = {
@@ -41,4 +51,7 @@ export const DEFAULT_SETTINGS: EngineSettings = {
   sweepMs: 600_000,
   maxTries: 3,
   checkWhole: false,
+  shipping: null,
 };
+
+export const DEFAULT_SHIPPING: ShippingSettings = { everyMs: 1_000, windowMs: 0, keepMs: 600_000 };

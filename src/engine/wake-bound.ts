@@ -3,17 +3,18 @@ import type { Resident } from "./resident.ts";
 /**
  * When the store is to have an entity looked at, as a lower bound: whoever takes over then looks too early at worst, finds
  * nothing, and files it anew. null if nobody need look.
+ *
+ * @param expiresMs when it may be removed, if it may
  */
 export function wakeBound(
   entity: Resident,
   nowMs: number,
   volatileTasks: boolean,
-  retentionMs: number | null = null,
+  expiresMs: number | null = null,
 ): number | null {
   const { machine, state } = entity;
   if (machine.hasWork(state)) return nowMs;
   if (machine.isEnded(state) && entity.withdrawing.length > 0) return nowMs;
-  const expiresMs = expiryOf(entity, retentionMs);
   if (machine.isEnded(state) || expiresMs !== null) return expiresMs;
   if (volatileTasks && machine.liveTasks(state).size > 0) return nowMs;
   return earlier(machine.nextWakeMs(state), machine.nextCalendarMs?.(state) ?? null);

@@ -12,11 +12,14 @@ import { builtinHandlers, type Builtins } from "../handlers/builtins.ts";
 import type { Role, Settings } from "../settings/declarations.ts";
 import { shownAddress, type StoreAddress } from "../settings/store-address.ts";
 import { nodeDefaults } from "./node-defaults.ts";
+import type { Archive } from "../store/archive.ts";
+import { withArchive } from "../store/cold-reads.ts";
 import type { Store } from "../store/contract.ts";
 import type { StoreError } from "../store/store-error.ts";
 import type { Handler } from "../worker/handler.ts";
 import { type LeaseKeeping, Worker } from "../worker/worker.ts";
 import type { UserHandlers } from "./user-handlers.ts";
+import { archiveTrouble, checkArchiveOwner, openArchive, shippingOf } from "./archive.ts";
 import { brief, briefError, type Log } from "./log.ts";
 import { logged } from "./logged-store.ts";
 import { isOwnStore, openStore, storeSettings } from "./open-store.ts";
@@ -66,14 +69,22 @@ export class MillraceProcess {
     const { settings, address, log, host = nodeHost } = options;
     await checkStoreSafety(address, settings);
     const api = options.roles.includes("api") ? await loadApi() : undefined;
+    const archive = await openArchive(settings, host);
     const opened = await openStore(address, { ...settings, host, warn: (told) => log.warn(told) });
     const metrics = api === undefined ? undefined : new api.Metrics(opened);
     const store = logged(api === undefined ? opened : api.measured(opened, metrics!), log);
-    const service = serviceOf(options, store, host);
-    const parts: Parts = { options, host, store, service, isOwn: isOwnStore(address), handlers: new Map(), queues: [] };
+    const behind: { archive?: Archive; engine?: Engine } = archive === undefined ? {} : { archive };
+    const service = serviceOf(options, store, host, behind);
+    const isOwn = isOwnStore(address);
+    const rest = { options, host, store, service, isOwn, handlers: new Map(), queues: [] };
+    const parts: Parts = Object.assign(behind, rest);
     parts.lost = opened.lost;
     void opened.lost?.then(({ code, message }) => log.fatal({ code }, message));
     try {
+      if (archive !== undefined) {
+        await checkArchiveOwner(archive, opened, host);
+        metrics?.watchArchive(async () => (await archive.progress()).reduce((sum, one) => sum + one.behind, 0));
+      }
       if (api !== undefined) parts.server = serverOf(parts, api, metrics!);
       // After all that takes the event loop: time begins for an engine when it hears from its store.
       startEngine(parts);
@@ -109,6 +120,7 @@ interface Parts {
   /** Nobody else can do what is left undone here. */
   readonly isOwn: boolean;
   lost?: Promise<StoreError> | undefined;
+  readonly archive?: Archive;
   engine?: Engine;
   worker?: Worker;
   /** What the worker serves; it looks into both whenever it needs to. */
@@ -120,14 +132,23 @@ interface Parts {
   server?: ApiServer;
 }
 
-function serviceOf({ user, env, settings }: ProcessOptions, store: Store, host: Host): Service {
+function serviceOf(
+  { user, env, settings }: ProcessOptions,
+  store: Store,
+  host: Host,
+  behind: { readonly archive?: Archive; readonly engine?: Engine },
+): Service {
   const handlers = {
     get: (name: string) => user.entries.get(name),
     names: () => user.entries.keys(),
     allowMissing: settings.allowMissingHandlers,
     defaults: nodeDefaults(settings),
   };
-  return new Service({ store, host, handlers, secret: secretsOf(env) });
+  const { archive } = behind;
+  const secret = secretsOf(env);
+  if (archive === undefined) return new Service({ store, host, handlers, secret });
+  const notes = { archive: () => archiveTrouble(archive, behind.engine?.shipping?.trouble, host) };
+  return new Service({ store: withArchive(store, archive), host, handlers, secret, notes });
 }
 
 /** `{{ secrets.NAME }}` is `MILLRACE_SECRET_NAME` of this process. */
@@ -136,15 +157,21 @@ function secretsOf(env: ProcessOptions["env"]): (name: string) => string | undef
 }
 
 function startEngine(parts: Parts): void {
-  const { options, store, host } = parts;
-  const { log, settings } = options;
+  const { options, store, host, archive } = parts;
+  const { log, settings, address } = options;
   if (!options.roles.includes("engine")) return;
   parts.engine = new Engine({
     store,
     host,
     machines: [executionMachine],
-    settings: { retentionMs: settings.retentionDays * 86_400_000 },
+    ...(archive !== undefined && { archive }),
+    settings: { retentionMs: settings.retentionDays * 86_400_000, shipping: shippingOf(settings, address) },
     observer: {
+      archiveChanged: (trouble) =>
+        trouble === undefined ? log.info("the archive answers") : log.error({ trouble }, "nothing can be archived"),
+      archiveReplaced: (entity, version) =>
+        log.error({ entity, version }, "the archive had another history of it, which is replaced by the store's"),
+      recalled: (entity) => log.info({ entity }, "brought back from the archive"),
       quarantined: (entity, error) => log.error({ entity, error: briefError(error) }, "quarantined"),
       repaired: (entity, count) => log.warn({ entity, count }, "repaired a wait that nothing would have ended"),
       steppedDown: (partition, why) => log[why === "stopped" ? "info" : "warn"]({ partition, why }, "stepped down"),
@@ -291,6 +318,7 @@ async function stopParts(parts: Parts): Promise<void> {
   await handedOver;
   await engine?.stop();
   await store.close();
+  await parts.archive?.close();
   options.log.info("stopped");
 }
 

@@ -85,7 +85,27 @@ export const SETTINGS = {
     default: 7,
     min: 0.01,
     max: 3_650,
-    doc: "Executions are removed this long after their end. Long keeps history, and lets the store grow.",
+    doc: "Executions are removed this long after their end, if there is no archive. Long keeps history, and lets the store grow.",
+  }),
+  archive: text({
+    env: "MILLRACE_ARCHIVE",
+    flag: "archive",
+    default: undefined,
+    doc: "`postgres://…`: journals are copied there and stay for good; what has ended leaves the store soon after. See archive.md.",
+  }),
+  checkpointInterval: seconds({
+    env: "ORCHESTRATOR_CHECKPOINT_INTERVAL",
+    default: 1,
+    min: 0.05,
+    max: 600,
+    doc: "How often new records are copied to the archive. Long loses more if the store is lost; short asks Postgres more often.",
+  }),
+  archiveKeep: seconds({
+    env: "MILLRACE_ARCHIVE_KEEP_SECONDS",
+    default: 600,
+    min: 0,
+    max: 604_800,
+    doc: "What has ended leaves the store this long after it was copied to the archive. Long needs memory; short reads more from Postgres.",
   }),
   allowUnsafeStore: list({
     env: "MILLRACE_ALLOW_UNSAFE_STORE",
@@ -322,8 +342,6 @@ export const GROUPS: readonly (readonly [first: SettingName, title: string])[] =
 
 /** Accepted, because the source documents have them, and answered by one warning that says why they do nothing. */
 export const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
-  ORCHESTRATOR_CHECKPOINT_INTERVAL:
-    "every change is durable before anybody hears of it, so there is nothing to checkpoint",
   ORCHESTRATOR_RECOVERY_TIMEOUT: "an engine takes over at once and knows from the journal what was going on",
   ORCHESTRATOR_STALE_CLAIM_INTERVAL: "results cannot go stale: they are consumed by the commit that decides them",
   ORCHESTRATOR_STALE_RESULT_TIMEOUT: "results cannot go stale: they are consumed by the commit that decides them",
@@ -334,4 +352,4 @@ export const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
 };
 
 /** Of the design, but not of this release. To ignore them would let somebody rely on what is not there. */
-export const NOT_YET: readonly string[] = ["MILLRACE_ARCHIVE", "MILLRACE_BUS"];
+export const NOT_YET: readonly string[] = ["MILLRACE_BUS"];

@@ -27,6 +27,12 @@ export function storeAddress(settings: Settings): StoreAddress | { readonly faul
   return { kind: scheme.startsWith("postgres") ? "postgres" : "redis", url: store };
 }
 
+/** Where the archive is; undefined if there is none. */
+export function archiveAddress({ archive }: Settings): string | { readonly fault: string } | undefined {
+  if (archive === undefined || /^postgres(ql)?:\/\/./.test(archive)) return archive;
+  return { fault: `MILLRACE_ARCHIVE must be postgres://…, not ${JSON.stringify(withoutPassword(archive))}.` };
+}
+
 /** The address as it may be shown. */
 export function shownAddress(address: StoreAddress): string {
   switch (address.kind) {

@@ -31,6 +31,8 @@ export interface Capabilities {
   readonly name: string;
   /** Fixed when the store is created. */
   readonly partitionCount: number;
+  /** Of the fences of this store; left out where nobody but this process can have it. */
+  readonly incarnation?: string;
   /**
    * One process at a time has the store, by a lock that ends with it: what an earlier one held is free as soon as the
    * store is opened again, and nobody waits for its lease. Without it several share the store.

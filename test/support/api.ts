@@ -2,12 +2,15 @@ import { executionMachine } from "../../src/core/execution/machine.ts";
 import type { HandlerCatalogue } from "../../src/definition/handlers.ts";
 import { openMemory, type MemoryStore } from "../../src/drivers/memory/memory-store.ts";
 import { Engine } from "../../src/engine/engine.ts";
+import type { ShippingSettings } from "../../src/engine/settings.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
 import type { Json } from "../../src/json/json.ts";
 import { Metrics } from "../../src/api/metrics/metrics.ts";
 import { measured } from "../../src/api/metrics/measured-store.ts";
 import { ApiServer, type ServerOptions } from "../../src/api/http/server.ts";
 import { Service } from "../../src/api/service/service.ts";
+import type { Archive } from "../../src/store/archive.ts";
+import { withArchive } from "../../src/store/cold-reads.ts";
 import type { Store } from "../../src/store/contract.ts";
 import type { Handler } from "../../src/worker/handler.ts";
 import { Worker } from "../../src/worker/worker.ts";
@@ -21,6 +24,10 @@ export interface TestApiOptions extends Partial<ServerOptions> {
   /** One that is shared, and outlives this process. By default a memory store of its own. */
   readonly memory?: MemoryStore;
   readonly store?: Store;
+  /** Behind the store. */
+  readonly archive?: Archive;
+  readonly shipping?: ShippingSettings;
+  readonly retentionMs?: number;
   /** What the API sees of the store. */
   readonly wrap?: (store: Store) => Store;
 }
@@ -46,7 +53,8 @@ export class TestApi {
   #isClosed = false;
 
   private constructor(options: TestApiOptions) {
-    const { handlers = {}, known = [], secret, memory, store: given, wrap, engine: _, ...server } = options;
+    const { handlers = {}, known = [], secret, memory, store: given, wrap, engine: _, ...more } = options;
+    const { archive, shipping, retentionMs = null, ...server } = more;
     const host = nodeHost;
     this.#isShared = memory !== undefined || given !== undefined;
     this.memory = memory ?? openMemory({ host });
@@ -70,10 +78,13 @@ export class TestApi {
       });
     }
     if (options.engine !== false) {
-      this.#engine = new Engine({ store, host, machines: [executionMachine], settings: { renewMs: 20, idleMs: 20 } });
+      const settings = { renewMs: 20, idleMs: 20, retentionMs, shipping: shipping ?? null };
+      const behind = archive === undefined ? {} : { archive };
+      this.#engine = new Engine({ store, host, machines: [executionMachine], settings, ...behind });
     }
+    const seen = archive === undefined ? base : withArchive(base, archive);
     this.service = new Service({
-      store: wrap?.(base) ?? base,
+      store: wrap?.(seen) ?? seen,
       host,
       handlers: catalogue,
       ...(secret !== undefined && { secret }),
@@ -94,6 +105,10 @@ export class TestApi {
     api.service.start();
     api.url = (await api.server.listen()).replace("0.0.0.0", "127.0.0.1");
     return api;
+  }
+
+  get engine(): Engine | undefined {
+    return this.#engine;
   }
 
   async stopEngine(): Promise<void> {

@@ -45,6 +45,16 @@ export class Metrics {
     });
   }
 
+  /** Shows how far the archive is behind the store, for the whole fleet. */
+  watchArchive(behind: () => Promise<number>): void {
+    const up = this.#gauge("archive_up", "1 if the archive answers");
+    this.#gauge("archive_behind", "Executions with events that are not in the archive", [], async (gauge) => {
+      const count = await behind().catch(() => undefined);
+      up.set(count === undefined ? 0 : 1);
+      if (count !== undefined) gauge.set(count);
+    });
+  }
+
   /** A label for a name that users choose. */
   name(queue: string): string {
     if (this.#queues.has(queue)) return queue;

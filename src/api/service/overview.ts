@@ -27,11 +27,19 @@ export class Overview {
   readonly #store: Store;
   readonly #host: Host;
   readonly #checks: ReadonlyMap<string, ReadyCheck>;
+  /** Parts that may be in trouble without being in the way. */
+  readonly #notes: ReadonlyMap<string, ReadyCheck>;
 
-  constructor(store: Store, host: Host, checks: Readonly<Record<string, ReadyCheck>>) {
+  constructor(
+    store: Store,
+    host: Host,
+    checks: Readonly<Record<string, ReadyCheck>>,
+    notes: Readonly<Record<string, ReadyCheck>> = {},
+  ) {
     this.#store = store;
     this.#host = host;
     this.#checks = new Map(Object.entries(checks));
+    this.#notes = new Map(Object.entries(notes));
   }
 
   async workers(): Promise<PageOf<Json>> {
@@ -62,7 +70,9 @@ export class Overview {
   async readiness(): Promise<Readiness> {
     const parts: Record<string, string> = { store: await this.#storeState() };
     for (const [name, check] of this.#checks) parts[name] = (await check()) ?? "ok";
-    return { ready: Object.values(parts).every((state) => state === "ok"), parts };
+    const ready = Object.values(parts).every((state) => state === "ok");
+    for (const [name, note] of this.#notes) parts[name] = (await note()) ?? "ok";
+    return { ready, parts };
   }
 
   async #storeState(): Promise<string> {

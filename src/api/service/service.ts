@@ -30,6 +30,8 @@ export interface ServiceOptions {
   readonly secret?: (name: string) => string | undefined;
   /** Parts of this process that may not be ready, by name. */
   readonly checks?: Readonly<Record<string, ReadyCheck>>;
+  /** Parts that are shown beside them, and without which requests are served all the same. */
+  readonly notes?: Readonly<Record<string, ReadyCheck>>;
 }
 
 /**
@@ -84,7 +86,7 @@ export class Service {
     this.letters = new Letters(store, decisions, paging);
     this.reviews = new Reviews(store, decisions, reader, paging);
     this.gateway = new Gateway({ store, host, requests, signing, directory, reader, secret });
-    this.overview = new Overview(store, host, options.checks ?? {});
+    this.overview = new Overview(store, host, options.checks ?? {}, options.notes);
   }
 
   start(): void {

@@ -75,6 +75,7 @@ class PostgresStore implements Store {
     this.capabilities = {
       name: "postgres",
       partitionCount,
+      incarnation: postgres.incarnation,
       volatileTasks: false,
       volatileInbox: false,
       maxBatchEntries: 1000,

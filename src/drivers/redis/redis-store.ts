@@ -130,6 +130,7 @@ class RedisStore implements Store {
     this.capabilities = {
       name: "redis",
       partitionCount: redis.partitionCount,
+      incarnation: redis.incarnation,
       volatileTasks: false,
       volatileInbox: false,
       maxBatchEntries: 500,

@@ -29,6 +29,7 @@ export const partitionCases: readonly Case[] = [
       const { tenure } = await acquire(store);
       assert.equal(tenure.partition, 0);
       assert.ok(tenure.incarnation.length > 0);
+      assert.equal(store.capabilities.incarnation ?? tenure.incarnation, tenure.incarnation);
       assert.ok(tenure.epoch >= 1);
       assert.ok(tenure.nonce.length > 0);
       assert.deepEqual([tenure.seq, tenure.lastTimeMs, tenure.strikes, tenure.suspect], [0, 0, 0, null]);

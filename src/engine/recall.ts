@@ -1,0 +1,82 @@
+import { entityId } from "../core/entity.ts";
+import type { Message } from "../core/message.ts";
+import type { Host } from "../host/host.ts";
+import type { Archive } from "../store/archive.ts";
+import type { DeadLetter, Header, JournalRecord, StoredRecord } from "../store/contract.ts";
+
+/** An id that was drawn for this very start: nobody can have used it before. */
+const DRAWN_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-/;
+/** How long an archive may take to say whether it knows something, and how long it is left alone when it does not. */
+const ANSWER_MS = 2_000;
+const TROUBLE_MS = 2_000;
+const MAX_LETTERS = 500;
+
+/** Everything the archive has of an entity. */
+export interface Recalled {
+  readonly records: readonly JournalRecord[];
+  readonly header: Header | null;
+  readonly letters: readonly DeadLetter[];
+  readonly values: readonly StoredRecord[];
+}
+
+const NOTHING: Recalled = { records: [], header: null, letters: [], values: [] };
+
+/**
+ * Whether a message may be meant for something that was removed here after it was shipped. What a worker or a child has
+ * to say of an execution that ended long ago means nothing any more.
+ */
+export function mayBeRecalled(message: Message): boolean {
+  const { body, to } = message;
+  if (body.kind === "start") return !DRAWN_ID.test(entityId(to));
+  return "request" in body;
+}
+
+/** Brings entities back that are in the archive only. */
+export class Recall {
+  private readonly archive: Archive;
+  private readonly host: Host;
+  private troubledUntilMs = -Infinity;
+
+  constructor(archive: Archive, host: Host) {
+    this.archive = archive;
+    this.host = host;
+  }
+
+  /** What the archive has of each of these; undefined for those of which it does not say, or not in time. */
+  async find(entities: ReadonlySet<string>): Promise<ReadonlyMap<string, Recalled | undefined>> {
+    const found = new Map<string, Recalled | undefined>([...entities].map((entity) => [entity, undefined]));
+    if (this.host.monotonicMs() < this.troubledUntilMs) return found;
+    try {
+      const known = await this.within(this.archive.tips([...entities]));
+      for (const entity of entities) {
+        found.set(entity, known.has(entity) ? await this.within(this.everythingOf(entity)) : NOTHING);
+      }
+    } catch {
+      this.troubledUntilMs = this.host.monotonicMs() + TROUBLE_MS;
+    }
+    return found;
+  }
+
+  private async everythingOf(entity: string): Promise<Recalled> {
+    const [[loaded], header, letters, values] = await Promise.all([
+      this.archive.journal.load([{ partition: 0, entity, aboveVersion: 0 }]),
+      this.archive.queries.header(0, entity),
+      this.archive.queries.deadLetters({ entity, limit: MAX_LETTERS }),
+      this.archive.scope(entity),
+    ]);
+    return { records: loaded!.records, header, letters: letters.items, values };
+  }
+
+  private async within<Result>(asked: Promise<Result>): Promise<Result> {
+    const answered = new AbortController();
+    const late = this.host.sleep(ANSWER_MS, answered.signal).then((): never => {
+      throw new Error("the archive does not answer");
+    });
+    late.catch(() => {});
+    try {
+      return await Promise.race([asked, late]);
+    } finally {
+      answered.abort("answered");
+    }
+  }
+}

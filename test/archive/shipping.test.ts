@@ -1,0 +1,197 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { entityKey, partitionOf } from "../../src/core/entity.ts";
+import { openPostgresArchive } from "../../src/drivers/postgres/archive.ts";
+import { nodeHost } from "../../src/host/node-host.ts";
+import type { Archive } from "../../src/store/archive.ts";
+import type { JournalRecord } from "../../src/store/contract.ts";
+import { HandlerError } from "../../src/worker/handler.ts";
+import { ArchiveWorld } from "./world.ts";
+
+let world: ArchiveWorld;
+beforeAll(async () => {
+  world = await ArchiveWorld.open();
+});
+afterEach(() => world.stopAll());
+afterAll(() => world.close());
+
+const LARGE = "x".repeat(100_000);
+let fragile = true;
+const handlers = {
+  step: ({ config }: { config: unknown }) => config as never,
+  fragile: () => {
+    if (fragile) throw new HandlerError("BROKEN", "no", { retryable: false });
+    return "mended";
+  },
+};
+const chain = {
+  name: "chain",
+  nodes: [
+    { id: "a", handler: "step", config: { x: 1, text: LARGE } },
+    { id: "b", handler: "step", dependencies: ["a"], config: { x: "{{ a.x }}" } },
+  ],
+};
+const broken = { name: "broken", nodes: [{ id: "f", handler: "fragile", retry: { max_attempts: 1 } }] };
+
+const place = (id: string) => {
+  const entity = entityKey("execution", id);
+  return { entity, partition: partitionOf(entity, world.store.capabilities.partitionCount) };
+};
+const hot = async (id: string): Promise<readonly JournalRecord[]> =>
+  (await world.store.journal.load([{ ...place(id), aboveVersion: 0 }]))[0]!.records;
+const cold = async (id: string): Promise<readonly JournalRecord[]> =>
+  (await world.archive.journal.load([{ ...place(id), aboveVersion: 0 }]))[0]!.records;
+const isGone = async (id: string): Promise<boolean> => (await hot(id)).length === 0;
+const unshipped = async (): Promise<readonly string[]> => {
+  const lists = Array.from({ length: world.store.capabilities.partitionCount }, (_, i) => `unshipped/${i}`);
+  const pages = await Promise.all(lists.map((list) => world.store.queries.listing({ list, limit: 100 })));
+  return pages.flatMap(({ items }) => items.map(({ id }) => id));
+};
+
+test("what was committed is shipped, record by record, and then taken off the list", async () => {
+  const api = await world.api({ handlers });
+  const id = await api.run(chain);
+  await api.ended(id);
+  await expect.poll(unshipped, { timeout: 20_000 }).toEqual([]);
+  expect(await cold(id)).toEqual(await hot(id));
+  expect(await world.archive.queries.header(0, place(id).entity)).toMatchObject({
+    class: "endedWell",
+    status: "COMPLETED",
+  });
+});
+
+test("what one engine has not shipped, the next one ships, and what was on the way is not there twice", async () => {
+  const away = new Proxy(world.archive, {
+    get: (target, name) => {
+      const found: unknown = Reflect.get(target, name);
+      // It writes all of it, and then dies before it can take anything off the list.
+      if (name !== "ship") return typeof found === "function" ? (found.bind(target) as unknown) : found;
+      return async (...args: Parameters<Archive["ship"]>) => {
+        const outcome = await target.ship(...args);
+        if (args[0].entities.length > 0) throw new Error("died");
+        return outcome;
+      };
+    },
+  });
+  const first = await world.api({ handlers, archive: away });
+  const id = await first.run(chain);
+  await first.ended(id);
+  await expect.poll(async () => (await cold(id)).length, { timeout: 20_000 }).toBeGreaterThan(0);
+  await expect.poll(() => first.engine!.shipping!.trouble).toBe("died");
+  expect(await unshipped()).toContain(place(id).entity);
+  await first.close();
+  await world.api({ handlers });
+  await expect.poll(unshipped, { timeout: 20_000 }).toEqual([]);
+  expect(await cold(id)).toEqual(await hot(id));
+});
+
+test("nothing is shipped that the store might still lose", async () => {
+  await world.sql(`create table shipped_at (entity text, version bigint, at double precision)`);
+  await world.sql(`create function note_shipped() returns trigger language plpgsql as
+    'begin insert into shipped_at values (new.entity, new.version, extract(epoch from clock_timestamp()) * 1000); return new; end'`);
+  await world.sql(`create trigger note_shipped after insert on journal for each row execute function note_shipped()`);
+  const api = await world.api({ handlers, windowMs: 1_500 });
+  const id = await api.run(chain);
+  await api.ended(id);
+  await expect.poll(unshipped, { timeout: 20_000 }).toEqual([]);
+  // By the clock of the machine all of this runs on: what was shipped had been committed that long before.
+  const shipped = await world.sql<{ ageMs: number }>(
+    `select at - (jsonb_path_query_array(text::jsonb, '$[*].atMs') ->> -1)::double precision as "ageMs"
+     from shipped_at join journal using (entity, version) where entity = $1`,
+    [place(id).entity],
+  );
+  for (const { ageMs } of shipped) expect(ageMs).toBeGreaterThanOrEqual(1_500);
+  expect(await cold(id)).toEqual(await hot(id));
+});
+
+test("a history that the store does not have any more is replaced by the one it has", async () => {
+  const first = await world.api({ handlers });
+  const id = await first.run(chain);
+  await first.ended(id);
+  await expect.poll(unshipped, { timeout: 20_000 }).toEqual([]);
+  await first.close();
+  await world.sql(`update journal set text = replace(text, '"x":1', '"x":2') where entity = $1`, [place(id).entity]);
+  const second = await world.api({ handlers });
+  expect((await second.post(`/v1/executions/${id}/retry`, { from: "b" })).status).toBe(202);
+  await second.ended(id);
+  await expect.poll(unshipped, { timeout: 20_000 }).toEqual([]);
+  expect(await cold(id)).toEqual(await hot(id));
+});
+
+test("hot first, then cold: what was removed here is read there, with nodes, events, values and letters", async () => {
+  const other = await world.api({ engine: false, known: ["step", "fragile"] });
+  const api = await world.api({ handlers, keepMs: 1 });
+  const ids = [await api.run(chain), await api.run(broken), await api.run(chain)];
+  const [good, bad] = ids as [string, string];
+  for (const id of ids) await api.ended(id);
+  const before = await other.get(`/v1/executions/${good}`);
+  // Whoever looks all the while finds it all the while.
+  while (!(await isGone(good)) || !(await isGone(bad))) {
+    for (const id of ids) expect((await other.get(`/v1/executions/${id}`)).status).toBe(200);
+    const listed = (await other.get("/v1/executions?limit=500")).body.items.map(
+      (item: { execution_id: string }) => item.execution_id,
+    );
+    expect(new Set(listed).size).toBe(listed.length);
+    expect(listed).toEqual(expect.arrayContaining(ids));
+  }
+  expect((await other.get(`/v1/executions/${good}`)).body).toEqual(before.body);
+  expect((await other.get(`/v1/executions/${good}/nodes/a`)).body.output).toEqual({ x: 1, text: LARGE });
+  expect((await other.get(`/v1/executions/${good}/nodes`)).body.items).toHaveLength(2);
+  expect((await other.get(`/v1/executions/${good}/events?limit=500`)).body.items.at(-1).type).toBe("execution_ended");
+  const letters = (await other.get(`/v1/dlq?execution_id=${bad}`)).body.items;
+  expect(letters).toMatchObject([{ execution_id: bad, node_id: "f", status: "open" }]);
+  expect((await other.get(`/v1/dlq/${encodeURIComponent(letters[0].id)}`)).status).toBe(200);
+  const walked: string[] = [];
+  for (let cursor: string | null = ""; cursor !== null;) {
+    const { body } = await other.get(`/v1/executions?limit=2${cursor === "" ? "" : `&cursor=${cursor}`}`);
+    walked.push(...body.items.map((item: { execution_id: string }) => item.execution_id));
+    cursor = body.next_cursor;
+  }
+  expect(new Set(walked).size).toBe(walked.length);
+  expect(walked).toEqual(expect.arrayContaining(ids));
+});
+
+test("what is in the archive only is brought back by a retry, a replay, and the same start again", async () => {
+  const api = await world.api({ handlers, keepMs: 1 });
+  const ids = [await api.run(broken), await api.run(broken)] as const;
+  const key = { "idempotency-key": "again" };
+  const started = await api.post("/v1/workflow?start=true", chain, key);
+  const keyed = started.body.execution_id as string;
+  for (const id of [...ids, keyed]) await api.ended(id);
+  for (const id of [...ids, keyed]) await expect.poll(() => isGone(id), { timeout: 20_000 }).toBe(true);
+  fragile = false;
+  expect((await api.post(`/v1/executions/${ids[0]}/retry`)).body).toMatchObject({ generation: 2 });
+  const [letter] = (await api.get(`/v1/dlq?execution_id=${ids[1]}`)).body.items;
+  expect((await api.post(`/v1/dlq/${encodeURIComponent(letter.id)}/retry`)).body).toMatchObject({ generation: 2 });
+  for (const id of ids) {
+    await expect.poll(async () => (await api.get(`/v1/executions/${id}`)).body.status).toBe("COMPLETED");
+    expect((await api.get(`/v1/executions/${id}`)).body).toMatchObject({ generation: 2, output: { f: "mended" } });
+  }
+  expect(await api.post("/v1/workflow?start=true", chain, key)).toMatchObject({ status: 201, body: started.body });
+  expect((await api.post("/v1/workflow?start=true", broken, key)).status).toBe(422);
+  expect((await api.post(`/v1/executions/${keyed}/cancel`)).body.code).toBe("ALREADY_TERMINAL");
+  for (const id of ids) {
+    // One history in both: the second generation was shipped behind the first.
+    await expect.poll(() => isGone(id), { timeout: 20_000 }).toBe(true);
+    const kinds = (await cold(id)).flatMap(({ text }) =>
+      (JSON.parse(text) as { kind: string }[]).map(({ kind }) => kind),
+    );
+    expect(kinds.filter((kind) => kind === "executionEnded")).toHaveLength(2);
+  }
+});
+
+test("without its archive the store goes on, keeps everything, and says what it cannot know", async () => {
+  const nowhere = openPostgresArchive({ url: "postgres://127.0.0.1:1/none", host: nodeHost });
+  const api = await world.api({ handlers, archive: nowhere, keepMs: 1 });
+  const id = await api.run(chain);
+  await api.ended(id);
+  await expect.poll(() => api.engine!.shipping!.trouble).toBeDefined();
+  expect(await isGone(id)).toBe(false);
+  expect((await api.get(`/v1/executions/${id}`)).body.status).toBe("COMPLETED");
+  expect((await api.get("/v1/executions?limit=1")).body.items).toMatchObject([{ execution_id: id }]);
+  expect((await api.get("/v1/executions/00000000-0000-7000-8000-000000000000")).body.code).toBe("STORE_UNAVAILABLE");
+  const keyed = await api.post("/v1/workflow?start=true", chain, { "idempotency-key": "unknown" });
+  expect(keyed.body.code).toBe("STORE_UNAVAILABLE");
+  expect(await unshipped()).toContain(place(id).entity);
+  await world.stopAll();
+  await nowhere.close();
+});
