@@ -25,7 +25,8 @@ export class RedisTasks implements Tasks {
   }
 
   async lease({ queues, max, leaseMs, waitMs }: LeaseRequest): Promise<readonly LeasedTask[]> {
-    if (max <= 0 || queues.length === 0) return [];
+    if (max <= 0) return [];
+    if (queues.length === 0) return this.#redis.waiting.inVain(waitMs);
     const attempt = async (): Promise<readonly LeasedTask[] | undefined> => {
       const values = [max, leaseMs, this.#consumer, ...queues];
       const answer = await run<readonly string[]>(this.#redis, scripts.lease, ...values);

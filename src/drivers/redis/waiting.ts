@@ -11,7 +11,7 @@ export class Waiting {
   readonly #longestMs: number;
   readonly #idle: Line[] = [];
   readonly #all = new Set<Line>();
-  #closed = false;
+  readonly #closing = new AbortController();
 
   constructor(connection: Connection, host: Host, commandMs: number) {
     this.#connection = connection;
@@ -30,15 +30,21 @@ export class Waiting {
     for (;;) {
       const found = await attempt();
       const leftMs = Math.ceil(untilMs - this.#host.monotonicMs());
-      if (found !== undefined || leftMs <= 0 || this.#closed) return found;
+      if (found !== undefined || leftMs <= 0 || this.#closing.signal.aborted) return found;
       await this.#wait((line) => wait(line, Math.min(leftMs, this.#longestMs)));
       // A store that was closed hands out nothing: nobody may be there to take it.
-      if (this.#closed) return undefined;
+      if (this.#closing.signal.aborted) return undefined;
     }
   }
 
+  /** For one who waits for nothing: if it were answered at once it would ask again at once. */
+  async inVain(waitMs: number): Promise<readonly []> {
+    await this.#host.sleep(waitMs, this.#closing.signal);
+    return [];
+  }
+
   close(): void {
-    this.#closed = true;
+    this.#closing.abort();
     for (const line of this.#all) line.end();
   }
 
@@ -51,7 +57,7 @@ export class Waiting {
     } catch (error) {
       this.#all.delete(line);
       line.end();
-      if (!this.#closed) throw error;
+      if (!this.#closing.signal.aborted) throw error;
     }
   }
 
@@ -61,7 +67,7 @@ export class Waiting {
       this.#all.add(line);
       return line;
     } catch (error) {
-      if (this.#closed) return undefined;
+      if (this.#closing.signal.aborted) return undefined;
       throw error;
     }
   }

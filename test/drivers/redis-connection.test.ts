@@ -1,0 +1,99 @@
+import { createClient } from "@redis/client";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type OwnRedis, startOwnRedis } from "../../scripts/services/redis.ts";
+import { openRedis } from "../../src/drivers/redis/redis-store.ts";
+import { nodeHost } from "../../src/host/node-host.ts";
+import { acquire } from "../../src/store/conformance/owner.ts";
+import { inboxTexts, message, record, task } from "../../src/store/conformance/things.ts";
+import type { Store } from "../../src/store/contract.ts";
+import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
+
+const COMMAND_MS = 400;
+
+describe("a connection to Redis that breaks", () => {
+  let server: OwnRedis;
+  let proxy: FaultProxy;
+  let store: Store;
+  beforeAll(async () => {
+    server = await startOwnRedis();
+  });
+  afterAll(() => server.stop());
+  beforeEach(async () => {
+    proxy = await startFaultProxy(server.port);
+    const url = `redis://127.0.0.1:${proxy.port}`;
+    store = await openRedis({ url, host: nodeHost, prefix: nodeHost.id(), commandMs: COMMAND_MS, partitions: 4 });
+  });
+  afterEach(async () => {
+    await store.close();
+    await proxy.close();
+  });
+
+  for (const fault of ["cut", "swallow"] as const) {
+    test(`a message whose answer is lost (${fault}) is there once, and its sender hears that nobody knows`, async () => {
+      await store.inbox.append([message('"first"')]);
+      proxy.answers = fault;
+      const appending = store.inbox.append([message('"second"')]);
+      await expect(appending).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+      proxy.answers = "pass";
+      expect(await inboxTexts(store)).toEqual(['"first"', '"second"']);
+    });
+
+    test(`a commit whose answer is lost (${fault}) is found applied by its resend`, async () => {
+      const owner = await acquire(store);
+      // From here on the server knows the script: the answer that is lost is not that it does not.
+      await owner.commit({});
+      const batch = owner.batch({ records: [record("execution/e", 1)], tasks: [task("t")] });
+      proxy.answers = fault;
+      await expect(store.journal.commit([batch])).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+      proxy.answers = "pass";
+      expect(await store.journal.commit([batch])).toEqual([{ kind: "alreadyApplied" }]);
+      const [loaded] = await store.journal.load([{ partition: 0, entity: "execution/e" }]);
+      expect(loaded?.records).toHaveLength(1);
+    });
+
+    test(`nobody waits for ever on a connection for waiting (${fault})`, async () => {
+      const reading = store.inbox.read([{ partition: 0, after: null, limit: 10, maxChars: 100 }], 30_000);
+      const refused = expect(reading).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+      await expect.poll(() => proxy.connections).toBeGreaterThan(1);
+      proxy.answers = fault;
+      await refused;
+      proxy.answers = "pass";
+      expect(await inboxTexts(store)).toEqual([]);
+    });
+  }
+
+  test("what is asked while the server is away is refused, and not sent when it is back", async () => {
+    await server.end("SIGKILL");
+    await expect(store.inbox.append([message('"away"')])).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    await server.begin();
+    await expect.poll(() => inboxTexts(store).catch(() => null), { timeout: 10_000 }).toEqual([]);
+  });
+
+  test("a server that forgot the scripts is told them again", async () => {
+    await store.inbox.append([message('"first"')]);
+    const client = await createClient({ url: server.url }).connect();
+    await client.scriptFlush();
+    client.destroy();
+    await store.inbox.append([message('"second"')]);
+    expect(await inboxTexts(store)).toEqual(['"first"', '"second"']);
+  });
+
+  test("a server that takes the connection and says nothing is given up in time", async () => {
+    proxy.answers = "swallow";
+    const url = `redis://127.0.0.1:${proxy.port}`;
+    const opening = openRedis({ url, host: nodeHost, connectMs: 300, commandMs: COMMAND_MS });
+    await expect(opening).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+  });
+
+  test("a worker without queues waits like any other, and is answered when the store is closed", async () => {
+    const request = { worker: "w", queues: [], max: 1, leaseMs: 1000 };
+    let answers = 0;
+    const brief = store.tasks.lease({ ...request, waitMs: 200 }).then(() => answers++);
+    const long = store.tasks.lease({ ...request, waitMs: 60_000 }).then((tasks) => tasks);
+    await nodeHost.sleep(50);
+    expect(answers).toBe(0);
+    await brief;
+    await store.close();
+    expect(await long).toEqual([]);
+  });
+});
