@@ -12,6 +12,7 @@ import { DecisionFailed, type Incoming, Owner } from "./owner.ts";
 import { mayBeRecalled, Recall } from "./recall.ts";
 import { DEFAULT_SETTINGS, DEFAULT_SHIPPING, type EngineSettings } from "./settings.ts";
 import { Shipper, type ShippingState } from "./shipper.ts";
+import { Pressure } from "./pressure.ts";
 import { Tenures } from "./tenures.ts";
 
 export interface EngineOptions {
@@ -46,6 +47,8 @@ interface Formed {
 
 /** How long to leave a store alone after it has failed. */
 const STORE_TROUBLE_MS = 200;
+/** How often a store is asked how full it is that has never had an answer, in renewals: counting may cost it something. */
+const UNLIMITED_RENEWALS = 60;
 /** Careful mode ends after this many items that did not kill us. */
 const CAREFUL_ITEMS = 20;
 
@@ -97,7 +100,7 @@ export class Engine {
 
   start(): void {
     const { signal } = this.stopping;
-    this.loops = Promise.all([this.work(), this.tenures.run(signal), this.lapse()]);
+    this.loops = Promise.all([this.work(), this.tenures.run(signal), this.lapse(), this.makeRoom()]);
     // Nobody waits for it, at the end either: it may be asking an archive that does not answer.
     void this.shipper?.run(signal);
   }
@@ -584,6 +587,17 @@ export class Engine {
         // The next engine, or the next second, will do it.
       }
       await this.host.sleep(this.settings.renewMs, this.stopping.signal);
+    }
+  }
+
+  private async makeRoom(): Promise<void> {
+    const { retentionMs, renewMs } = this.settings;
+    if (retentionMs === null) return;
+    const pressure = new Pressure(this.store, () => this.tenures.owners(), retentionMs, this.observer);
+    while (!this.stopping.signal.aborted) {
+      // One that does not answer will be as full in a second.
+      const hasLimit = await pressure.relieve().catch(() => true);
+      await this.host.sleep(hasLimit ? renewMs : renewMs * UNLIMITED_RENEWALS, this.stopping.signal);
     }
   }
 }

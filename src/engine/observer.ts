@@ -5,6 +5,8 @@ export interface EngineObserver {
   repaired?(key: string, count: number): void;
   steppedDown?(partition: number, why: string): void;
   storeWentBack?(partition: number, acknowledged: number, found: number): void;
+  /** The store fills up: so many that have ended are removed before their time. */
+  madeRoom?(partition: number, count: number): void;
   /** Records of an entity are in the archive. */
   shipped?(key: string, records: number): void;
   /** An entity that was removed here was put back from the archive. */
@@ -31,6 +33,7 @@ export function safely(observer: EngineObserver): EngineObserver {
     repaired: quiet(observer.repaired?.bind(observer)),
     steppedDown: quiet(observer.steppedDown?.bind(observer)),
     storeWentBack: quiet(observer.storeWentBack?.bind(observer)),
+    madeRoom: quiet(observer.madeRoom?.bind(observer)),
     shipped: quiet(observer.shipped?.bind(observer)),
     recalled: quiet(observer.recalled?.bind(observer)),
     archiveChanged: quiet(observer.archiveChanged?.bind(observer)),

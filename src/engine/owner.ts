@@ -111,6 +111,7 @@ export class Owner {
   private readonly capabilities: Capabilities;
   private readonly window: TaskWindow;
   private readonly repaired: (key: string, count: number) => void;
+  private readonly hurried = new Set<string>();
   private batchNumber = 0;
   /** The time of the batch being formed: one for all its decisions. */
   private batchMs = 0;
@@ -251,10 +252,19 @@ export class Owner {
     this.busy.add(key);
   }
 
+  /** Has these removed now that are over, although their time has not come. */
+  hurry(keys: readonly string[]): void {
+    for (const key of keys) {
+      this.hurried.add(key);
+      this.wakes.file(key, this.time.nowMs());
+    }
+  }
+
   /** Removes what has been over for long enough, unless this very batch has something to say of it. */
   private purge(builder: BatchBuilder, entity: Resident): boolean {
+    const isHurried = this.hurried.delete(entity.key);
     const expiresMs = this.expiryOf(entity);
-    if (expiresMs === null || expiresMs > this.batchMs || builder.hasEvents(entity.key)) return false;
+    if (expiresMs === null || (expiresMs > this.batchMs && !isHurried) || builder.hasEvents(entity.key)) return false;
     if (entity.withdrawing.length > 0 || entity.machine.hasWork(entity.state)) return false;
     builder.purge.push(entity.key);
     for (const letter of entity.machine.letters?.(entity.state) ?? []) builder.discardLetter(letter);

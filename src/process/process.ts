@@ -79,6 +79,7 @@ export class MillraceProcess {
     const rest = { options, host, store, service, isOwn, handlers: new Map(), queues: [] };
     const parts: Parts = Object.assign(behind, rest);
     parts.lost = opened.lost;
+    parts.metrics = metrics;
     void opened.lost?.then(({ code, message }) => log.fatal({ code }, message));
     try {
       if (archive !== undefined) {
@@ -120,6 +121,7 @@ interface Parts {
   /** Nobody else can do what is left undone here. */
   readonly isOwn: boolean;
   lost?: Promise<StoreError> | undefined;
+  metrics?: Metrics | undefined;
   readonly archive?: Archive;
   engine?: Engine;
   worker?: Worker;
@@ -167,6 +169,10 @@ function startEngine(parts: Parts): void {
     ...(archive !== undefined && { archive }),
     settings: { retentionMs: settings.retentionDays * 86_400_000, shipping: shippingOf(settings, address) },
     observer: {
+      madeRoom: (partition, count) => {
+        parts.metrics?.removedEarly.inc(count);
+        log.warn({ partition, count }, "the store fills up: what has ended is removed before its time");
+      },
       archiveChanged: (trouble) =>
         trouble === undefined ? log.info("the archive answers") : log.error({ trouble }, "nothing can be archived"),
       archiveReplaced: (entity, version) =>

@@ -25,6 +25,7 @@ export class Metrics {
   readonly settled = this.#counter("tasks_settled_total", "Tasks reported by workers", ["result", "outcome"]);
   readonly taskSeconds = this.#histogram("task_seconds", "How long handlers ran", LONG_SECONDS, ["result"]);
   readonly lapsed = this.#counter("tasks_lapsed_total", "Tasks whose worker was lost");
+  readonly removedEarly = this.#counter("executions_removed_early_total", "Ended executions removed to make room");
   readonly deadLetters = this.#counter("dead_letters_total", "Dead letters written", ["class"]);
 
   constructor(store: Store) {
@@ -32,6 +33,7 @@ export class Metrics {
     const open = this.#gauge("inbox_messages", "Messages that no commit has consumed");
     const out = this.#gauge("tasks_running", "Tasks that workers have");
     const letters = this.#gauge("dead_letters", "Dead letters in the store");
+    const fill = this.#gauge("store_fill", "How full the store is, of 1; 0 if it has no limit");
     const workers = this.#gauge("queue_workers", "Workers that are alive, by queue", ["queue"]);
     this.#gauge("queue_tasks", "Tasks that wait for a worker, by queue", ["queue"], async (queued) => {
       const [counts, registrations] = await Promise.all([store.queries.counts(), store.records.registered()]);
@@ -42,6 +44,7 @@ export class Metrics {
       open.set(counts.inbox);
       out.set(counts.leased);
       letters.set(counts.deadLetters);
+      fill.set(counts.fill ?? 0);
     });
   }
 

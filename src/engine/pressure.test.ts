@@ -1,0 +1,82 @@
+import { afterEach, expect, test } from "vitest";
+import { node, workflow } from "../../test/support/workflows.ts";
+import { entityKey } from "../core/entity.ts";
+import type { Store } from "../store/contract.ts";
+import { TestWorld } from "./test-engine.ts";
+
+const DAY_MS = 86_400_000;
+
+let world: TestWorld;
+afterEach(() => world.close());
+
+/** A store that says how full it is. */
+function worldWithFill(fill: () => number): TestWorld {
+  return new TestWorld({
+    wrap: (memory) => {
+      const store: Store = Object.create(memory) as Store;
+      const queries: Store["queries"] = Object.create(memory.queries) as Store["queries"];
+      queries.header = (...args) => memory.queries.header(...args);
+      queries.counts = async () => ({ ...(await memory.queries.counts()), fill: fill() });
+      return Object.defineProperties(store, {
+        queries: { value: queries },
+        capabilities: { value: memory.capabilities },
+      });
+    },
+  });
+}
+
+async function left(): Promise<readonly string[]> {
+  const { items } = await world.memory.queries.headers({ limit: 500 });
+  return items.map(({ entity }) => entity);
+}
+
+const quick = workflow([node("a")]);
+const slow = workflow([node("w", [], { handler: "wait", config: { seconds: 6000 } })]);
+
+test("what has ended goes before its time when the store fills up, and what goes on stays", async () => {
+  let fill = 0.59;
+  world = worldWithFill(() => fill);
+  const rooms: number[] = [];
+  world.engine({ retentionMs: DAY_MS }, undefined, { madeRoom: (_, count) => rooms.push(count) });
+  world.worker({ step: () => 1 });
+  const open = await world.start(slow);
+  const ended: string[] = [];
+  for (let i = 0; i < 3; i++) {
+    ended.push(await world.start(quick));
+    await world.ended(ended[i]!);
+  }
+  // Long enough for several looks.
+  await world.host.sleep(300);
+  expect(await left()).toHaveLength(4);
+  fill = 0.6;
+  await expect.poll(left, { timeout: 5000 }).toEqual([entityKey("execution", open)]);
+  expect(rooms.reduce((sum, count) => sum + count, 0)).toBeGreaterThanOrEqual(3);
+  expect(await world.events(ended[0]!)).toEqual([]);
+});
+
+test("the oldest go first, and no more than it takes", async () => {
+  const MANY = 250;
+  let goal = 0;
+  let fill = 0;
+  world = worldWithFill(() => fill);
+  world.engine({ retentionMs: DAY_MS }, undefined, {
+    madeRoom: (_, count) => {
+      goal += count;
+      fill = 0;
+    },
+  });
+  world.worker({ step: () => 1 });
+  const ended: string[] = [];
+  for (let i = 0; i < MANY; i++) ended.push(await world.start(quick));
+  for (const id of ended) await world.ended(id);
+  const ends = new Map<string, number>();
+  for (const { entity, endedAtMs } of (await world.memory.queries.headers({ limit: 500 })).items)
+    ends.set(entity, endedAtMs!);
+  fill = 0.8;
+  await expect.poll(async () => (await left()).length, { timeout: 10_000 }).toBeLessThan(MANY);
+  await expect.poll(async () => (await left()).length, { timeout: 10_000 }).toBe(MANY - goal);
+  const kept = new Set(await left());
+  const [gone, stay] = [[...ends].filter(([key]) => !kept.has(key)), [...ends].filter(([key]) => kept.has(key))];
+  expect(gone).toHaveLength(200);
+  expect(Math.max(...gone.map(([, endMs]) => endMs))).toBeLessThanOrEqual(Math.min(...stay.map(([, endMs]) => endMs)));
+});
