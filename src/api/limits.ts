@@ -63,7 +63,7 @@ export const MAX_QUEUES = 1_000;
 
 /** How long a handler stays known after a worker has named it, and a worker alive after its last word. */
 export const HANDLER_KNOWN_MS: number = 7 * 86_400_000;
-export const WORKER_ALIVE_MS = 30_000;
+export const WORKER_ALIVE_MS = 15_000;
 
 /** How long a stop waits for the requests under way. */
 export const DRAIN_MS = 10_000;

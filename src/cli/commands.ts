@@ -169,9 +169,11 @@ export const COMMANDS: readonly CommandSpec[] = [
     also: [],
     group: "server",
     args: [],
-    summary: "A worker for the store of a server",
-    options: [],
-    settings: ["store", "environment", "logLevel", ...WORKER],
+    summary: "A worker beside the engines of a shared store, or over the HTTP API of a server",
+    options: [
+      { name: "key", value: "KEY", doc: "the server's key; MILLRACE_API_KEY keeps it out of lists of processes" },
+    ],
+    settings: ["store", "url", "environment", "logLevel", ...WORKER],
     load: () => import("./verbs/worker.ts"),
   },
   {

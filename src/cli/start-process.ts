@@ -13,8 +13,15 @@ import { EXIT } from "./exit-code.ts";
 import { Failure } from "./failure.ts";
 import { version } from "./version.ts";
 
-export interface Started {
-  readonly process: MillraceProcess;
+/** Something that serves until it is stopped. */
+interface Running {
+  stop(): Promise<void>;
+  /** Resolves if it cannot go on, with the reason. */
+  readonly lost?: Promise<StoreError> | undefined;
+}
+
+export interface Started<Process extends Running = Running> {
+  readonly process: Process;
   readonly log: Log;
 }
 
@@ -30,7 +37,7 @@ export async function startProcess(
     readonly pages?: (service: Service) => readonly Route[];
     readonly user?: UserHandlers;
   },
-): Promise<Started> {
+): Promise<Started<MillraceProcess>> {
   const { settings, env } = read;
   const address = storeAddress(settings);
   if ("fault" in address) throw new Failure(EXIT.usage, address.fault);

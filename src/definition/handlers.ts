@@ -34,8 +34,12 @@ export interface NodeDefaults {
   readonly retry?: RetryPolicy;
   /** Of nodes on a worker. */
   readonly timeoutSeconds?: number;
-  /** The same by handler, for built-in ones. */
+  /** The same by handler. */
   readonly timeoutSecondsOf?: Readonly<Record<string, number>>;
+  /** The same by the name of the handler in capitals, with `_` for whatever is no letter or digit. */
+  readonly timeoutSecondsOfCapitals?: Readonly<Record<string, number>>;
+  /** One queue for all, instead of one for each handler. */
+  readonly queue?: string;
 }
 
 /** Only the built-in nodes. */

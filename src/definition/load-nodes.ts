@@ -82,7 +82,7 @@ function loadNode(
     join: loadJoin(list, index, given["join"], dependencies.length, problems),
     on_error: (given["on_error"] as OnError | undefined) ?? defaults.on_error,
     inputs: (given["inputs"] as boolean | undefined) ?? false,
-    queue: loadQueue(list, index, given["queue"], runs, problems),
+    queue: loadQueue(list, index, given["queue"], context.handlers.catalogue.defaults?.queue ?? runs, problems),
     priority: (given["priority"] as number | undefined) ?? defaults.priority,
     dlq: (given["dlq"] as DlqPolicy | undefined) ?? defaults.dlq,
   };
@@ -158,7 +158,9 @@ function loadHandler(list: NodeList, index: number, id: string, given: JsonObjec
 }
 
 function defaultTimeout(handler: string, known: KnownHandler | undefined, { handlers }: LoadContext): number {
-  const { timeoutSecondsOf = {}, timeoutSeconds } = handlers.catalogue.defaults ?? {};
+  const { timeoutSecondsOf = {}, timeoutSecondsOfCapitals = {}, timeoutSeconds } = handlers.catalogue.defaults ?? {};
+  const capitals = handler.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_");
+  if (Object.hasOwn(timeoutSecondsOfCapitals, capitals)) return timeoutSecondsOfCapitals[capitals]!;
   const own = Object.hasOwn(timeoutSecondsOf, handler) ? timeoutSecondsOf[handler] : known?.timeoutSeconds;
   return own ?? timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS;
 }
@@ -293,19 +295,13 @@ function loadJoin(list: NodeList, index: number, raw: Json | undefined, parents:
   return "none_failed";
 }
 
-function loadQueue(
-  list: NodeList,
-  index: number,
-  raw: Json | undefined,
-  handler: string,
-  problems: ProblemList,
-): string {
-  if (raw === undefined) return handler;
+function loadQueue(list: NodeList, index: number, raw: Json | undefined, usual: string, problems: ProblemList): string {
+  if (raw === undefined) return usual;
   // It becomes part of keys and addresses in every store.
   if (/^[\w][\w.:#@-]*$/.test(raw as string)) return raw as string;
   const reason = "must consist of letters, digits and _ . : # @ -";
   problems.add("INVALID_NAME", list.field(index, "queue"), { field: "queue", reason });
-  return handler;
+  return usual;
 }
 
 function loadRepeat(raw: Json, pointer: string, problems: ProblemList): RepeatPolicy | undefined {

@@ -13,5 +13,7 @@ export function nodeDefaults(settings: Settings): NodeDefaults {
     },
     timeoutSeconds: settings.staleTimeoutDefault,
     timeoutSecondsOf: { http: settings.staleTimeoutHttp, llm: settings.staleTimeoutLlm },
+    timeoutSecondsOfCapitals: settings.staleTimeoutOf,
+    ...(settings.singleQueue !== undefined && { queue: settings.singleQueue }),
   };
 }

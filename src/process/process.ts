@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import { extname } from "node:path";
 import type { Route } from "../api/http/route.ts";
 import type { ApiServer } from "../api/http/server.ts";
@@ -8,7 +9,7 @@ import { Engine } from "../engine/engine.ts";
 import type { Host } from "../host/host.ts";
 import { nodeHost } from "../host/node-host.ts";
 import type { JsonObject } from "../json/json.ts";
-import { builtinHandlers, type Builtins } from "../handlers/builtins.ts";
+import type { Builtins } from "../handlers/builtins.ts";
 import type { Role, Settings } from "../settings/declarations.ts";
 import { shownAddress, type StoreAddress } from "../settings/store-address.ts";
 import { nodeDefaults } from "./node-defaults.ts";
@@ -26,6 +27,7 @@ import { isOwnStore, openStore, storeSettings } from "./open-store.ts";
 import { checkStoreSafety } from "./store-safety.ts";
 import { WorkerRegistration } from "./registration.ts";
 import { TaskLogs } from "./task-logs.ts";
+import { openBuiltins, ownSlots, queuesOf, workerSettings } from "./worker-options.ts";
 
 export interface ProcessOptions {
   readonly settings: Settings;
@@ -103,7 +105,7 @@ export class MillraceProcess {
   /** The user's handlers have changed: the worker serves them as they are now. */
   async refreshHandlers(): Promise<void> {
     serveHandlers(this.#parts);
-    await this.#parts.registration?.tell(told(this.#parts));
+    await this.#parts.registration?.tell();
   }
 
   /** Not ready first; takes nothing new; finishes or hands back; gives back what it owns; closes. */
@@ -192,12 +194,7 @@ async function startWorker(parts: Parts): Promise<void> {
   const { options, store, host } = parts;
   const { settings, env, log } = options;
   if (!options.roles.includes("worker")) return;
-  parts.builtins = builtinHandlers({
-    host,
-    env: builtinEnv(settings),
-    loopback: options.loopback,
-    mock: settings.mock,
-  });
+  parts.builtins = openBuiltins(settings, host, options.loopback);
   serveHandlers(parts);
   const { handlers, queues } = parts;
   const logs = new TaskLogs(store, host);
@@ -209,12 +206,8 @@ async function startWorker(parts: Parts): Promise<void> {
     queues,
     secret: secretsOf(env),
     leases: leasesOf(options),
-    settings: {
-      slots: settings.workerConcurrency,
-      leaseMs: settings.workerHeartbeatTimeout * 1_000,
-      heartbeatMs: settings.workerHeartbeatInterval * 1_000,
-      graceMs: settings.workerGrace * 1_000,
-    },
+    ownSlots: ownSlots(settings, handlers.keys()),
+    settings: workerSettings(settings),
     observer: {
       logged: (task, entry) => {
         const { execution, node, attempt } = task;
@@ -224,24 +217,29 @@ async function startWorker(parts: Parts): Promise<void> {
       settled: (task, outcome) => logs.observer.settled(task, outcome),
       degraded: (deaf) =>
         log.warn({ deaf }, deaf === 0 ? "all slots are free again" : "handlers do not stop when asked"),
+      unknownHandler: ({ execution, node, handler }, queue) =>
+        log.warn({ execution_id: execution, node_id: node, handler, queue }, "gave back a task of an unknown handler"),
       heartbeatThreadLost: (reason) => log.error({ reason }, "the thread that kept the leases has ended"),
     },
   });
   worker.start();
   parts.worker = worker;
-  parts.registration = new WorkerRegistration(store, host, worker.name, told(parts));
+  const times = {
+    heartbeatMs: settings.workerHeartbeatInterval * 1_000,
+    aliveMs: settings.workerHeartbeatTimeout * 1_000,
+  };
+  parts.registration = new WorkerRegistration(store, host, worker.name, () => told(parts), times);
   await parts.registration.start();
 }
 
 function serveHandlers({ options, builtins, handlers, queues }: Parts): void {
   const { user, settings } = options;
   for (const [name, handler] of [...(builtins?.handlers ?? []), ...user.handlers]) handlers.set(name, handler);
-  const wanted = settings.queues.length > 0 ? settings.queues : [...handlers.keys(), ...(user.queues ?? [])];
-  queues.splice(0, queues.length, ...new Set(wanted));
+  queues.splice(0, queues.length, ...queuesOf(settings, handlers.keys(), user.queues));
 }
 
 /** What others may know of the worker. */
-function told({ options, handlers: served, queues }: Parts): JsonObject {
+function told({ options, worker, handlers: served, queues }: Parts): JsonObject {
   const { user, settings, version } = options;
   const handlers = [...served.keys()].map((name): JsonObject => {
     const { configSchema, outputSchema } = user.entries.get(name) ?? {};
@@ -251,16 +249,17 @@ function told({ options, handlers: served, queues }: Parts): JsonObject {
       ...(outputSchema !== undefined && { output_schema: outputSchema }),
     };
   });
-  return { handlers, queues: [...queues], slots: settings.workerConcurrency, version, pid: process.pid };
-}
-
-/** The built-in handlers read the environment by its own names. */
-function builtinEnv(settings: Settings): Readonly<Record<string, string | undefined>> {
+  const own = ownSlots(settings, served.keys());
   return {
-    MILLRACE_EGRESS_ALLOW: settings.egressAllow.join(","),
-    OPENAI_API_KEY: settings.openaiApiKey,
-    OPENAI_BASE_URL: settings.openaiBaseUrl,
-    OPENAI_MODEL: settings.openaiModel,
+    handlers,
+    queues: [...queues],
+    slots: settings.workerConcurrency,
+    ...(own.size > 0 && { slots_of: Object.fromEntries(own) }),
+    running: worker?.load ?? 0,
+    degraded: worker?.degraded ?? false,
+    version,
+    host: hostname(),
+    pid: process.pid,
   };
 }
 

@@ -2,34 +2,39 @@ import type { Host } from "../host/host.ts";
 import type { JsonObject } from "../json/json.ts";
 import type { Store } from "../store/contract.ts";
 
-const EVERY_MS = 10_000;
-const TTL_MS = 30_000;
+export interface RegistrationTimes {
+  readonly heartbeatMs: number;
+  /** Dead after this long without a word. */
+  readonly aliveMs: number;
+}
 
 /** Says again and again that a worker is alive and what it serves, so that others can see who does what. */
 export class WorkerRegistration {
   readonly #store: Store;
   readonly #host: Host;
   readonly #process: string;
-  #told: JsonObject;
+  readonly #told: () => JsonObject;
+  readonly #times: RegistrationTimes;
   readonly #stopping = new AbortController();
   #loop: Promise<void> = Promise.resolve();
 
-  constructor(store: Store, host: Host, process: string, told: JsonObject) {
+  /** @param told what there is to say, whenever it is said */
+  constructor(store: Store, host: Host, process: string, told: () => JsonObject, times: RegistrationTimes) {
     this.#store = store;
     this.#host = host;
     this.#process = process;
     this.#told = told;
+    this.#times = times;
   }
 
   async start(): Promise<void> {
-    await this.#say(TTL_MS);
+    await this.tell();
     this.#loop = this.#repeat();
   }
 
-  /** Something else from now on. */
-  async tell(told: JsonObject): Promise<void> {
-    this.#told = told;
-    await this.#say(TTL_MS);
+  /** Now, since there is something new. */
+  tell(): Promise<void> {
+    return this.#say(this.#times.aliveMs);
   }
 
   async stop(): Promise<void> {
@@ -41,16 +46,14 @@ export class WorkerRegistration {
 
   async #repeat(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
-      await this.#host.sleep(EVERY_MS, this.#stopping.signal);
+      await this.#host.sleep(this.#times.heartbeatMs, this.#stopping.signal);
       // A store that does not answer now is asked again; until then we look dead, which is nearly true.
-      if (!this.#stopping.signal.aborted) await this.#say(TTL_MS).catch(() => undefined);
+      if (!this.#stopping.signal.aborted) await this.tell().catch(() => undefined);
     }
   }
 
   #say(ttlMs: number): Promise<void> {
-    return this.#store.records.register(
-      { process: this.#process, role: "worker", text: JSON.stringify(this.#told) },
-      ttlMs,
-    );
+    const text = JSON.stringify(this.#told());
+    return this.#store.records.register({ process: this.#process, role: "worker", text }, ttlMs);
   }
 }

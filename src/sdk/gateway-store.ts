@@ -35,8 +35,8 @@ interface GatewayTask {
 export interface GatewayOptions {
   /** What the server calls the worker. */
   readonly worker: string;
-  /** Which tasks it takes: of these handlers, or of these queues. */
-  readonly serves: { readonly handlers: readonly string[] } | { readonly queues: readonly string[] };
+  /** Whether it takes the tasks of handlers, or of queues, whatever their handler is. */
+  readonly by: "handlers" | "queues";
 }
 
 /** More than a worker can have under way. */
@@ -86,10 +86,10 @@ export class GatewayStore {
     this.#closing.abort();
   }
 
-  async #lease({ max, leaseMs, waitMs }: LeaseRequest): Promise<readonly LeasedTask[]> {
+  async #lease({ queues, max, leaseMs, waitMs }: LeaseRequest): Promise<readonly LeasedTask[]> {
     const body = {
       worker_id: this.#options.worker,
-      ...this.#options.serves,
+      [this.#options.by]: queues,
       max,
       wait_ms: Math.min(MAX_WAIT_MS, waitMs),
       lease_seconds: leaseMs / 1_000,
@@ -117,15 +117,17 @@ export class GatewayStore {
     const outcomes = new Map<string, SettleOutcome>(results.map(({ token }) => [token, "settled"]));
     const completed: JsonObject[] = [];
     const failed: JsonObject[] = [];
+    const handedBack: JsonObject[] = [];
     for (const { token, outcome, text } of results) {
       const { body } = JSON.parse(text) as Message;
       if (outcome === "completed") completed.push(this.#completion(token, body as TaskCompleted));
       else if (outcome === "failed") failed.push(failure(token, body as TaskFailed));
-      // There is no way to hand a task back: its lease runs out, and the same attempt is delivered again.
+      else handedBack.push({ token });
     }
     for (const [path, list] of [
       ["/v1/tasks/complete", completed],
       ["/v1/tasks/fail", failed],
+      ["/v1/tasks/hand-back", handedBack],
     ] as const) {
       if (list.length === 0) continue;
       for (const { token, code } of await this.#report(path, list))

@@ -18,6 +18,8 @@ export interface LiveWorkerOptions {
   readonly entries: Map<string, HandlerEntry>;
 }
 
+const ALIVE = { heartbeatMs: 5_000, aliveMs: 15_000 };
+
 /** The worker of an engine in the same process. It learns what it serves as workflows are met. */
 export class LiveWorker {
   readonly #entries: Map<string, HandlerEntry>;
@@ -40,7 +42,7 @@ export class LiveWorker {
       leases: { kind: "process" },
       observer: this.#logs.observer,
     });
-    this.#registration = new WorkerRegistration(store, host, this.#worker.name, this.#told());
+    this.#registration = new WorkerRegistration(store, host, this.#worker.name, () => this.#told(), ALIVE);
   }
 
   /** Serves the functions of a workflow, and of those it calls. */
@@ -68,7 +70,7 @@ export class LiveWorker {
     }
     this.#queues.add([...handlers.keys(), ...queues]);
     // Others may hear of it a moment later.
-    if (isNews) void this.#registration.tell(this.#told()).catch(() => undefined);
+    if (isNews) void this.#registration.tell().catch(() => undefined);
   }
 
   async start(): Promise<void> {

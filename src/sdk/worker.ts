@@ -1,11 +1,7 @@
-import { hostname } from "node:os";
-import { extname } from "node:path";
-import { nodeHost } from "../host/node-host.ts";
-import type { Json, JsonObject } from "../json/json.ts";
-import { Worker } from "../worker/worker.ts";
+import type { JsonObject } from "../json/json.ts";
 import { httpClient, tokenOf } from "./connect.ts";
 import { type Duration, durationMs } from "./duration.ts";
-import { GatewayStore } from "./gateway-store.ts";
+import { startGatewayWorker } from "./gateway-worker.ts";
 import { type Handlers, readyHandlers } from "./handlers.ts";
 import type { HttpClient } from "./http-client.ts";
 import { type Served, servedBy } from "./served.ts";
@@ -48,9 +44,6 @@ export interface RunningWorker extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
-/** How long a lease over HTTP waits for a task. */
-const POLL_MS = 20_000;
-
 /** A worker for the functions of workflows and for handlers by name; it runs until it is stopped. */
 export function worker(options: WorkerOptions): RunningWorker {
   const ready = readyHandlers(options.handlers);
@@ -58,7 +51,7 @@ export function worker(options: WorkerOptions): RunningWorker {
   if (served.handlers.size === 0) throw new TypeError("A worker needs workflows or handlers to serve");
   const http = options.store === undefined ? clientOf(options) : undefined;
   const run = async (): Promise<() => Promise<void>> => {
-    if (http !== undefined) return startGatewayWorker(http, options, served);
+    if (http !== undefined) return startOver(http, options, served);
     // A worker over HTTP loads neither a store nor what checks definitions.
     const { startStoreWorker } = await import("./store-worker.ts");
     return startStoreWorker({ ...options, store: options.store! }, served, ready);
@@ -84,37 +77,17 @@ function clientOf({ url, token }: WorkerOptions): HttpClient {
   return httpClient({ ...(url !== undefined && { url }), ...(token !== undefined && { token }) });
 }
 
-/** Over the HTTP API. Gives what stops it. */
-async function startGatewayWorker(
-  http: HttpClient,
-  options: WorkerOptions,
-  { handlers }: Served,
-): Promise<() => Promise<void>> {
+function startOver(http: HttpClient, options: WorkerOptions, { handlers }: Served): Promise<() => Promise<void>> {
   const { concurrency = 4, grace = "30s", queues, onLog } = options;
-  const name = `${hostname()}-${process.pid}-${nodeHost.id()}`;
-  const serves = queues === undefined ? { handlers: [...handlers.keys()] } : { queues };
-  const gateway = new GatewayStore(http, nodeHost, { worker: name, serves });
-  const token = tokenOf(options);
-  const beats: Json = { url: http.url, worker: name, ...(token !== undefined && { token }) };
-  // Built, this file and that one are .js; from the sources both are .ts.
-  const module = new URL(`./gateway-heartbeats${extname(import.meta.url)}`, import.meta.url).href;
-  const running = new Worker({
-    store: gateway.store,
-    host: nodeHost,
+  return startGatewayWorker({
+    http,
+    token: tokenOf(options),
     handlers,
-    queues: [],
-    settings: { slots: concurrency, pollMs: POLL_MS, graceMs: durationMs(grace, "grace") },
-    leases: { kind: "thread", source: { module, options: beats } },
+    queues,
+    settings: { slots: concurrency, graceMs: durationMs(grace, "grace") },
     observer: {
       logged: ({ execution, node, attempt }, { message, fields }) =>
         onLog?.({ executionId: execution, node, attempt, message, ...(fields !== undefined && { fields }) }),
     },
   });
-  // Whoever starts a worker wants to know that there is a server.
-  await http.json({ method: "GET", path: "/health/live" });
-  running.start();
-  return async () => {
-    gateway.stopLeasing();
-    await running.stop();
-  };
 }

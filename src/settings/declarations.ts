@@ -1,5 +1,6 @@
 import {
   boolean,
+  byHandler,
   choice,
   choices,
   integer,
@@ -50,6 +51,34 @@ export const SETTINGS = {
     max: 1_000_000,
     doc: "Starts per minute and key or address, when listening beyond loopback. 0 = no limit: one client can then fill the store.",
   }),
+  drainSeconds: seconds({
+    env: "MILLRACE_DRAIN_SECONDS",
+    default: 1,
+    min: 0,
+    max: 300,
+    doc: "How long a process that is to stop says that it is not ready and serves all the same, so that whoever spreads requests notices. On SQLite and memory it does not wait.",
+  }),
+  maxQueueAge: seconds({
+    env: "MILLRACE_MAX_QUEUE_AGE",
+    default: 3_600,
+    min: 0,
+    max: 604_800,
+    doc: "New work is refused while a task waits longer than this in a queue that somebody serves. Short refuses what a burst would have worked off; 0 = never refuse for this.",
+  }),
+  maxStoreFill: number({
+    env: "MILLRACE_MAX_STORE_FILL",
+    default: 0.75,
+    min: 0.1,
+    max: 1,
+    doc: "New work is refused while the store is fuller than this part of what it may hold, where that is known: on Redis with `maxmemory`. The rest is for finishing what was accepted.",
+  }),
+  maxMemory: number({
+    env: "MILLRACE_MAX_MEMORY",
+    default: 0.9,
+    min: 0.1,
+    max: 1,
+    doc: "New work is refused while this process uses more than this part of the memory that it may have.",
+  }),
   roles: choices({
     env: "MILLRACE_ROLES",
     flag: "roles",
@@ -62,7 +91,7 @@ export const SETTINGS = {
     flag: "env",
     of: ["dev", "test", "prod"],
     default: "dev",
-    doc: "Stands in every log line. `prod` refuses what would lose data or fake results: the memory store and mocks.",
+    doc: "Stands in every log line. `prod` refuses what would lose data, fake results or let work wait for nobody: the memory store, mocks, missing handlers.",
   }),
 
   // ── where it keeps things ─────────────────────────────────────────────────────────────────────────────────────
@@ -181,6 +210,13 @@ export const SETTINGS = {
     max: 10_000,
     doc: "Tasks one worker runs at a time. Few leave it idle while handlers wait; many share its memory and processor.",
   }),
+  workerConcurrencyOf: byHandler(
+    {
+      env: "WORKER_CONCURRENCY_",
+      doc: "Slots for the queue of one handler alone, beside the shared ones: `WORKER_CONCURRENCY_LLM=2`. The name in capitals, with `_` for what is no letter or digit.",
+    },
+    integer({ env: "", default: 1, min: 1, max: 10_000, doc: "" }),
+  ),
   workerHeartbeatInterval: seconds({
     env: "WORKER_HEARTBEAT_INTERVAL",
     default: 5,
@@ -215,6 +251,11 @@ export const SETTINGS = {
     default: [],
     doc: "Queues the worker takes tasks from. By default those named like the handlers it has.",
   }),
+  singleQueue: text({
+    env: "MILLRACE_SINGLE_QUEUE",
+    default: undefined,
+    doc: "One queue of this name for all nodes that name none, instead of one for each handler. For the API, which writes it into definitions, and for workers, each of which should then have all handlers.",
+  }),
   allowMissingHandlers: boolean({
     env: "MILLRACE_ALLOW_MISSING_HANDLERS",
     flag: "allow-missing-handlers",
@@ -242,6 +283,13 @@ export const SETTINGS = {
     max: 86_400,
     doc: "Time limit of any other node on a worker that states none.",
   }),
+  staleTimeoutOf: byHandler(
+    {
+      env: "STALE_TIMEOUT_",
+      doc: "Time limit of nodes of one handler that state none: `STALE_TIMEOUT_OCR_TEXT=600` for `ocr.text`.",
+    },
+    seconds({ env: "", default: 1, min: 0.1, max: 86_400, doc: "" }),
+  ),
 
   // ── retries of nodes that state none ──────────────────────────────────────────────────────────────────────────
   retryMaxAttempts: integer({

@@ -71,6 +71,7 @@ function givenFor(
 ): Given | undefined {
   const flag = flags?.[name];
   if (flag !== undefined) return { value: flag, origin: `--${setting.flag}` };
+  if (setting.isByHandler) return givenByHandler(name, setting, env, file);
   for (const variable of setting.env) {
     const value = env[variable];
     // An empty variable is how shells and compose files say that there is none.
@@ -80,6 +81,23 @@ function givenFor(
     const text = readFile?.(path);
     if (text === undefined) return { fault: `${variable}_FILE names ${quote(path)}, which cannot be read.` };
     return { value: text.trim(), origin: `${variable}_FILE` };
+  }
+  const value = file?.values[name];
+  return value === undefined ? undefined : { value, origin: `"${name}" in ${file!.path}` };
+}
+
+/** All variables with the prefix that no other setting has. */
+function givenByHandler(
+  name: SettingName,
+  { env: [prefix] }: Setting,
+  env: SettingSources["env"],
+  file: SettingSources["file"],
+): Given | undefined {
+  const taken = new Set<string>([...NAMES.flatMap((other) => SETTINGS[other].env), ...Object.keys(WITHOUT_EFFECT)]);
+  const found = Object.keys(env).filter((one) => one.startsWith(prefix!) && !taken.has(one) && env[one] !== "");
+  if (found.length > 0) {
+    const value = Object.fromEntries(found.map((one) => [one.slice(prefix!.length), env[one]]));
+    return { value, origin: found.join(" and ") };
   }
   const value = file?.values[name];
   return value === undefined ? undefined : { value, origin: `"${name}" in ${file!.path}` };
@@ -111,6 +129,16 @@ function contradictions(settings: Settings): string[] {
   }
   if (settings.environment === "prod" && settings.mock) {
     faults.push("MILLRACE_MOCK=true is not possible with MILLRACE_ENV=prod: it would fake results.");
+  }
+  if (settings.environment === "prod" && settings.allowMissingHandlers) {
+    faults.push(
+      "MILLRACE_ALLOW_MISSING_HANDLERS=true is not possible with MILLRACE_ENV=prod: a misspelt handler would wait for ever.",
+    );
+  }
+  if (settings.singleQueue !== undefined && Object.keys(settings.workerConcurrencyOf).length > 0) {
+    faults.push(
+      "WORKER_CONCURRENCY_<HANDLER> is not possible with MILLRACE_SINGLE_QUEUE: from one queue a worker cannot choose.",
+    );
   }
   return faults;
 }

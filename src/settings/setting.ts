@@ -15,6 +15,8 @@ export interface Setting<Value = unknown> {
   readonly secret: boolean;
   /** The flag stands alone, and takes no value. */
   readonly isSwitch: boolean;
+  /** Its variables are prefixes: what follows in the environment is the name of a handler, in capitals. */
+  readonly isByHandler: boolean;
   /** What it may be, for people. */
   readonly shape: string;
   /** Understands text of the environment or a flag, and values of a config file. */
@@ -35,9 +37,10 @@ function setting<Value>(
   { env, ...declared }: Declared<Value>,
   shape: string,
   read: (given: unknown) => Value | Unfit,
-  more: { readonly secret?: boolean; readonly isSwitch?: boolean } = {},
+  more: { readonly secret?: boolean; readonly isSwitch?: boolean; readonly isByHandler?: boolean } = {},
 ): Setting<Value> {
-  return { secret: false, isSwitch: false, ...declared, ...more, env: [env].flat(), shape, read };
+  const plain = { secret: false, isSwitch: false, isByHandler: false };
+  return { ...plain, ...declared, ...more, env: [env].flat(), shape, read };
 }
 
 export function isUnfit(value: unknown): value is Unfit {
@@ -140,6 +143,40 @@ export function list(declared: Declared<readonly string[]>): Setting<readonly st
 export function secretList(declared: Omit<Declared<readonly string[]>, "flag">): Setting<readonly string[]> {
   const read = (given: unknown): readonly string[] | Unfit => readList(given) ?? { unfit: "must be a list of texts" };
   return setting<readonly string[]>(declared, "list", read, { secret: true });
+}
+
+/** Numbers by handler. `of` says what each may be. */
+export function byHandler(
+  declared: Omit<Declared<ByHandler>, "flag" | "default">,
+  of: Setting<number>,
+): Setting<ByHandler> {
+  const read = (given: unknown): ByHandler | Unfit => {
+    if (typeof given !== "object" || given === null)
+      return { unfit: "must be an object with a number for each handler" };
+    const values: Record<string, number> = {};
+    for (const [handler, one] of Object.entries(given)) {
+      const value = of.read(one);
+      if (isUnfit(value)) return { unfit: `${value.unfit} for ${handler}` };
+      values[inCapitals(handler)] = value;
+    }
+    return values;
+  };
+  const plain: Declared<ByHandler> = { ...declared, default: {} };
+  return setting<ByHandler>(plain, `${of.shape}, by handler`, read, { isByHandler: true });
+}
+
+/** By the names of handlers in capitals. */
+export type ByHandler = Readonly<Record<string, number>>;
+
+/** The name of a handler as it stands in an environment variable: `ocr.text` is `OCR_TEXT`. */
+export function inCapitals(handler: string): string {
+  return handler.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_");
+}
+
+/** What is set for a handler. */
+export function ofHandler(values: ByHandler, handler: string): number | undefined {
+  const name = inCapitals(handler);
+  return Object.hasOwn(values, name) ? values[name] : undefined;
 }
 
 function readText(given: unknown): string | Unfit {

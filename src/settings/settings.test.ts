@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { GROUPS, type SettingName, type Settings, SETTINGS, WITHOUT_EFFECT } from "./declarations.ts";
 import { readSettings, type SettingSources } from "./read-settings.ts";
-import type { Setting } from "./setting.ts";
+import { ofHandler, type Setting } from "./setting.ts";
 import { shownAddress, storeAddress } from "./store-address.ts";
 import { settingsPage } from "./write-settings-page.ts";
 
@@ -72,6 +72,39 @@ describe("settings", () => {
     expect(read({ env: { OPENAI_API_KEY_FILE: "/run/key" }, readFile }).settings.openaiApiKey).toBe("sk-1");
     const { faults } = read({ file: { path: "c.json", values: { openaiApiKey: { hidden: "sk-2" } } } });
     expect(faults).toEqual(['"openaiApiKey" in c.json must be text.']);
+  });
+
+  test("take numbers for single handlers from variables that no other setting has", () => {
+    const env = {
+      WORKER_CONCURRENCY: "9",
+      WORKER_CONCURRENCY_LLM: "2",
+      WORKER_CONCURRENCY_OCR_TEXT: "3",
+      STALE_TIMEOUT_DEFAULT: "20",
+      STALE_TIMEOUT_INPUT: "30",
+      STALE_TIMEOUT_OCR_TEXT: "600",
+    };
+    const { settings, faults } = read({ env });
+    expect(faults).toEqual([]);
+    expect(settings).toMatchObject({
+      workerConcurrency: 9,
+      staleTimeoutDefault: 20,
+      staleTimeoutOf: { OCR_TEXT: 600 },
+    });
+    expect(settings.workerConcurrencyOf).toEqual({ LLM: 2, OCR_TEXT: 3 });
+    expect(ofHandler(settings.workerConcurrencyOf, "ocr.text")).toBe(3);
+    expect(ofHandler(settings.workerConcurrencyOf, "constructor")).toBeUndefined();
+    const file = { path: "c.json", values: { workerConcurrencyOf: { "ocr.text": 5 } } };
+    expect(read({ file }).settings.workerConcurrencyOf).toEqual({ OCR_TEXT: 5 });
+    const wrong = read({ env: { WORKER_CONCURRENCY_LLM: "no" } });
+    expect(wrong.faults[0]).toContain("WORKER_CONCURRENCY_LLM must be an integer for LLM");
+  });
+
+  test("refuse for production what would let work wait for nobody, and slots that one queue cannot have", () => {
+    const faults = (env: Record<string, string>): readonly string[] => read({ env }).faults;
+    expect(faults({ MILLRACE_ENV: "prod", MILLRACE_ALLOW_MISSING_HANDLERS: "true" })).toHaveLength(1);
+    expect(faults({ MILLRACE_ALLOW_MISSING_HANDLERS: "true" })).toEqual([]);
+    expect(faults({ MILLRACE_SINGLE_QUEUE: "tasks", WORKER_CONCURRENCY_LLM: "2" })).toHaveLength(1);
+    expect(faults({ MILLRACE_SINGLE_QUEUE: "tasks" })).toEqual([]);
   });
 
   test("answer those of the source documents that do nothing by one warning", () => {

@@ -40,14 +40,14 @@ ${ignored.join("\n")}
 
 function row(name: SettingName): string {
   const setting: Setting = SETTINGS[name];
-  const { env, flag, shape, doc } = setting;
-  const variables = env.map((variable) => `\`${variable}\``).join(", ");
+  const { env, flag, shape, doc, isByHandler } = setting;
+  const variables = env.map((variable) => `\`${variable}${isByHandler ? "<HANDLER>" : ""}\``).join(", ");
   const shownFlag = flag === undefined ? "" : `\`--${flag}\``;
   return `| ${variables} | ${shownFlag} | \`${name}\` | ${shape.replaceAll("|", "\\|")} | ${shown(setting.default)} | ${doc} |`;
 }
 
 function shown(value: unknown): string {
-  if (value === undefined || (Array.isArray(value) && value.length === 0)) return "";
+  if (value === undefined || (typeof value === "object" && Object.keys(value as object).length === 0)) return "";
   if (Array.isArray(value)) return `\`${value.join(",")}\``;
   return `\`${typeof value === "string" ? value : JSON.stringify(value)}\``;
 }

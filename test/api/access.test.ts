@@ -81,6 +81,7 @@ describe("with keys", () => {
     "POST /v1/tasks/lease": ["worker", "admin"],
     "POST /v1/tasks/complete": ["worker", "admin"],
     "POST /v1/tasks/fail": ["worker", "admin"],
+    "POST /v1/tasks/hand-back": ["worker", "admin"],
     "POST /v1/tasks/heartbeat": ["worker", "admin"],
     "GET /v1/workers": ["viewer", "operator", "admin"],
     "GET /v1/queues": ["viewer", "operator", "admin"],

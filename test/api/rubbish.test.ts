@@ -167,6 +167,7 @@ describe("fields of the wrong type", () => {
     "/v1/tasks/lease": ["worker_id", "handlers", "queues", "max", "wait_ms", "lease_seconds"],
     "/v1/tasks/complete": ["token", "output", "usage", "results"],
     "/v1/tasks/fail": ["token", "error", "results"],
+    "/v1/tasks/hand-back": ["token", "results"],
     "/v1/tasks/heartbeat": ["worker_id", "tokens"],
     "/v1/workflow": [
       "name",
@@ -187,6 +188,7 @@ describe("fields of the wrong type", () => {
     "/v1/tasks/lease": { worker_id: "w", handlers: ["h"] },
     "/v1/tasks/complete": { token: "t" },
     "/v1/tasks/fail": { token: "t", error: {} },
+    "/v1/tasks/hand-back": { token: "t" },
     "/v1/tasks/heartbeat": { worker_id: "w", tokens: [] },
     "/v1/workflow": good,
     "/v1/validate": good,

@@ -46,6 +46,36 @@ async function leaseOne(handler: string, more: object = {}): Promise<Record<stri
 const complete = (token: unknown, output?: unknown) => api.post("/v1/tasks/complete", { token, output });
 const fail = (token: unknown, error: object) => api.post("/v1/tasks/fail", { token, error });
 
+describe("a task that is given back", () => {
+  const handBack = (token: unknown) => api.post("/v1/tasks/hand-back", { token });
+
+  test("goes to the next worker in the same attempt; a repeat is answered the same, a late one refused", async () => {
+    const name = queue();
+    const id = await run(name, { retry: { max_attempts: 1 } });
+    const first = await leaseOne(name);
+    expect(await handBack(first["token"])).toMatchObject({ status: 200, body: { accepted: true } });
+    const second = await leaseOne(name);
+    expect(second["token"]).not.toBe(first["token"]);
+    expect(second["attempt"]).toBe(1);
+    expect(await handBack(first["token"])).toMatchObject({ status: 200, body: { accepted: true } });
+    expect(await complete(second["token"], 1)).toMatchObject({ status: 200, body: { accepted: true } });
+    expect(await handBack(second["token"])).toMatchObject({ status: 409, body: { code: "STALE_ATTEMPT" } });
+    expect(await api.ended(id)).toMatchObject({ status: "COMPLETED", nodes: { a: { attempt: 1, deliveries: 2 } } });
+  });
+
+  test("may be one of several, and is nobody's with a forged token", async () => {
+    const name = queue();
+    await run(name);
+    await run(name);
+    const { tasks } = await lease(name, { max: 2 });
+    const results = tasks.map(({ token }) => ({ token }));
+    const answer = await api.post("/v1/tasks/hand-back", { results: [...results, { token: "forged" }] });
+    const forged = { token: "forged", accepted: false, code: "TASK_TOKEN_INVALID" };
+    expect(answer.body.results).toEqual([...results.map((one) => ({ ...one, accepted: true })), forged]);
+    expect((await lease(name, { max: 2 })).tasks.length).toBe(2);
+  });
+});
+
 describe("a worker elsewhere", () => {
   test("takes a task with all it needs, and its output is the node's", async () => {
     const name = queue();

@@ -127,15 +127,17 @@ export function cleanUp(): void {
   for (const path of made.splice(0)) rmSync(path, { recursive: true, force: true });
 }
 
-export async function getJson<Answer>(url: string): Promise<Answer> {
-  const response = await fetch(url);
+type Headers = Readonly<Record<string, string>>;
+
+export async function getJson<Answer>(url: string, headers: Headers = {}): Promise<Answer> {
+  const response = await fetch(url, { headers });
   return (await response.json()) as Answer;
 }
 
-export async function postJson<Answer>(url: string, body: unknown): Promise<Answer> {
+export async function postJson<Answer>(url: string, body: unknown, headers: Headers = {}): Promise<Answer> {
   const response = await fetch(url, {
     method: "POST",
-    headers: { "content-type": "application/json" },
+    headers: { "content-type": "application/json", ...headers },
     body: JSON.stringify(body),
   });
   return (await response.json()) as Answer;

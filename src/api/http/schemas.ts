@@ -156,6 +156,12 @@ export const failBody = z
   })
   .refine(isOneOf, ONE_OF)
   .refine((body) => body.token === undefined || body.error !== undefined, { message: 'must have "error"' });
+export const handBackBody = z
+  .strictObject({
+    token: token.optional(),
+    results: z.array(z.strictObject({ token })).max(MAX_RESULTS).optional(),
+  })
+  .refine(isOneOf, ONE_OF);
 export const heartbeatBody = z.strictObject({
   worker_id: name.max(128).regex(/^[^:]*$/, "must not contain a colon"),
   tokens: z.array(token).max(MAX_LEASED),

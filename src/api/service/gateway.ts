@@ -51,6 +51,12 @@ export interface Leased {
   readonly heartbeat_seconds: number;
 }
 
+/** What a worker takes tasks of. */
+interface Serves {
+  readonly handlers: readonly string[];
+  readonly queues: readonly string[];
+}
+
 /** A task that is still running after this long is reported as started. */
 const START_REPORT_MS = 1_000;
 /** A wait is made of pieces, so that a client that has gone is not given tasks for long. */
@@ -72,7 +78,7 @@ export class Gateway {
   /** What was answered to leases with a key: a repeated one must not take other tasks. */
   readonly #leases = new Lru<{ readonly body: string; readonly leased: Promise<Leased> }>(KEPT_LEASES);
   /** When each worker was last said to be alive. */
-  readonly #told = new Lru<{ readonly atMs: number; readonly text: string }>(10_000);
+  readonly #told = new Lru<Serves & { readonly atMs: number }>(10_000);
   #isClosing = false;
 
   constructor(parts: {
@@ -117,13 +123,13 @@ export class Gateway {
   async #lease(caller: Caller, call: LeaseCall, gone: AbortSignal): Promise<Leased> {
     const { worker_id, handlers, max, wait_ms, lease_seconds } = call;
     const queues = handlers ?? call.queues ?? [];
-    await this.#register(worker_id, { handlers: handlers ?? [], queues });
     if (handlers !== undefined) await this.#directory.note(handlers);
     const leaseMs = Math.round(lease_seconds * 1000);
     const untilMs = this.#host.monotonicMs() + wait_ms;
     const tasks: ShownTask[] = [];
     const answer = (): Leased => ({ tasks, lease_seconds, heartbeat_seconds: heartbeatSeconds(lease_seconds) });
     for (;;) {
+      await this.#register(worker_id, { handlers: handlers ?? [], queues });
       const leftMs = this.#isClosing ? 0 : untilMs - this.#host.monotonicMs();
       const waitMs = Math.max(0, Math.min(leftMs, WAIT_PIECE_MS));
       const worker = `gateway-${worker_id}`;
@@ -325,18 +331,26 @@ export class Gateway {
     }
   }
 
-  async #register(
-    worker: string,
-    serves: { readonly handlers: readonly string[]; readonly queues: readonly string[] } | undefined,
-  ): Promise<void> {
-    const before = this.#told.get(worker);
-    const text = serves === undefined ? (before?.text ?? "{}") : JSON.stringify({ ...serves, via: "gateway" });
+  /** Says that a worker is alive, and what it serves: a worker may have several leases under way, for different queues. */
+  async #register(worker: string, serves: Serves | undefined): Promise<void> {
     const nowMs = this.#host.monotonicMs();
-    if (before !== undefined && before.text === text && nowMs - before.atMs < REGISTER_AGAIN_MS) return;
-    this.#told.set(worker, { atMs: nowMs, text }, 1);
-    // Without having heard what it serves, it is not ours to tell.
-    if (text === "{}") return;
-    await this.#store.records.register({ process: `gateway-${worker}`, role: "worker", text }, WORKER_ALIVE_MS);
+    const known = this.#told.get(worker);
+    const before = known !== undefined && nowMs - known.atMs < WORKER_ALIVE_MS ? known : undefined;
+    const handlers = [...new Set([...(before?.handlers ?? []), ...(serves?.handlers ?? [])])];
+    const queues = [...new Set([...(before?.queues ?? []), ...(serves?.queues ?? [])])];
+    const isNews = handlers.length !== before?.handlers.length || queues.length !== before.queues.length;
+    if (!isNews && nowMs - before.atMs < REGISTER_AGAIN_MS) return;
+    this.#told.set(worker, { atMs: nowMs, handlers, queues }, 1);
+    const process = `gateway-${worker}`;
+    const isHeard = handlers.length > 0 || queues.length > 0;
+    // Another process may have heard what it serves. If nobody has, it is not ours to tell.
+    const text = isHeard ? JSON.stringify({ handlers, queues, via: "gateway" }) : await this.#heardElsewhere(process);
+    if (text === undefined) return;
+    await this.#store.records.register({ process, role: "worker", text }, WORKER_ALIVE_MS);
+  }
+
+  async #heardElsewhere(process: string): Promise<string | undefined> {
+    return (await this.#store.records.registered()).find((one) => one.process === process)?.text;
   }
 }
 

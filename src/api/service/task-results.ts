@@ -18,7 +18,9 @@ import type { Ticket, Tickets } from "./tickets.ts";
 
 export type TaskResult =
   | { readonly token: string; readonly output: Json; readonly usage?: Json | undefined }
-  | { readonly token: string; readonly error: ReportedError };
+  | { readonly token: string; readonly error: ReportedError }
+  /** Not done, and not to be counted: somebody else is to do it. */
+  | { readonly token: string; readonly handedBack: true };
 
 export interface ReportedError {
   readonly code?: string | undefined;
@@ -88,7 +90,7 @@ export class TaskResults {
         if (report === undefined) return { token, accepted: false, code: "TASK_TOKEN_INVALID" };
         const isStale = outcomes.get(report) === "stale";
         const answer = await expected.get(report)!.wait(isStale ? 0 : DECISION_TIMEOUT_MS);
-        const settled = isStale ? await this.#repeated(report.ticket) : verdict(answer, report.unfit);
+        const settled = isStale ? await this.#repeated(report.ticket, report.body.kind) : verdict(answer, report.unfit);
         if (settled.code !== "STALE_ATTEMPT") return { token, ...settled };
         const execution = await this.#reader.read(entityId(report.ticket.entity), ({ state }) => standing(state));
         return { token, ...settled, execution };
@@ -104,6 +106,7 @@ export class TaskResults {
     const { token } = ticket;
     const concealment = this.#concealment(ticket);
     const runningMs = this.#tickets.runningMs(ticket);
+    if ("handedBack" in result) return { ticket, body: { kind: "taskHandedBack", token } };
     if ("error" in result) {
       const { code = "HANDLER_ERROR", message = "", retryable = true, details, retry_after_seconds } = result.error;
       const thrown = new HandlerError(code, message, { retryable, ...(details !== undefined && { details }) });
@@ -130,21 +133,28 @@ export class TaskResults {
     return concealment;
   }
 
-  /** A failure whose task is gone: the very same one that was reported before, or one that counts no more. */
-  async #repeated({ entity, token }: Ticket): Promise<{ readonly accepted: boolean; readonly code?: string }> {
+  /**
+   * A failure or hand-back whose task is gone: the very same one that was reported before, or one that counts no more.
+   */
+  async #repeated(
+    { entity, token }: Ticket,
+    reported: MessageBody["kind"],
+  ): Promise<{ readonly accepted: boolean; readonly code?: string }> {
     const dispatch = parseToken(token);
     if (dispatch === undefined) return { accepted: false, code: "TASK_TOKEN_INVALID" };
     const node = dispatch.instance.replace(/@\d+$/, "");
     let generation = 1;
     for (const [, event] of eventsOf(await this.#reader.events(entityId(entity), 0), 0)) {
       if (event.kind === "generationOpened") ({ generation } = event);
+      const isReport =
+        (event.kind === "taskFailed" && event.deadline === undefined && reported === "taskFailed") ||
+        (event.kind === "deliveryLost" && event.handedBack && reported === "taskHandedBack");
       const isIt =
-        event.kind === "taskFailed" &&
+        isReport &&
         generation === dispatch.generation &&
         event.node === node &&
         event.attempt === dispatch.attempt &&
-        event.delivery === dispatch.delivery &&
-        event.deadline === undefined;
+        event.delivery === dispatch.delivery;
       if (isIt) return { accepted: true };
     }
     return { accepted: false, code: "STALE_ATTEMPT" };
@@ -164,10 +174,15 @@ export async function storedValue(
   return { blob: { hash, bytes } };
 }
 
+const OUTCOMES: Readonly<Partial<Record<MessageBody["kind"], Settlement["outcome"]>>> = {
+  taskCompleted: "completed",
+  taskHandedBack: "handedBack",
+};
+
 function settlementOf({ ticket, body }: Report, { by, trace, tenant }: Caller, { address }: Expected): Settlement {
   const { ref, token, partition, entity } = ticket;
   const message = { id: `${body.kind}:${token}`, to: entity, by, trace, tenant, reply: address, body };
-  const outcome = body.kind === "taskCompleted" ? "completed" : "failed";
+  const outcome = OUTCOMES[body.kind] ?? "failed";
   return { ref, token, partition, outcome, text: messageText(message) };
 }
 

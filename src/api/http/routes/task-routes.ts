@@ -69,6 +69,25 @@ export const taskRoutes: readonly Route[] = [
   }),
   route({
     method: "POST",
+    path: "/v1/tasks/hand-back",
+    permission: "work",
+    tag,
+    summary: "Give back a task that was not done, or several: another worker gets it, and its attempt is not used up",
+    body: { schema: shape.handBackBody, limitBytes: MAX_BULK_BYTES },
+    answers: { 200: { description: "What the owner made of it", schema: shape.settled } },
+    problems: ["TASK_TOKEN_INVALID", "STALE_ATTEMPT", "NO_OWNER"],
+    handle: async ({ service, caller, body }) => {
+      const { results, token } = body;
+      const given = results ?? [{ token: token! }];
+      const settled = await service.gateway.settle(
+        caller,
+        given.map((one) => ({ token: one.token, handedBack: true })),
+      );
+      return answer(settled, results !== undefined);
+    },
+  }),
+  route({
+    method: "POST",
     path: "/v1/tasks/heartbeat",
     permission: "work",
     tag,

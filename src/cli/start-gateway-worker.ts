@@ -1,0 +1,67 @@
+import { nodeHost } from "../host/node-host.ts";
+import { brief, openLog } from "../process/log.ts";
+import { openBuiltins, ownSlots, queuesOf, workerSettings } from "../process/worker-options.ts";
+import { ApiError, ServerUnreachable } from "../sdk/api-error.ts";
+import { httpClient } from "../sdk/connect.ts";
+import { startGatewayWorker } from "../sdk/gateway-worker.ts";
+import type { Settings } from "../settings/declarations.ts";
+import type { Call } from "./call.ts";
+import { EXIT } from "./exit-code.ts";
+import { Failure } from "./failure.ts";
+import { loadHandlerModules } from "./project/handler-modules.ts";
+import { type Started, startFailure } from "./start-process.ts";
+
+/** A worker that speaks HTTP to a server, and holds no credentials of its store. What it logs is on its own stdout. */
+export async function startGatewayWorkerProcess(call: Call, settings: Settings): Promise<Started> {
+  const log = openLog(settings, 1);
+  const user = await loadHandlerModules(settings.handlers, call.terminal.directory).catch((error: unknown) => {
+    throw startFailure(error, settings.port);
+  });
+  const builtins = openBuiltins(settings, nodeHost, false);
+  const handlers = new Map([...builtins.handlers, ...user.handlers]);
+  const { url, apiKey } = settings;
+  const isByQueue = settings.queues.length > 0 || settings.singleQueue !== undefined;
+  try {
+    const stop = await startGatewayWorker({
+      http: httpClient({ url, ...(apiKey !== undefined && { token: apiKey }) }),
+      token: apiKey,
+      handlers,
+      queues: isByQueue ? queuesOf(settings, handlers.keys(), user.queues) : undefined,
+      ownSlots: ownSlots(settings, handlers.keys()),
+      settings: workerSettings(settings),
+      observer: {
+        logged: ({ execution, node, attempt }, { message, fields }) =>
+          log.info({ execution_id: execution, node_id: node, attempt, fields }, brief(message)),
+        unknownHandler: ({ execution, node, handler }, queue) =>
+          log.warn(
+            { execution_id: execution, node_id: node, handler, queue },
+            "gave back a task of an unknown handler",
+          ),
+        degraded: (deaf) => log.warn({ deaf }, "handlers do not stop when asked"),
+        heartbeatThreadLost: (reason) => log.error({ reason }, "the thread that kept the leases has ended"),
+      },
+    });
+    log.info({ roles: ["worker"], server: url }, "started");
+    return {
+      log,
+      process: {
+        stop: async () => {
+          await stop();
+          await builtins.close();
+          log.info("stopped");
+        },
+      },
+    };
+  } catch (error) {
+    await builtins.close();
+    if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
+      throw new Failure(EXIT.notAllowed, error.message, {
+        hint: "the key must have the role worker: MILLRACE_API_KEY",
+      });
+    }
+    if (!(error instanceof ServerUnreachable)) throw error;
+    throw new Failure(EXIT.unreachable, error.message, {
+      hint: "start one: millrace serve   or name it: --url http://…",
+    });
+  }
+}

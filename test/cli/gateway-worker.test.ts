@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { cleanUp, folder, getJson, millrace, postJson, type Program, serve, type Serving, start } from "./program.ts";
+
+const KEY = "worker-key";
+const HANDLERS = `export const handlers = {
+  "who": async (config, call) => {
+    call.log("here");
+    await new Promise((resolve) => setTimeout(resolve, config.ms));
+    return process.env.WHO;
+  },
+};
+`;
+
+interface Shown {
+  readonly status: string;
+  readonly nodes: Readonly<Record<string, object>>;
+}
+
+const here = folder({ "handlers.mjs": HANDLERS });
+let server: Serving;
+beforeAll(async () => {
+  server = await serve("memory:", [], { env: { MILLRACE_API_KEYS: `worker:${KEY},admin:boss` } });
+});
+afterAll(async () => {
+  await server.stop();
+  cleanUp();
+});
+
+const auth = { authorization: "Bearer boss" };
+
+async function worker(who: string, more: readonly string[] = []): Promise<Program> {
+  const args = ["worker", "--url", server.url, "--key", KEY, "--handlers", "handlers.mjs", ...more];
+  const program = start(args, { cwd: here, env: { WHO: who } });
+  await program.says(/"started"/);
+  return program;
+}
+
+async function run(ms: number): Promise<string> {
+  const definition = {
+    name: "gateway",
+    nodes: [{ id: "a", handler: "who", config: { ms }, retry: { max_attempts: 1 } }],
+  };
+  const url = `${server.url}/v1/workflow?start=true&allow_missing_handlers=true`;
+  return (await postJson<{ execution_id: string }>(url, definition, auth)).execution_id;
+}
+
+const shown = (id: string): Promise<Shown> => getJson(`${server.url}/v1/executions/${id}`, auth);
+
+test("a worker over HTTP does what the server hands out, and gives back what it cannot finish", async () => {
+  const first = await worker("first", ["--grace", "0"]);
+  const quick = await run(1);
+  await expect.poll(async () => (await shown(quick)).status, { timeout: 20_000 }).toBe("COMPLETED");
+  expect((await shown(quick)).nodes["a"]).toMatchObject({ output: "first" });
+  const { items } = await getJson<{ items: { queues: string[]; via: string }[] }>(`${server.url}/v1/workers`, auth);
+  expect(items).toContainEqual(expect.objectContaining({ via: "gateway" }));
+
+  const long = await run(600_000);
+  await first.says(/"here"[^]*"here"/);
+  first.child.kill("SIGTERM");
+  expect((await first.ended).code).toBe(0);
+  const { nodes } = await shown(long);
+  expect(nodes["a"]).toMatchObject({ status: "QUEUED", attempt: 1 });
+  const { items: events } = await getJson<{ items: { type: string; data: object }[] }>(
+    `${server.url}/v1/executions/${long}/events`,
+    auth,
+  );
+  // Given back, not lost: a lease that runs out would have cost fifteen seconds and counted.
+  const lost = events.filter(({ type }) => type === "delivery_lost");
+  expect(lost.length).toBeGreaterThan(0);
+  expect(lost.every(({ data }) => (data as { handed_back: boolean }).handed_back)).toBe(true);
+});
+
+test("a worker over HTTP says what is wrong with its key, and with an address where nobody is", async () => {
+  const args = ["worker", "--handlers", "handlers.mjs"];
+  const wrong = await millrace([...args, "--url", server.url, "--key", "nope"], { cwd: here });
+  expect([wrong.code, wrong.stderr]).toEqual([5, expect.stringContaining("UNAUTHENTICATED")]);
+  const nobody = await millrace([...args, "--url", "http://127.0.0.1:47999"], { cwd: here });
+  expect([nobody.code, nobody.stderr]).toEqual([6, expect.stringContaining("nobody listens there")]);
+});
