@@ -1,3 +1,5 @@
+const NONE: readonly number[] = [];
+
 /**
  * The deadlines of one entity, earliest first. An entry is valid while its node still has exactly this deadline;
  * a node that moves on just gets another entry, and the old one is dropped when it comes to the top.
@@ -35,7 +37,8 @@ export class TimerHeap {
   }
 
   /** Nodes whose deadline has come, at most `limit`, in order of their deadlines. Takes nothing out. */
-  due(nowMs: number, limit: number): number[] {
+  due(nowMs: number, limit: number): readonly number[] {
+    if (this.times.length === 0 || this.times[0]! > nowMs) return NONE;
     const found: { node: number; atMs: number }[] = [];
     const seen = new Set<number>();
     // Entries at or before `nowMs` form a connected piece at the top of the heap.

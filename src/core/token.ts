@@ -19,22 +19,13 @@ export function formatToken(token: Token): string {
 export function parseToken(text: string): Token | undefined {
   const parts = text.split(":");
   if (parts.length !== 6) return undefined;
-  const [nonce, execution, generation, instance, attempt, delivery] = parts as [
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-  ];
-  const numbers = [Number(generation), Number(attempt), Number(delivery)];
-  if (!numbers.every((n) => Number.isSafeInteger(n) && n > 0)) return undefined;
-  return {
-    nonce,
-    execution,
-    generation: Number(generation),
-    instance,
-    attempt: Number(attempt),
-    delivery: Number(delivery),
-  };
+  const generation = Number(parts[2]);
+  const attempt = Number(parts[4]);
+  const delivery = Number(parts[5]);
+  if (!isCount(generation) || !isCount(attempt) || !isCount(delivery)) return undefined;
+  return { nonce: parts[0]!, execution: parts[1]!, generation, instance: parts[3]!, attempt, delivery };
+}
+
+function isCount(n: number): boolean {
+  return Number.isSafeInteger(n) && n > 0;
 }

@@ -89,6 +89,7 @@ interface Gathered {
 }
 
 function ready(state: ExecutionState, context: Context): ExecutionDecision | undefined {
+  if (state.readyCount === 0) return undefined;
   const gathered: Gathered = {
     events: [],
     tasks: [],

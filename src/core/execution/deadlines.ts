@@ -12,8 +12,10 @@ export function deadlines(state: ExecutionState, context: Context): ExecutionDec
   if (state.deadlineAtMs !== null && context.deadlineMs >= state.deadlineAtMs) {
     return decided(state, context, [timedOut(context, state)]);
   }
-  const due = state.timers.due(context.nowMs, context.maxEvents).filter((unit) => unit !== WORKFLOW_TIMER);
+  const timers = state.timers.due(context.nowMs, context.maxEvents);
   const dates = state.calendar.due(context.calendarMs, context.maxEvents);
+  if (timers.length === 0 && dates.length === 0) return undefined;
+  const due = timers.filter((unit) => unit !== WORKFLOW_TIMER);
   const events: ExecutionEvent[] = [];
   for (const unit of [...due, ...dates]) {
     if (events.length >= context.maxEvents) break;

@@ -14,6 +14,14 @@ export const NOTHING: ExecutionDecision = { events: [] };
 
 type Extras = Omit<ExecutionDecision, "events">;
 
+const PLAIN: Extras = { mail: [], deadLetters: [], revoke: [] };
+
+/** Nearly all events: they entail nothing. */
+function isPlain(state: ExecutionState, event: ExecutionEvent): boolean {
+  if (event.kind === "taskCompleted") return event.delivery === runOf(state, event.node).delivery;
+  return event.kind === "taskDispatched" || event.kind === "taskStarted" || event.kind === "nodeSkipped";
+}
+
 /** A decision with all that its events entail: dead letters, tasks to withdraw, mail to the parent, open reviews. */
 export function decided(
   state: ExecutionState,
@@ -21,6 +29,8 @@ export function decided(
   events: readonly ExecutionEvent[],
   extras: Extras = {},
 ): ExecutionDecision {
+  if (state.reviews.size === 0 && events.every((event) => isPlain(state, event)))
+    return { ...PLAIN, ...extras, events };
   const deadLetters = [...(extras.deadLetters ?? [])];
   const mail = [...(extras.mail ?? [])];
   const revoke = [...(extras.revoke ?? [])];

@@ -15,7 +15,7 @@ import { assertMove, type NodeStatus } from "./moves.ts";
 import { openGeneration } from "./reopen.ts";
 import { repair } from "./sweep.ts";
 import { deriveGraph, join, placeJoined, spread } from "./spread.ts";
-import { type CommandAnswer, type ExecutionState, REMEMBERED_REQUESTS, WORKFLOW_TIMER } from "./state.ts";
+import { type CommandAnswer, type ExecutionState, NO_NONCES, REMEMBERED_REQUESTS, WORKFLOW_TIMER } from "./state.ts";
 import { dequeue, endWait, enqueue, indexWait, isClosing, isDefinite, setDue, setLive } from "./units.ts";
 
 /** An output below this size stays in the state; dropping it would save nothing. */
@@ -246,11 +246,12 @@ function taskDispatched(state: ExecutionState, event: TaskDispatched): void {
   if (event.attempt !== run.attempt) {
     run.attempt = event.attempt;
     run.lost = 0;
-    run.nonces = [];
+    run.nonces = NO_NONCES;
   }
   run.round = event.round ?? 0;
   run.delivery = event.delivery;
-  run.nonces.push(event.nonce);
+  // Written anew and not pushed to: most have one, and a list that grows makes room for sixteen more.
+  run.nonces = [...run.nonces, event.nonce];
   run.inputHash = event.inputHash;
   run.seen = event.seen;
   run.answered = false;
@@ -286,7 +287,7 @@ function beginRound(state: ExecutionState, unit: number): void {
   run.attempt = 0;
   run.delivery = 0;
   run.lost = 0;
-  run.nonces = [];
+  run.nonces = NO_NONCES;
   run.seen = null;
 }
 

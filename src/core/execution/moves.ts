@@ -83,11 +83,23 @@ export const EXECUTION_MOVES = [
   ["cancelled", "generationOpened", "running", "what was cancelled runs again"],
 ] as const satisfies readonly Move<ExecutionStatus>[];
 
-const LEGAL: ReadonlySet<string> = new Set(
-  [...NODE_MOVES.map((move) => ["node", ...move]), ...EXECUTION_MOVES.map((move) => ["execution", ...move])].map(
-    ([of, from, event, to]) => `${of} ${from} ${event} ${to}`,
-  ),
-);
+/** By state, then by event: looked into at every event, so nothing is put together for a look. */
+type Legal = ReadonlyMap<string, ReadonlyMap<string, readonly string[]>>;
+
+const LEGAL: Readonly<Record<"node" | "execution", Legal>> = {
+  node: legal(NODE_MOVES),
+  execution: legal(EXECUTION_MOVES),
+};
+
+function legal(moves: readonly (readonly [from: string, event: string, to: string, why: string])[]): Legal {
+  const byState = new Map<string, Map<string, string[]>>();
+  for (const [from, event, to] of moves) {
+    const byEvent = byState.get(from) ?? new Map<string, string[]>();
+    byState.set(from, byEvent);
+    byEvent.set(event, [...(byEvent.get(event) ?? []), to]);
+  }
+  return byState;
+}
 
 /** Our own bug, caught before it is stored: an event that no table allows here. */
 export class IllegalMove extends Error {
@@ -101,7 +113,7 @@ export function assertMove(
   to: NodeStatus | ExecutionStatus,
   id: string,
 ): void {
-  if (!LEGAL.has(`${of} ${from} ${event} ${to}`)) {
+  if (LEGAL[of].get(from)?.get(event)?.includes(to) !== true) {
     throw new IllegalMove(`${of} ${id}: no move from ${from} to ${to} by ${event}`);
   }
 }

@@ -142,29 +142,23 @@ export function taskText(
   const { generation } = state;
   const instance = instanceOf(state, unit, round);
   const token = formatToken({ nonce, execution: state.id, generation, instance, attempt, delivery });
-  const given =
-    dispatch.config === undefined
-      ? {
-          config: prepared.config,
-          holes: prepared.holes,
-          ...(prepared.inputs !== undefined && { inputs: prepared.inputs }),
-        }
-      : { body: dispatch.config };
-  const task: TaskText = {
+  const head = JSON.stringify({
     token,
     execution: state.id,
     node: id,
-    ...(state.isItem(unit) && { item: unit - state.mapOf(unit).base }),
-    ...(round !== undefined && { iteration: round }),
+    item: state.isItem(unit) ? unit - state.mapOf(unit).base : undefined,
+    iteration: round,
     handler: spec.handler,
     generation,
     attempt,
     delivery,
     idempotencyKey: `${state.id}/${instance}/${keyNumber(state.runs[unit], round ?? 0)}`,
     timeoutMs: timeoutMs(state, unit, dispatch.atMs),
-    ...given,
-  };
-  return { token, queue: spec.queue, priority: spec.priority, text: JSON.stringify(task) };
+    body: dispatch.config,
+  } satisfies { [Field in keyof TaskText]: TaskText[Field] | undefined });
+  // What it is given was written once, for its hash, and goes in as it is.
+  const text = dispatch.config === undefined ? `${head.slice(0, -1)},${prepared.text.slice(1)}` : head;
+  return { token, queue: spec.queue, priority: spec.priority, text };
 }
 
 /** The text of a task, as a worker reads it. */

@@ -87,6 +87,7 @@ export function missingValues(state: ExecutionState, unit: number, context: Fetc
     const output = state.runs[read]?.output;
     if (output && "past" in output && context.fetched(needKey(output)) === undefined) needs.push({ past: output.past });
   }
+  if (state.around === null && !state.isItem(unit)) return needs;
   const large = [
     ...(state.isItem(unit) ? [state.mapOf(unit).items] : []),
     ...(state.around === null ? [] : [state.around.item, state.around.nodes]),

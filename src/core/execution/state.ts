@@ -39,7 +39,7 @@ export interface NodeRun {
   /** Deliveries of this attempt that were lost with their worker. */
   lost: number;
   /** The nonce each delivery of this attempt was dispatched under; a result is checked against it. */
-  nonces: string[];
+  nonces: readonly string[];
   inputHash: string | null;
   /** The version its input was made from; null before the first dispatch. */
   seen: number | null;
@@ -381,6 +381,9 @@ function grown(array: Uint8Array, length: number): Uint8Array {
   return next;
 }
 
+/** Shared by all that have not been dispatched: a list of its own for each would cost more than the rest of a small run. */
+export const NO_NONCES: readonly string[] = [];
+
 export function newRun(generation: number): NodeRun {
   return {
     generation,
@@ -390,7 +393,7 @@ export function newRun(generation: number): NodeRun {
     attempt: 0,
     delivery: 0,
     lost: 0,
-    nonces: [],
+    nonces: NO_NONCES,
     inputHash: null,
     seen: null,
     endedVersion: null,
