@@ -2,11 +2,13 @@ import { execFile } from "node:child_process";
 import { chown, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { findProgram } from "./install.ts";
 import { freePort, givenService, ServerProcess, type Service } from "./service.ts";
 
 const VARIABLE = "MILLRACE_TEST_POSTGRES_URL";
+const ORPHANS_GONE_WITHIN_MS = 30_000;
 const run = promisify(execFile);
 
 interface User {
@@ -14,10 +16,22 @@ interface User {
   readonly gid: number;
 }
 
+/** One that a test may end as it likes, and start again with the same data. */
+export interface PostgresServer extends Service {
+  /** SIGINT shuts it down in order, SIGKILL does not. Does nothing to one that has ended. */
+  end(signal: "SIGINT" | "SIGKILL"): Promise<void>;
+  start(): Promise<void>;
+}
+
+type ServerSettings = Readonly<Record<string, string>>;
+
 /** A real Postgres with its own data, as it comes unless settings are given: fsync is on. */
-export async function startPostgres(settings: Readonly<Record<string, string>> = {}): Promise<Service> {
+export async function startPostgres(settings: ServerSettings = {}): Promise<Service> {
   const given = process.env[VARIABLE];
-  if (given !== undefined) return givenService(given);
+  return given === undefined ? startPostgresServer(settings) : givenService(given);
+}
+
+export async function startPostgresServer(settings: ServerSettings = {}): Promise<PostgresServer> {
   const program = await findProgram({
     program: "postgres",
     folders: ["/usr/lib/postgresql/*/bin"],
@@ -34,13 +48,28 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
   const port = await freePort();
   const more = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   const args = ["-D", data, "-h", "127.0.0.1", "-p", String(port), "-k", folder, ...more];
-  const server = new ServerProcess(program, args, user);
-  await server.waitUntil(() => acceptsConnections(bin, port));
+  let server: ServerProcess | undefined;
+  const start = async (): Promise<void> => {
+    const deadlineMs = performance.now() + ORPHANS_GONE_WITHIN_MS;
+    for (;;) {
+      server = new ServerProcess(program, args, user);
+      try {
+        return await server.waitUntil(() => acceptsConnections(bin, port));
+      } catch (error) {
+        // Sessions of a server that was killed outlive it for a moment, and no other may have the data while they do.
+        if (!String(error).includes("pre-existing shared memory") || performance.now() > deadlineMs) throw error;
+        await sleep(100);
+      }
+    }
+  };
+  await start();
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
+    start,
+    end: async (signal) => server?.stop(signal),
     stop: async () => {
       // SIGINT ends sessions that are still open; SIGTERM would wait for them.
-      await server.stop("SIGINT");
+      await server?.stop("SIGINT");
       await rm(folder, { recursive: true, force: true });
     },
   };

@@ -3,7 +3,7 @@ import { StoreError } from "../../store/store-error.ts";
 import { type Connection, type Database, rows, type Transaction } from "./database.ts";
 
 /** In order; one that was ever released never changes. The table `migrations` has a row for each that was applied. */
-const MIGRATIONS: readonly string[] = [
+export const MIGRATIONS: readonly string[] = [
   /* 001-create */ `
   create table store (incarnation text not null, partition_count integer not null);
 
@@ -184,7 +184,7 @@ const SQL = {
   // One migration at a time, whoever starts: the number is any that nobody else uses.
   lock: `select pg_advisory_xact_lock(7031558201)`,
   path: `select current_setting('search_path') as path`,
-  hasSchema: `select from pg_namespace where nspname = $1`,
+  schema: `select has_schema_privilege(nspname, 'usage') as "mayUse" from pg_namespace where nspname = $1`,
   tables: `
     select relname as name from pg_class join pg_namespace on pg_namespace.oid = relnamespace
     where nspname = $1 and relkind = 'r' and relname in ('migrations', 'store')`,
@@ -236,9 +236,9 @@ async function checkPath(connection: Connection, schema: string): Promise<void> 
 
 /** Makes schema and table if they are not there. What is there and not ours is left alone. */
 async function appliedMigrations(connection: Transaction, schema: string): Promise<number> {
-  if ((await rows(connection, SQL.hasSchema, [schema])).length === 0) {
-    await connection.runScript(`create schema ${escapeIdentifier(schema)}`);
-  }
+  const [found] = await rows<{ mayUse: boolean }>(connection, SQL.schema, [schema]);
+  if (found === undefined) await connection.runScript(`create schema ${escapeIdentifier(schema)}`);
+  if (found?.mayUse === false) throw new StoreError("STORE_FORBIDDEN", `We may not use the schema ${schema}`);
   const tables = new Set((await rows<{ name: string }>(connection, SQL.tables, [schema])).map(({ name }) => name));
   if (tables.size === 1) throw new StoreError("STORE_INVALID", `The schema ${schema} is another program's`);
   if (tables.size === 0) await connection.run(SQL.createTable);
