@@ -16,8 +16,9 @@ import { namedPageOf, pageOf, parseCursor } from "../../store/page.ts";
 import { rows } from "./database.ts";
 import type { Postgres } from "./postgres.ts";
 
-const SQL = {
-  // A page is the newest of the newest of each class: each is read from the end of its index, and no further.
+/** Each reads a page from the end of an index, and no further. */
+export const LIST_QUERIES = {
+  // A page is the newest of the newest of each class.
   headersByClass: `
     select header.* from unnest($1::text[]) as asked (class)
     cross join lateral (
@@ -36,9 +37,6 @@ const SQL = {
       order by created_at_ms desc, entity desc limit $5
     ) as header
     order by header."createdAtMs" desc, header.entity desc limit $5`,
-  header: `
-    select entity, class, status, workflow, tenant, created_at_ms as "createdAtMs", ended_at_ms as "endedAtMs", version
-    from headers where entity = $1`,
   lettersByClass: `
     select letter.* from unnest($1::text[]) as asked (class)
     cross join lateral (
@@ -58,6 +56,12 @@ const SQL = {
     select id, class, queue, entity, at_ms as "atMs", text from dead_letters
     where entity = $5 and class = any ($1) and (at_ms, id) < ($2, $3) and ($6::text is null or queue = $6)
     order by at_ms desc, id desc limit $4`,
+};
+
+const SQL = {
+  header: `
+    select entity, class, status, workflow, tenant, created_at_ms as "createdAtMs", ended_at_ms as "endedAtMs", version
+    from headers where entity = $1`,
   deadLetter: `select id, class, queue, entity, at_ms as "atMs", text from dead_letters where id = $1`,
   listing: `
     select list, id, entity, at_ms as "atMs", text from listings
@@ -93,8 +97,8 @@ export class PostgresQueries implements Queries {
     const { database } = this.#postgres;
     const found =
       workflow === undefined
-        ? await rows<Header>(database, SQL.headersByClass, values)
-        : await rows<Header>(database, SQL.headersByWorkflow, [...values, workflow]);
+        ? await rows<Header>(database, LIST_QUERIES.headersByClass, values)
+        : await rows<Header>(database, LIST_QUERIES.headersByWorkflow, [...values, workflow]);
     return pageOf(found, limit, (header) => ({ atMs: header.createdAtMs, key: header.entity }));
   }
 
@@ -109,9 +113,10 @@ export class PostgresQueries implements Queries {
     const values = [classes, atMs, key, limit + 1];
     const { database } = this.#postgres;
     let found: readonly DeadLetter[];
-    if (entity !== undefined) found = await rows(database, SQL.lettersByEntity, [...values, entity, queue ?? null]);
-    else if (queue !== undefined) found = await rows(database, SQL.lettersByQueue, [...values, queue]);
-    else found = await rows(database, SQL.lettersByClass, values);
+    if (entity !== undefined)
+      found = await rows(database, LIST_QUERIES.lettersByEntity, [...values, entity, queue ?? null]);
+    else if (queue !== undefined) found = await rows(database, LIST_QUERIES.lettersByQueue, [...values, queue]);
+    else found = await rows(database, LIST_QUERIES.lettersByClass, values);
     return pageOf(found, limit, (letter) => ({ atMs: letter.atMs, key: letter.id }));
   }
 
