@@ -83,7 +83,7 @@ const WORKER: readonly SettingName[] = [
   "egressAllow",
   "mock",
 ];
-const ENGINE: readonly SettingName[] = ["store", "retentionDays", "allowMissingHandlers", "logLevel"];
+const ENGINE: readonly SettingName[] = ["store", "retentionDays", "retentionCount", "allowMissingHandlers", "logLevel"];
 
 export const COMMANDS: readonly CommandSpec[] = [
   {

@@ -49,6 +49,8 @@ interface Formed {
 const STORE_TROUBLE_MS = 200;
 /** How often a store is asked how full it is that has never had an answer, in renewals: counting may cost it something. */
 const UNLIMITED_RENEWALS = 60;
+/** And after this long while there is more to remove. */
+const AT_ONCE_MS = 50;
 /** Careful mode ends after this many items that did not kill us. */
 const CAREFUL_ITEMS = 20;
 
@@ -591,13 +593,14 @@ export class Engine {
   }
 
   private async makeRoom(): Promise<void> {
-    const { retentionMs, renewMs } = this.settings;
+    const { retentionMs, keepEnded, renewMs } = this.settings;
     if (retentionMs === null) return;
-    const pressure = new Pressure(this.store, () => this.tenures.owners(), retentionMs, this.observer);
+    const pressure = new Pressure(this.store, () => this.tenures.owners(), { retentionMs, keepEnded }, this.observer);
+    const waitMs = { now: AT_ONCE_MS, soon: renewMs, later: renewMs * UNLIMITED_RENEWALS };
     while (!this.stopping.signal.aborted) {
       // One that does not answer will be as full in a second.
-      const hasLimit = await pressure.relieve().catch(() => true);
-      await this.host.sleep(hasLimit ? renewMs : renewMs * UNLIMITED_RENEWALS, this.stopping.signal);
+      const when = await pressure.relieve().catch(() => "soon" as const);
+      await this.host.sleep(waitMs[when], this.stopping.signal);
     }
   }
 }

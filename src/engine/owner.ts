@@ -103,6 +103,8 @@ export class Owner {
   carefulItems = 0;
   /** What the archive does not have yet; null if there is no archive. */
   readonly unshipped: Unshipped | null;
+  /** What is to be removed if it is over, although its time has not come. */
+  readonly hurried: Set<string> = new Set();
   /** False once this memory must not be used any more. */
   valid = true;
 
@@ -111,7 +113,6 @@ export class Owner {
   private readonly capabilities: Capabilities;
   private readonly window: TaskWindow;
   private readonly repaired: (key: string, count: number) => void;
-  private readonly hurried = new Set<string>();
   private batchNumber = 0;
   /** The time of the batch being formed: one for all its decisions. */
   private batchMs = 0;
@@ -238,6 +239,7 @@ export class Owner {
     if (entity === undefined) {
       if (!this.unknown.has(key) && !this.released.has(key)) throw new Error(`${key} was not brought in`);
       this.busy.delete(key);
+      this.hurried.delete(key);
       return;
     }
     entity.touchedBy = builder.number;
@@ -246,6 +248,7 @@ export class Owner {
       if (entity.releasable) this.release(builder, entity, undefined);
       else quarantineEvents(builder, entity, this.time.nowMs());
       this.busy.delete(key);
+      this.hurried.delete(key);
       return;
     }
     if (this.purge(builder, entity)) return;

@@ -9,46 +9,70 @@ const MOST_LOOKED_AT = 1000;
 const MOST_REMOVED = 200;
 
 /**
- * Makes room in a store that fills up: what has ended goes oldest first, whatever its age. Else a store that is full of
- * what is over would refuse new work for as long as that is kept. Where there is an archive, it is gone soon anyway.
+ * Makes room in a store that fills up, or that has more of what is over than there may be: it goes oldest first, whatever
+ * its age. Else a store that is full of what is over would refuse new work for as long as that is kept, and a busy one
+ * would grow for as long. Where there is an archive, it is gone soon anyway.
  */
 export class Pressure {
   private readonly store: Store;
   private readonly owners: () => readonly Owner[];
   private readonly retentionMs: number;
+  private readonly keepEnded: number;
   private readonly observer: EngineObserver;
   /** How far each partition has been looked through, so that what is still open is not looked at again and again. */
   private readonly places = new Map<number, Wake>();
 
-  constructor(store: Store, owners: () => readonly Owner[], retentionMs: number, observer: EngineObserver) {
+  constructor(
+    store: Store,
+    owners: () => readonly Owner[],
+    settings: { readonly retentionMs: number; readonly keepEnded: number | null },
+    observer: EngineObserver,
+  ) {
     this.store = store;
     this.owners = owners;
-    this.retentionMs = retentionMs;
+    this.retentionMs = settings.retentionMs;
+    this.keepEnded = settings.keepEnded ?? Infinity;
     this.observer = observer;
   }
 
-  /** Answers whether the store has a limit at all. */
-  async relieve(): Promise<boolean> {
-    const { fill } = await this.store.queries.counts();
-    if (fill === undefined || fill < MAKE_ROOM_FROM) this.places.clear();
-    else for (const owner of this.owners()) if (owner.unshipped === null) await this.relieveOne(owner);
-    return fill !== undefined;
+  /** Answers how soon to look again: one that is too full at once, one that has a limit soon, any other in a while. */
+  async relieve(): Promise<"now" | "soon" | "later"> {
+    // What is being removed would be counted once more, and others removed in its place.
+    const idle = this.owners().filter(({ hurried, released }) => hurried.size === 0 && released.size === 0);
+    const { fill, ended = 0 } = await this.store.queries.counts();
+    if (fill !== undefined && fill >= MAKE_ROOM_FROM) {
+      for (const owner of this.owners()) {
+        const removed = await this.relieveOne(owner, MOST_REMOVED, MOST_LOOKED_AT);
+        if (removed > 0) this.observer.madeRoom?.(owner.partition, removed);
+      }
+      return "soon";
+    }
+    const excess = ended - this.keepEnded;
+    if (excess <= 0) {
+      this.places.clear();
+      return fill === undefined ? "later" : "soon";
+    }
+    const share = Math.min(MOST_REMOVED, Math.ceil(excess / this.store.capabilities.partitionCount));
+    // Some of those that are due are open.
+    for (const owner of idle) await this.relieveOne(owner, share, 2 * share);
+    return "now";
   }
 
   /** What has ended is looked at when it may be removed: in the order of the wakes that is the order of the ends. */
-  private async relieveOne(owner: Owner): Promise<void> {
+  private async relieveOne(owner: Owner, most: number, mostLookedAt: number): Promise<number> {
+    if (owner.unshipped !== null) return 0;
     const { partition } = owner;
     const beforeMs = owner.time.nowMs() + this.retentionMs;
-    const wakes = await this.store.journal.due(partition, beforeMs, MOST_LOOKED_AT, this.places.get(partition));
+    const wakes = await this.store.journal.due(partition, beforeMs, mostLookedAt, this.places.get(partition));
     const classes = await Promise.all(wakes.map(({ entity }) => this.classOf(partition, entity)));
     const ended = wakes.filter((_, i) => classes[i] !== undefined && classes[i] !== "open");
-    const removed = ended.slice(0, MOST_REMOVED);
-    if (!owner.valid) return;
+    const removed = ended.slice(0, most);
+    if (!owner.valid) return 0;
     owner.hurry(removed.map(({ entity }) => entity));
-    if (removed.length > 0) this.observer.madeRoom?.(partition, removed.length);
-    const last = ended.length > MOST_REMOVED ? removed.at(-1) : wakes[MOST_LOOKED_AT - 1];
+    const last = ended.length > most ? removed.at(-1) : wakes[mostLookedAt - 1];
     if (last === undefined) this.places.delete(partition);
     else this.places.set(partition, last);
+    return removed.length;
   }
 
   private async classOf(partition: number, entity: string): Promise<HeaderClass | undefined> {

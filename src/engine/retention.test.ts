@@ -78,3 +78,26 @@ test("one that was accepted and never triggered is removed too", async () => {
   expect(await world.send("held", body)).toEqual({ ok: { execution_id: "held", status: "PENDING" } });
   await expect.poll(() => isGone("held"), { timeout: 5000 }).toBe(true);
 });
+
+test("of those that are over only so many are kept, the newest, and those that go on are not counted", async () => {
+  world = new TestWorld();
+  const engine = world.engine({ retentionMs: 3_600_000 });
+  const worker = world.worker({ step: () => 1 });
+  const waiting = await world.start(workflow([node("w", [], { handler: "wait", config: { seconds: 600 } })]));
+  const ids: string[] = [];
+  for (let i = 0; i < 30; i++) {
+    const id = await world.start(failing);
+    await world.ended(id);
+    ids.push(id);
+  }
+  await world.stop(engine);
+  await world.stop(worker);
+  world.engine({ retentionMs: 3_600_000, keepEnded: 10, renewMs: 20 });
+  const count = async (): Promise<number | undefined> => (await world.memory.queries.counts()).ended;
+  await expect.poll(count, { timeout: 10_000 }).toBe(10);
+  expect(await Promise.all(ids.map((id) => isGone(id)))).toEqual(ids.map((_, i) => i < 20));
+  expect(await isGone(waiting)).toBe(false);
+  // Nothing more goes once there are as many as there may be.
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  expect(await count()).toBe(10);
+});

@@ -19,6 +19,8 @@ export interface EngineSettings {
   readonly maxWakes: number;
   /** How long an entity is kept after it has ended; null = for ever. */
   readonly retentionMs: number | null;
+  /** How many entities are kept that have ended, where the store counts them; null = any number. */
+  readonly keepEnded: number | null;
   /** How often it is proved of an entity in memory that everything in it that waits has something to wait for. */
   readonly sweepMs: number;
   /** How often a decision may throw before its entity is quarantined. */
@@ -48,6 +50,7 @@ export const DEFAULT_SETTINGS: EngineSettings = {
   horizonMs: 60_000,
   maxWakes: 200,
   retentionMs: null,
+  keepEnded: null,
   sweepMs: 600_000,
   maxTries: 3,
   checkWhole: false,

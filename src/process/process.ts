@@ -169,7 +169,11 @@ function startEngine(parts: Parts): void {
     host,
     machines: [executionMachine],
     ...(archive !== undefined && { archive }),
-    settings: { retentionMs: settings.retentionDays * 86_400_000, shipping: shippingOf(settings, address) },
+    settings: {
+      retentionMs: settings.retentionDays * 86_400_000,
+      keepEnded: settings.retentionCount === 0 ? null : settings.retentionCount,
+      shipping: shippingOf(settings, address),
+    },
     observer: {
       madeRoom: (partition, count) => {
         parts.metrics?.removedEarly.inc(count);

@@ -136,6 +136,14 @@ export const SETTINGS = {
     max: 604_800,
     doc: "What has ended leaves the store this long after it was copied to the archive. Long needs memory; short reads more from Postgres.",
   }),
+  retentionCount: integer({
+    env: "MILLRACE_RETENTION_COUNT",
+    flag: "retention-count",
+    default: 1_000_000,
+    min: 0,
+    max: 1_000_000_000,
+    doc: "Of executions that are over, SQLite keeps about this many, the newest; the others are removed before their time. 0 = any number. Fewer than end in a day, and an Idempotency-Key may be forgotten before its day is over.",
+  }),
   allowUnsafeStore: list({
     env: "MILLRACE_ALLOW_UNSAFE_STORE",
     default: [],

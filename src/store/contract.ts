@@ -508,6 +508,8 @@ export interface Counts {
   readonly queued: Readonly<Record<string, number>>;
   readonly leased: number;
   readonly deadLetters: number;
+  /** How many entities have ended, of a moment not long ago. Left out by a store for which counting them is dear. */
+  readonly ended?: number;
   /**
    * How full the store is, from 0 to 1 and a little beyond, where it has a limit of its own. At 0.6 ended executions go
    * before their time, oldest first; at 0.75 new work is refused. Left out: nobody knows, or there is no limit.

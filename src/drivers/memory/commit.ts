@@ -90,9 +90,14 @@ function putHeader(memory: Memory, header: Header): void {
   const { headers, headerPlaces } = memory.data;
   const known = headers.get(header.entity);
   headers.set(header.entity, header);
+  memory.data.endedCount += Number(hasEnded(header)) - Number(hasEnded(known));
   if (known?.createdAtMs === header.createdAtMs) return;
   if (known !== undefined) removePlace(headerPlaces, { atMs: known.createdAtMs, key: known.entity });
   insertPlace(headerPlaces, { atMs: header.createdAtMs, key: header.entity });
+}
+
+function hasEnded(header: Header | undefined): boolean {
+  return header !== undefined && header.class !== "open";
 }
 
 function putDeadLetter(memory: Memory, letter: DeadLetter): void {
@@ -120,6 +125,7 @@ function purge(memory: Memory, partition: number, entity: EntityKey): void {
   setWake(partitionData(memory, partition).wakes, entity, null);
   const header = data.headers.get(entity);
   data.headers.delete(entity);
+  data.endedCount -= Number(hasEnded(header));
   if (header !== undefined) removePlace(data.headerPlaces, { atMs: header.createdAtMs, key: entity });
 }
 

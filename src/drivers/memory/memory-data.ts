@@ -19,6 +19,8 @@ export interface MemoryData {
   readonly partitions: PartitionData[];
   readonly entities: Map<EntityKey, EntityData>;
   readonly headers: Map<EntityKey, Header>;
+  /** Of these, the ones that have ended. */
+  endedCount: number;
   readonly headerPlaces: SortedPlaces;
   readonly replies: Map<string, Reply[]>;
   tasks: TaskData;
@@ -117,6 +119,7 @@ export function emptyData(incarnation: string, partitionCount: number): MemoryDa
     partitions: Array.from({ length: partitionCount }, emptyPartition),
     entities: new Map(),
     headers: new Map(),
+    endedCount: 0,
     headerPlaces: [],
     replies: new Map(),
     tasks: emptyTasks(),

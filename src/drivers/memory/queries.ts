@@ -85,6 +85,7 @@ export class MemoryQueries implements Queries {
       queued: Object.fromEntries([...data.tasks.queues].map(([name, { size }]) => [name, size])),
       leased: data.tasks.leased,
       deadLetters: data.deadLetters.size,
+      ended: data.endedCount,
     };
   }
 }

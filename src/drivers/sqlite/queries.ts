@@ -64,7 +64,10 @@ export class SqliteQueries implements Queries {
   }
 
   async counts(): Promise<Counts> {
-    const deadLetters = await this.#sqlite.reader.call("countDeadLetters");
-    return { ...(await this.#volatile.counts()), deadLetters };
+    const [deadLetters, ended] = await Promise.all([
+      this.#sqlite.reader.call("countDeadLetters"),
+      this.#sqlite.writer.call("countEnded"),
+    ]);
+    return { ...(await this.#volatile.counts()), deadLetters, ended };
   }
 }

@@ -19,6 +19,22 @@ async function letters(store: Store, query: DeadLetterQuery): Promise<readonly s
 const headerCases: readonly Case[] = [
   {
     role,
+    name: "what has ended is counted, if it is counted at all: once however often it is written, and not once it is gone",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      // Whoever counts may go on from what was counted before.
+      await store.queries.counts();
+      const ended = { class: "endedWell", status: "COMPLETED", endedAtMs: 2000 } as const;
+      await owner.commit({
+        headers: [header("e/a"), header("e/b", ended), header("e/c", ended), header("e/d", ended)],
+      });
+      await owner.commit({ headers: [header("e/a", ended), header("e/b", ended), header("e/c")], purge: ["e/d"] });
+      const { ended: count } = await store.queries.counts();
+      assert.ok(count === undefined || count === 2, `${count} are counted`);
+    },
+  },
+  {
+    role,
     name: "headers are as they were committed, newest first",
     run: async ({ store }) => {
       const owner = await acquire(store);

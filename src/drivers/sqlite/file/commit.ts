@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { CommitOutcome, EntityKey, Fence } from "../../../store/contract.ts";
 import type { Columns, Database, SqlValue } from "./database.ts";
+import { EndedCount } from "./ended-count.ts";
 import type { Purge } from "./purge.ts";
 
 const SQL = {
@@ -69,12 +70,14 @@ const MAX_KNOWN = 50_000;
 
 /** Writes batches, each of them whole. */
 export class Commit {
+  readonly ended: EndedCount;
   readonly #db: Database;
   readonly #purge: Purge;
   readonly #incarnation: string;
   readonly #nextVersions = new Map<EntityKey, number>();
 
   constructor(db: Database, purge: Purge, incarnation: string) {
+    this.ended = new EndedCount(db);
     this.#db = db;
     this.#purge = purge;
     this.#incarnation = incarnation;
@@ -91,6 +94,7 @@ export class Commit {
     db.runAll(SQL.deleteMail, [batch.consumedMail]);
     this.#append(batch.records);
     db.runAll(SQL.putSnapshot, batch.snapshots);
+    this.ended.note(batch.headers);
     db.runAll(SQL.putHeader, batch.headers);
     for (const [entity, atMs] of rowsOf(batch.wakes)) {
       if (atMs === null) db.run(SQL.clearWake, entity!);
@@ -104,6 +108,7 @@ export class Commit {
       else db.run(SQL.putListing, list!, id!, entity!, atMs!, text!);
     }
     // Last: whatever else the batch says of an entity it purges, nothing of it is left.
+    this.ended.noteGone(batch.purge);
     this.#purge.purge(batch.purge);
     for (const entity of batch.purge) this.#nextVersions.delete(entity);
     return { kind: "committed" };
@@ -112,6 +117,7 @@ export class Commit {
   /** To be called after a rollback: what was written last is not there. */
   forget(): void {
     this.#nextVersions.clear();
+    this.ended.forget();
   }
 
   #append(records: Columns): void {

@@ -94,6 +94,10 @@ export class FileWriter {
     this.#records.register(registration, untilMs, nowMs);
   }
 
+  countEnded(): number {
+    return this.#commit.ended.get();
+  }
+
   /** What a call has changed outside the file, to be put back if the file does not keep it. */
   remember(): () => void {
     const { leaseUntilMs } = this.#partitions;
