@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { PAGES } from "../api/http/answering.ts";
 import { route, type Reply, type Route } from "../api/http/route.ts";
 import { STATUSES, type Status } from "../api/service/executions.ts";
 import type { Service } from "../api/service/service.ts";
@@ -7,8 +8,9 @@ import { MillraceError } from "../errors/millrace-error.ts";
 import { isOver } from "../drawing/states.ts";
 import { executionPage, type PageExecution } from "./execution-page.ts";
 import { executionsPage } from "./executions-page.ts";
+import { loginPage } from "./login-page.ts";
 
-const tag = "Pages";
+const tag = PAGES;
 const PAGE = { 200: { description: "A page", type: "text/html" } };
 const LISTED = 50;
 const EVENTS = 100;
@@ -50,6 +52,7 @@ export function pages(service: Service): readonly Route[] {
       answers: PAGE,
       handle: async ({ params, query }) => page(await runPage(service, params["id"]!, query.live !== undefined)),
     }),
+    ...loginRoutes,
     route({
       method: "GET",
       path: "/favicon.ico",
@@ -62,8 +65,61 @@ export function pages(service: Service): readonly Route[] {
   ];
 }
 
-function page(text: string): Reply {
-  return { status: 200, text, type: "text/html; charset=utf-8" };
+const nextQuery = z.object({ next: z.string().optional() });
+const loginForm = {
+  schema: z.object({ key: z.string(), next: z.string().optional() }),
+  limitBytes: 8_192,
+  isForm: true,
+};
+const logoutForm = { schema: z.object({}), limitBytes: 1_024, isForm: true };
+const GO_ON = { 303: { description: "Go on there" } };
+
+const loginRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: "/login",
+    permission: "open",
+    tag,
+    summary: "A form for a key, for people",
+    query: nextQuery,
+    answers: PAGE,
+    handle: async ({ query, session }) =>
+      page(loginPage({ next: ownPath(query.next), isLoggedIn: await session.isOpen() })),
+  }),
+  route({
+    method: "POST",
+    path: "/login",
+    permission: "open",
+    tag,
+    summary: "Take a key for a cookie that is good for reading",
+    body: loginForm,
+    answers: { ...GO_ON, 401: { description: "The form again", type: "text/html" } },
+    handle: async ({ body, session }) => {
+      const next = ownPath(body.next);
+      const cookie = await session.begin(body.key);
+      if (cookie !== undefined) return { status: 303, location: next, cookie };
+      return page(loginPage({ next, problem: "That is no key of this server.", isLoggedIn: false }), 401);
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/logout",
+    permission: "open",
+    tag,
+    summary: "End what a login began",
+    body: logoutForm,
+    answers: GO_ON,
+    handle: async ({ session }) => ({ status: 303, location: "/login", cookie: session.end() }),
+  }),
+];
+
+/** A path of this server; anything else would lead people elsewhere. */
+function ownPath(next: string | undefined): string {
+  return next !== undefined && /^\/(?![/\\])[\x21-\x7e]*$/.test(next) ? next : "/";
+}
+
+function page(text: string, status = 200): Reply {
+  return { status, text, type: "text/html; charset=utf-8" };
 }
 
 async function runPage(service: Service, id: string, isLive: boolean): Promise<string> {

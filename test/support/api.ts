@@ -7,6 +7,7 @@ import { nodeHost } from "../../src/host/node-host.ts";
 import type { Json } from "../../src/json/json.ts";
 import { Metrics } from "../../src/api/metrics/metrics.ts";
 import { measured } from "../../src/api/metrics/measured-store.ts";
+import type { Route } from "../../src/api/http/route.ts";
 import { ApiServer, type ServerOptions } from "../../src/api/http/server.ts";
 import { Service } from "../../src/api/service/service.ts";
 import type { Archive } from "../../src/store/archive.ts";
@@ -21,6 +22,7 @@ export interface TestApiOptions extends Partial<ServerOptions> {
   readonly known?: readonly string[];
   readonly secret?: (name: string) => string | undefined;
   readonly engine?: boolean;
+  readonly pagesOf?: (service: Service) => readonly Route[];
   /** One that is shared, and outlives this process. By default a memory store of its own. */
   readonly memory?: MemoryStore;
   readonly store?: Store;
@@ -54,7 +56,7 @@ export class TestApi {
 
   private constructor(options: TestApiOptions) {
     const { handlers = {}, known = [], secret, memory, store: given, wrap, engine: _, ...more } = options;
-    const { archive, shipping, retentionMs = null, ...server } = more;
+    const { archive, shipping, retentionMs = null, pagesOf, ...server } = more;
     const host = nodeHost;
     this.#isShared = memory !== undefined || given !== undefined;
     this.memory = memory ?? openMemory({ host });
@@ -94,6 +96,7 @@ export class TestApi {
       metrics,
       port: 0,
       log: ({ error }) => this.incidents.push(error),
+      ...(pagesOf !== undefined && { pages: pagesOf(this.service) }),
       ...server,
     });
   }

@@ -5,12 +5,14 @@ import type { Caller } from "../service/caller.ts";
 import type { Ingress } from "../service/ingress.ts";
 import { Refusal } from "../service/refusal.ts";
 import type { Keys, Principal } from "./keys.ts";
-import { checkLocal } from "./loopback.ts";
+import { checkLocal, checkOrigin } from "./loopback.ts";
 import { type Permission, permits } from "./permissions.ts";
 import type { Route } from "./route.ts";
+import type { Sessions } from "./sessions.ts";
 
 /** What of a request decides whether it is let in. */
 export interface Knock {
+  readonly method: string;
   readonly header: (name: string) => string | undefined;
   readonly address: string;
 }
@@ -26,14 +28,16 @@ const LOCAL: Principal = { id: "local", roles: ["admin"] };
 /** Who may come in, and how much at a time. */
 export class Admission {
   readonly keys: Keys;
+  readonly sessions: Sessions;
   readonly #limiter: Ingress | undefined;
   readonly #isLocal: boolean;
   readonly #host: Host;
   readonly #failures = new Map<string, { count: number; sinceMs: number }>();
   #readingBytes = 0;
 
-  constructor(parts: { keys: Keys; limiter: Ingress | undefined; isLocal: boolean; host: Host }) {
+  constructor(parts: { keys: Keys; sessions: Sessions; limiter: Ingress | undefined; isLocal: boolean; host: Host }) {
     this.keys = parts.keys;
+    this.sessions = parts.sessions;
     this.#limiter = parts.limiter;
     this.#isLocal = parts.isLocal;
     this.#host = parts.host;
@@ -91,12 +95,31 @@ export class Admission {
       return LOCAL;
     }
     const key = /^Bearer +(\S{1,1024})$/i.exec(given ?? "")?.[1];
-    const principal = key === undefined ? undefined : await this.keys.principal(key);
+    const isReading = given === undefined && (knock.method === "GET" || knock.method === "HEAD");
+    const principal =
+      key !== undefined
+        ? await this.keys.principal(key)
+        : isReading
+          ? await this.sessions.principal(knock.header("cookie"))
+          : undefined;
     if (principal !== undefined) return principal;
     const isOpen = route.permission === "open" || (this.#isLocal && route.path === "/metrics");
     if (isOpen && given === undefined) return NOBODY;
     if (key !== undefined) this.#countFailure(knock.address);
     throw new MillraceError("UNAUTHENTICATED", {});
+  }
+
+  /** The cookie for a key that somebody has typed in; undefined if it is none. */
+  async logIn(key: string, knock: Knock): Promise<string | undefined> {
+    checkOrigin(knock.header("host"), knock.header("origin"));
+    if ((await this.keys.principal(key)) !== undefined) return this.sessions.begin(key, isSecure(knock));
+    this.#countFailure(knock.address);
+    return undefined;
+  }
+
+  logOut(knock: Knock): string {
+    checkOrigin(knock.header("host"), knock.header("origin"));
+    return this.sessions.end(isSecure(knock));
   }
 
   #countFailure(address: string): void {
@@ -111,6 +134,11 @@ export class Admission {
     const retryAfterSeconds = Math.max(1, (failures.sinceMs + FAILURE_WINDOW_MS - nowMs) / 1000);
     throw new Refusal("RATE_LIMITED", { reason: "Too many wrong keys from this address" }, { retryAfterSeconds });
   }
+}
+
+/** Whoever speaks TLS with the browser says so. */
+function isSecure(knock: Knock): boolean {
+  return knock.header("x-forwarded-proto") === "https";
 }
 
 const NOBODY: Principal = { id: "nobody", roles: [] };

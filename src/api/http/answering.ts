@@ -23,7 +23,8 @@ const NOTHING = new Uint8Array();
 const HEADERS: Readonly<Record<string, string>> = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
 const PAGE_HEADERS: Readonly<Record<string, string>> = {
   ...HEADERS,
-  "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
+  "content-security-policy":
+    "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
   "referrer-policy": "no-referrer",
 };
 
@@ -43,8 +44,19 @@ export class Answering {
 
   /** Before the body is read. */
   async admit(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const knock: Knock = { header: (name) => headerOf(request, name), address: request.ip };
-    this.#admitted.set(request, await this.admission.admit(route, knock));
+    try {
+      this.#admitted.set(request, await this.admission.admit(route, knockOf(request)));
+    } catch (error) {
+      // Whoever looks at a page has no way to send a key along.
+      const isPage = route.tag === PAGES && route.permission !== "open";
+      if (!isPage || !(error instanceof MillraceError) || error.code !== "UNAUTHENTICATED") throw error;
+      const location = `/login?next=${encodeURIComponent(request.url)}`;
+      await reply
+        .code(303)
+        .headers({ ...HEADERS, location })
+        .send();
+      return;
+    }
     const { "content-length": length, "transfer-encoding": encoding } = request.headers;
     if (length === undefined && encoding === undefined) return;
     const limitBytes = route.body?.limitBytes ?? MAX_BODY_BYTES;
@@ -57,7 +69,7 @@ export class Answering {
     const given = request.body instanceof Uint8Array ? request.body : NOTHING;
     const isDefinition = route.body?.isDefinition === true;
     const format =
-      given.length === 0
+      given.length === 0 || route.body?.isForm === true
         ? "json"
         : formatOf(headerOf(request, "content-type"), headerOf(request, "content-encoding"), isDefinition);
     if (route.body === undefined && given.length > 0) readJsonBody(given);
@@ -66,13 +78,21 @@ export class Answering {
       caller,
       params: request.params as Record<string, string>,
       query: queryOf(route, request),
-      body: route.body === undefined || isDefinition ? undefined : checkBody(route.body.schema, readJsonBody(given)),
+      body:
+        route.body === undefined || isDefinition
+          ? undefined
+          : checkBody(route.body.schema, route.body.isForm === true ? readForm(given) : readJsonBody(given)),
       source: { source: given.length === 0 ? EMPTY : given, format },
       header: (name) => (name === "accept" && request.method === "HEAD" ? undefined : headerOf(request, name)),
       get gone() {
         return goneSignal(reply.raw);
       },
       demand: (permission) => this.admission.require(principal, permission),
+      session: {
+        begin: (key) => this.admission.logIn(key, knockOf(request)),
+        end: () => this.admission.logOut(knockOf(request)),
+        isOpen: async () => (await this.admission.sessions.principal(headerOf(request, "cookie"))) !== undefined,
+      },
     };
     return this.#send(await route.handle(call), caller, reply);
   }
@@ -86,6 +106,10 @@ export class Answering {
       return reply;
     }
     void reply.code(answer.status);
+    if ("location" in answer) {
+      const { location, cookie } = answer;
+      return reply.headers({ ...HEADERS, location, ...(cookie !== undefined && { "set-cookie": cookie }) }).send();
+    }
     if ("json" in answer) return reply.headers(HEADERS).type(JSON_TYPE).send(JSON.stringify(answer.json));
     if (!("text" in answer)) return reply.headers(HEADERS).send();
     const { type = JSON_TYPE, text } = answer;
@@ -142,6 +166,8 @@ export class Answering {
   }
 }
 
+/** The tag of what is made for people. */
+export const PAGES = "Pages";
 const EMPTY = Buffer.from("{}");
 const JSON_TYPE = "application/json; charset=utf-8";
 
@@ -175,6 +201,15 @@ function queryOf(route: Route, request: FastifyRequest): unknown {
   // Probes and pages may be asked with whatever somebody appends; everything else says what it understands.
   if (route.query === undefined && !route.path.startsWith("/v1/")) return {};
   return checkQuery(route.query ?? noQuery, query);
+}
+
+/** Fields that come twice count once. */
+function readForm(bytes: Uint8Array): Record<string, string> {
+  return Object.fromEntries(new URLSearchParams(Buffer.from(bytes).toString("utf8")));
+}
+
+function knockOf(request: FastifyRequest): Knock {
+  return { method: request.method, header: (name) => headerOf(request, name), address: request.ip };
 }
 
 function headerOf(request: FastifyRequest, name: string): string | undefined {

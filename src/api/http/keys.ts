@@ -11,6 +11,8 @@ export interface Principal {
 
 const SCOPE = "key/api";
 const ANY = "any";
+/** The name under which keys are counted; no workflow can be called so. */
+export const LIST = "keys/api";
 const FRESH_MS = 5_000;
 
 /** The keys that are accepted: those of the settings, and those that were added to the store. Only hashes are kept. */
@@ -39,14 +41,26 @@ export class Keys {
     return this.#any.isSet;
   }
 
-  async principal(key: string): Promise<Principal | undefined> {
-    const digest = hash("sha256", key, "hex");
+  /** What names a key without being one. */
+  digest(key: string): string {
+    return hash("sha256", key, "hex");
+  }
+
+  principal(key: string): Promise<Principal | undefined> {
+    return this.principalOf(this.digest(key));
+  }
+
+  async principalOf(digest: string): Promise<Principal | undefined> {
     const configured = this.#configured.get(digest);
     if (configured !== undefined || this.#store === undefined) return configured;
     const known = this.#found.get(digest);
     if (known !== undefined && this.#nowMs() - known.atMs < FRESH_MS) return known.principal;
-    const [text] = await this.#store.records.get([{ scope: SCOPE, hash: digest }]);
-    const principal = typeof text === "string" ? (JSON.parse(text) as Principal) : undefined;
+    const [text, revoked] = await this.#store.records.get([
+      { scope: SCOPE, hash: digest },
+      { scope: SCOPE, hash: revokedName(digest) },
+    ]);
+    const isGood = typeof text === "string" && typeof revoked !== "string";
+    const principal = isGood ? (JSON.parse(text) as Principal) : undefined;
     if (this.#found.size >= 1_000) this.#found.clear();
     this.#found.set(digest, { principal, atMs: this.#nowMs() });
     return principal;
@@ -62,7 +76,39 @@ export async function addKey(store: Store, role: Role): Promise<{ readonly id: s
     { scope: SCOPE, hash: digest, text: JSON.stringify(principal) },
     { scope: SCOPE, hash: ANY, text: "{}" },
   ]);
+  await store.records.publish(LIST, digest);
   return { id: principal.id, key };
+}
+
+/** A key of the store, by its name. */
+export interface StoredKey {
+  readonly id: string;
+  readonly roles: readonly Role[];
+  readonly revoked: boolean;
+}
+
+/** The keys that were added to the store, newest first; at most 1,000. */
+export async function storedKeys(store: Store): Promise<readonly StoredKey[]> {
+  const digests = (await store.records.versions(LIST)).map(({ hash: digest }) => digest);
+  const wanted = digests.flatMap((digest) => [digest, revokedName(digest)]);
+  const texts = await store.records.get(wanted.map((name) => ({ scope: SCOPE, hash: name })));
+  return digests.flatMap((_, i) => {
+    const [text, revoked] = [texts[2 * i], texts[2 * i + 1]];
+    if (typeof text !== "string") return [];
+    return [{ ...(JSON.parse(text) as Principal), revoked: typeof revoked === "string" }];
+  });
+}
+
+/** From a few seconds later on nobody takes it any more. False if there is no such key. */
+export async function revokeKey(store: Store, id: string): Promise<boolean> {
+  const found = (await store.records.versions(LIST)).filter(({ hash: digest }) => idOf(digest) === id);
+  await store.records.put(found.map(({ hash: digest }) => ({ scope: SCOPE, hash: revokedName(digest), text: "{}" })));
+  return found.length > 0;
+}
+
+/** Records do not change, so what is revoked is said beside it. */
+function revokedName(digest: string): string {
+  return `revoked ${digest}`;
 }
 
 export function parseKeys(configured: string): ReadonlyMap<string, Principal> {

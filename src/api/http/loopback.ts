@@ -20,9 +20,14 @@ export function checkLocal(host: string | undefined, origin: string | undefined)
   if (name === undefined || !isLoopbackName(name)) {
     throw new MillraceError("FORBIDDEN", { reason: "Without keys, the Host must be localhost or a loopback address" });
   }
+  checkOrigin(host, origin);
+}
+
+/** Whatever a page of another origin sends comes from that page, not from its reader. */
+export function checkOrigin(host: string | undefined, origin: string | undefined): void {
   if (origin === undefined) return;
   const own = origin.replace(/^https?:\/\//i, "");
-  if (own === origin || own.toLowerCase() !== host!.toLowerCase()) {
+  if (own === origin || own.toLowerCase() !== host?.toLowerCase()) {
     throw new MillraceError("FORBIDDEN", { reason: "Pages of another origin may not call this server" });
   }
 }

@@ -90,7 +90,8 @@ function queryParameters({ query }: Route): readonly Schema[] {
 
 function requestBody({ body }: Route): Schema {
   const schema = schemaOf(body!.schema, "input");
-  const content: Record<string, unknown> = { "application/json": { schema } };
+  const type = body!.isForm === true ? "application/x-www-form-urlencoded" : "application/json";
+  const content: Record<string, unknown> = { [type]: { schema } };
   if (body!.isDefinition === true) content["application/yaml"] = { schema };
   return { required: false, content };
 }

@@ -19,6 +19,17 @@ export interface Call<Query = unknown, Body = unknown> {
   readonly gone: AbortSignal;
   /** Throws unless the caller may do this too. */
   readonly demand: (permission: Permission) => void;
+  readonly session: Session;
+}
+
+/** How a browser gets in, where keys are needed. */
+export interface Session {
+  /** The cookie for this key; undefined if it is none. */
+  begin(key: string): Promise<string | undefined>;
+  /** The cookie that ends it. */
+  end(): string;
+  /** Whether the request has come with one that is good. */
+  isOpen(): Promise<boolean>;
 }
 
 export type Reply =
@@ -26,6 +37,7 @@ export type Reply =
   /** JSON that is written already. */
   | { readonly status: number; readonly text: string; readonly type?: string }
   | { readonly status: 204 }
+  | { readonly status: 303; readonly location: string; readonly cookie?: string }
   | { readonly status: 200; readonly stream: (out: EventSink) => Promise<void> };
 
 /** Where an event stream goes. */
@@ -40,6 +52,8 @@ export interface RouteBody<Body = unknown> {
   readonly limitBytes: number;
   /** The body is a definition, in JSON or YAML, which is read by whoever checks it. */
   readonly isDefinition?: boolean;
+  /** It comes from a form of ours. */
+  readonly isForm?: boolean;
 }
 
 export interface RouteAnswer {

@@ -6,6 +6,7 @@ import { DRAIN_MS, MAX_BODY_BYTES } from "../limits.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { DEFAULT_INGRESS, Ingress, type IngressLimit } from "../service/ingress.ts";
 import type { Service } from "../service/service.ts";
+import { Signing } from "../service/signing.ts";
 import { Admission } from "./admission.ts";
 import { Answering } from "./answering.ts";
 import { docsPage } from "./docs-page.ts";
@@ -19,6 +20,7 @@ import { operationRoutes } from "./routes/operation-routes.ts";
 import { submissionRoutes } from "./routes/submission-routes.ts";
 import { systemRoutes } from "./routes/system-routes.ts";
 import { taskRoutes } from "./routes/task-routes.ts";
+import { Sessions } from "./sessions.ts";
 
 export interface ServerOptions {
   readonly service: Service;
@@ -82,7 +84,8 @@ export class ApiServer {
     this.routes = [...table, ...(options.pages ?? [])];
     this.#patterns = this.routes.map((route) => ({ route, pattern: patternOf(route.path) }));
     const keys = new Keys(options.keys ?? "", service.store);
-    const admission = new Admission({ keys, limiter, isLocal, host: service.host });
+    const sessions = new Sessions(new Signing(service.store), keys, () => service.host.wallMs());
+    const admission = new Admission({ keys, sessions, limiter, isLocal, host: service.host });
     this.#answering = new Answering(service, admission, metrics);
     this.app = this.#build();
     for (const route of this.routes) this.#add(route);

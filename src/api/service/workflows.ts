@@ -40,11 +40,10 @@ export class Workflows {
 
   list(page: PageRequest): Promise<PageOf<NamedVersion>> {
     const read = (query: { limit: number; cursor?: string }) => this.#store.queries.workflows(query);
-    return this.#paging.page("workflows", page, read, ({ name, version, hash }) => ({
-      name,
-      version,
-      workflow_definition_id: hash,
-    }));
+    // Other things are counted by name, too, under names that no workflow can have.
+    return this.#paging.page("workflows", page, read, ({ name, version, hash }) =>
+      isName(name) ? { name, version, workflow_definition_id: hash } : undefined,
+    );
   }
 
   async get(name: string, version?: string): Promise<ShownWorkflow> {
