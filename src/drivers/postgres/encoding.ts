@@ -23,5 +23,5 @@ export function packed(texts: readonly string[]): readonly [text: string, separa
   // repeated, no end of a text and beginning of a separator look like a whole one.
   let separator = "\u001e\u001f";
   while (texts.some((text) => text.includes(separator))) separator += "\u001f";
-  return [separator + texts.join(separator), separator];
+  return [texts.length === 0 ? "" : separator + texts.join(separator), separator];
 }

@@ -25,21 +25,21 @@ export const LONG_TRANSACTIONS = `
 export class LongTransactionWatch {
   readonly #stopping = new AbortController();
 
-  constructor(host: Host, database: Database, warn: (told: string) => void) {
-    void this.#watch(host, database, warn);
+  constructor(host: Host, database: Database, warn: (told: string) => void, longMs: number) {
+    void this.#watch(host, database, warn, longMs);
   }
 
   stop(): void {
     this.#stopping.abort();
   }
 
-  async #watch(host: Host, database: Database, warn: (told: string) => void): Promise<void> {
+  async #watch(host: Host, database: Database, warn: (told: string) => void, longMs: number): Promise<void> {
     const { signal } = this.#stopping;
     for (;;) {
       await host.sleep(LOOK_EVERY_MS, signal);
       if (signal.aborted) return;
       try {
-        for (const one of await rows<LongTransaction>(database, LONG_TRANSACTIONS, [LONG_MS])) warn(toldOf(one));
+        for (const one of await rows<LongTransaction>(database, LONG_TRANSACTIONS, [longMs])) warn(toldOf(one));
       } catch {
         // Whoever needs the database hears of its trouble.
       }

@@ -4,7 +4,7 @@ import { Database, type DatabaseOptions } from "./database.ts";
 import { PostgresInbox } from "./inbox.ts";
 import { PostgresJournal } from "./journal.ts";
 import { faultOf } from "./faults.ts";
-import { LongTransactionWatch } from "./long-transactions.ts";
+import { LONG_MS, LongTransactionWatch } from "./long-transactions.ts";
 import { migrate } from "./migrations.ts";
 import { PostgresPartitions } from "./partitions.ts";
 import type { Postgres } from "./postgres.ts";
@@ -29,6 +29,8 @@ export interface PostgresOptions {
   readonly statementMs?: number;
   /** Told of what slows the store down, such as a transaction that somebody left open. Nobody looks without it. */
   readonly warn?: (told: string) => void;
+  /** How long one may be open before somebody is told. */
+  readonly longTransactionMs?: number;
 }
 
 export async function openPostgres(options: PostgresOptions): Promise<Store> {
@@ -40,7 +42,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   try {
     const wakeUps = new WakeUps(host, settings, incarnation);
     await wakeUps.connect();
-    const watch = options.warn && new LongTransactionWatch(host, database, options.warn);
+    const { warn, longTransactionMs = LONG_MS } = options;
+    const watch = warn && new LongTransactionWatch(host, database, warn, longTransactionMs);
     return new PostgresStore({ database, host, wakeUps, incarnation, maxInbox }, partitions, watch);
   } catch (error) {
     await database.close();
