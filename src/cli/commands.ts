@@ -165,6 +165,19 @@ export const COMMANDS: readonly CommandSpec[] = [
     load: () => import("./verbs/serve.ts"),
   },
   {
+    name: "recover",
+    also: [],
+    group: "server",
+    args: [],
+    summary: "Rebuild a store that was lost from its archive; every engine has to be stopped",
+    options: [
+      { name: "from", value: "URL", doc: "the archive, postgres://… (default: MILLRACE_ARCHIVE)" },
+      { name: "force", doc: "also into a store that is not empty: what it has stays as it is" },
+    ],
+    settings: ["store"],
+    load: () => import("./verbs/recover.ts"),
+  },
+  {
     name: "worker",
     also: [],
     group: "server",

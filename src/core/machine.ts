@@ -26,6 +26,10 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   advance(state: State, context: Context): Decision<Event>;
   /** Proves that everything that waits has something to wait for, and sets going what has not. */
   sweep?(state: State, context: Context): Decision<Event>;
+  /**
+   * What has to be said again after everything but the journals was lost: mail and lists. Called until no events come.
+   */
+  recovered?(state: State, context: Context): Decision<Event>;
   /** The only thing that changes the state. */
   evolve(state: State, event: Event): void;
   /** Throws if the state contradicts itself. `whole` checks everything, else only what the last events touched. */

@@ -57,7 +57,7 @@ export class Recall {
     return found;
   }
 
-  private async everythingOf(entity: string): Promise<Recalled> {
+  async everythingOf(entity: string): Promise<Recalled> {
     const [[loaded], header, letters, values] = await Promise.all([
       this.archive.journal.load([{ partition: 0, entity, aboveVersion: 0 }]),
       this.archive.queries.header(0, entity),

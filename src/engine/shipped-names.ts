@@ -37,6 +37,8 @@ export class ShippedNames {
     do {
       const page = await this.store.queries.workflows({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
       for (const { name, version, hash } of page.items) {
+        // No workflow's: the list of keys stands there, and a key that was revoked must not come back.
+        if (name.includes("/")) continue;
         const top = `${version} ${hash}`;
         if (this.tops.get(name) !== top) await this.shipName(name);
         tops.set(name, top);

@@ -40,7 +40,7 @@ export async function checkArchiveOwner(archive: Archive, store: Store, host: Ho
   throw new StoreError(
     "STORE_LOST",
     "The archive was shipped from another store than this one: the store was lost, or this is another one. " +
-      "To rebuild it: millrace recover --from <archive> --store <store>",
+      "To rebuild it: millrace recover --from … --store …",
   );
 }
 

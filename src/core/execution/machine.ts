@@ -11,6 +11,7 @@ import { checkTouched, checkWhole } from "./invariants.ts";
 import { buildPlan, type Plan } from "./plan.ts";
 import { prepare, taskText } from "./prepare.ts";
 import { definitionOfSnapshot, restore, snapshot, SNAPSHOT_FORMAT } from "./snapshot.ts";
+import { recovered } from "./recovered.ts";
 import { sweep } from "./sweep.ts";
 import { ENGINE_LINE, ExecutionState } from "./state.ts";
 
@@ -29,6 +30,7 @@ export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
   decide,
   advance,
   sweep,
+  recovered,
   evolve,
   check: (state, whole) => (whole ? checkWhole(state) : checkTouched(state)),
   hasWork,

@@ -43,7 +43,8 @@ export function repair(state: ExecutionState, unit: number, refiled: boolean): v
       return enqueue(state, unit);
     }
     case "waiting": {
-      const isJudged = until !== null && state.runs[unit]!.error === null;
+      const { error, wait } = state.runs[unit]!;
+      const isJudged = until !== null && error === null && wait?.for !== "child";
       setDue(state, unit, null);
       if (!isJudged) {
         endWait(state, unit);

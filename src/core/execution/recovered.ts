@@ -1,0 +1,28 @@
+import type { Context } from "../machine.ts";
+import { decided, type ExecutionDecision, NOTHING } from "./decision.ts";
+import type { Repaired } from "./events.ts";
+import { openReview } from "./review-listing.ts";
+import type { ExecutionState } from "./state.ts";
+
+/**
+ * The store was lost and made anew from the journals. Mail that was on its way is gone: a call that a child never got, or
+ * an end that its parent never heard of. So whoever waits for a child calls it again. Lists are gone too, and are given
+ * again with the first call of this; it is called until it gives no more events.
+ */
+export function recovered(state: ExecutionState, context: Context): ExecutionDecision {
+  if (state.isEnded) return NOTHING;
+  const listings = Array.from(state.reviews, (unit) => {
+    const { wait, startedAtMs, dueAtMs } = state.runs[unit]!;
+    const atMs = startedAtMs ?? context.nowMs;
+    return openReview(state, { kind: "nodeWaiting", atMs, node: state.nameOf(unit), wait: wait!, dueAtMs });
+  });
+  const events = [...state.children].slice(0, context.maxEvents).map((unit): Repaired => {
+    return {
+      kind: "repaired",
+      atMs: context.nowMs,
+      node: state.nameOf(unit),
+      what: "its child may not have heard of it",
+    };
+  });
+  return events.length === 0 ? { ...NOTHING, listings } : decided(state, context, events, { listings });
+}

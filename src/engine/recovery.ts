@@ -1,0 +1,307 @@
+import { entityId, entityKind, partitionOf } from "../core/entity.ts";
+import { type Machine, type MachineEvent, needKey, type TaskDraft } from "../core/machine.ts";
+import type { Host } from "../host/host.ts";
+import type { Json } from "../json/json.ts";
+import type { Archive } from "../store/archive.ts";
+import type { Header, JournalRecord, Store, Tenure } from "../store/contract.ts";
+import type { BatchBuilder } from "./batch.ts";
+import { Owner } from "./owner.ts";
+import { Recall, type Recalled } from "./recall.ts";
+import { newResident, type Resident } from "./resident.ts";
+import { DEFAULT_SETTINGS, DEFAULT_SHIPPING } from "./settings.ts";
+
+/** What was found in the archive, and what came of it. */
+export interface Recovery {
+  /** Executions whose journals end open: they go on. */
+  readonly executions: number;
+  /** Tasks that were out, and are again. */
+  readonly tasks: number;
+  /** Calls of child executions that are made again, as nobody knows whether they were heard. */
+  readonly calls: number;
+  /** Executions that this release cannot read: they are there, and wait for one that can. */
+  readonly unread: readonly string[];
+  /** Executions that were in the store already, and were left as they are. */
+  readonly present: number;
+  /** Names of workflows, and definitions. */
+  readonly names: number;
+  readonly definitions: number;
+  /** When each partition was last heard of, and how many of its executions had news then that were not shipped. */
+  readonly heard: readonly { readonly partition: number; readonly atMs: number; readonly behind: number }[];
+}
+
+export class RecoveryRefused extends Error {
+  override readonly name = "RecoveryRefused";
+  readonly hint: string | undefined;
+
+  constructor(message: string, hint?: string) {
+    super(message);
+    this.hint = hint;
+  }
+}
+
+export interface RecoveryParts {
+  readonly archive: Archive;
+  readonly store: Store;
+  readonly host: Host;
+  readonly machines: readonly Machine[];
+  /** Go on though there is something in the store: that stays as it is. */
+  readonly force: boolean;
+}
+
+const LEASE_MS = 30_000;
+const RENEW_MS = 5_000;
+const PAGE = 100;
+const MAX_PREPARED = 100;
+
+/**
+ * Rebuilds a store that was lost from its archive: whatever was open goes on from its last shipped event, under a new
+ * incarnation and with epochs above all that were seen. What has ended stays in the archive, and is read there.
+ *
+ * All partitions are held meanwhile, and the archive belongs to the new store only at the end: until then no engine starts.
+ */
+export async function recover(parts: RecoveryParts): Promise<Recovery> {
+  const { archive, store, force } = parts;
+  const lost = await archive.owner();
+  if (lost === null) throw new RecoveryRefused("Nothing was ever shipped to this archive.");
+  const { incarnation } = store.capabilities;
+  if (incarnation === undefined) throw new RecoveryRefused("Only a store that others can share is rebuilt.");
+  if (incarnation === lost && !force) {
+    throw new RecoveryRefused("The store is the one that the archive was shipped from: it was not lost.", FORCE);
+  }
+  if (!force && !(await isEmpty(store))) throw new RecoveryRefused("The store is not empty.", FORCE);
+  const rebuilding = new Rebuilding(parts);
+  try {
+    await rebuilding.hold();
+    const recovery = await rebuilding.run();
+    await archive.adopt(incarnation);
+    return recovery;
+  } finally {
+    await rebuilding.letGo();
+  }
+}
+
+const FORCE = "--force adds what the archive has and the store has not, and leaves the rest as it is";
+
+async function isEmpty({ queries }: Store): Promise<boolean> {
+  const [headers, workflows] = await Promise.all([queries.headers({ limit: 1 }), queries.workflows({ limit: 1 })]);
+  return headers.items.length === 0 && workflows.items.length === 0;
+}
+
+class Rebuilding {
+  private readonly archive: Archive;
+  private readonly store: Store;
+  private readonly host: Host;
+  private readonly machines: ReadonlyMap<string, Machine>;
+  private readonly recall: Recall;
+  private readonly owners = new Map<number, Owner>();
+  /** Definitions that are in the store, and the ones that were last made ready. */
+  private readonly definitions = new Set<string>();
+  private readonly prepared = new Map<string, unknown>();
+  private readonly done = new AbortController();
+  private readonly unread: string[] = [];
+  private executions = 0;
+  private tasks = 0;
+  private calls = 0;
+  private present = 0;
+
+  constructor({ archive, store, host, machines }: RecoveryParts) {
+    this.archive = archive;
+    this.store = store;
+    this.host = host;
+    this.machines = new Map(machines.map((machine) => [machine.kind, machine]));
+    this.recall = new Recall(archive, host);
+  }
+
+  /** Takes every partition, so that nobody else decides anything before all is there. */
+  async hold(): Promise<void> {
+    const seen = new Map((await this.archive.progress()).map((one) => [one.partition, one]));
+    const { capabilities } = this.store;
+    for (let partition = 0; partition < capabilities.partitionCount; partition++) {
+      const { epoch = 0, timeMs = 0 } = seen.get(partition) ?? {};
+      const tenure = await this.acquire(partition, epoch);
+      // Time does not go back behind what the journals have seen.
+      const owned = { ...tenure, lastTimeMs: Math.max(tenure.lastTimeMs, timeMs) };
+      const settings = { ...DEFAULT_SETTINGS, shipping: DEFAULT_SHIPPING };
+      this.owners.set(partition, new Owner(this.host, settings, capabilities, owned, false));
+    }
+    void this.renew();
+  }
+
+  private async acquire(partition: number, above: number): Promise<Tenure> {
+    for (;;) {
+      const outcome = await this.store.partitions.acquire(partition, "recover", LEASE_MS);
+      if (outcome.kind === "held") {
+        throw new RecoveryRefused(`Partition ${partition} of the store is held by ${outcome.by}.`, "stop every engine");
+      }
+      if (outcome.tenure.epoch > above) return outcome.tenure;
+      // Each acquire raises it by one: this is how a store gets beyond the epochs of the one before it.
+      await this.store.partitions.release(outcome.tenure);
+    }
+  }
+
+  private async renew(): Promise<void> {
+    while (!this.done.signal.aborted) {
+      await this.host.sleep(RENEW_MS, this.done.signal);
+      try {
+        const fences = [...this.owners.values()].map(({ fence }) => fence);
+        if (!this.done.signal.aborted) await this.store.partitions.renew(fences, LEASE_MS);
+      } catch {
+        // A commit will find out.
+      }
+    }
+  }
+
+  async letGo(): Promise<void> {
+    this.done.abort();
+    for (const owner of this.owners.values()) await this.store.partitions.release(owner.fence);
+  }
+
+  async run(): Promise<Recovery> {
+    const names = await this.putNames();
+    for (let after = ""; ;) {
+      const headers = await this.archive.open(after, PAGE);
+      for (const header of headers) await this.bringBack(header);
+      const last = headers.at(-1);
+      if (last === undefined) break;
+      after = last.entity;
+    }
+    const heard = (await this.archive.progress()).map(({ partition, timeMs, behind }) => {
+      return { partition, atMs: timeMs, behind };
+    });
+    const { executions, tasks, calls, unread, present } = this;
+    return { executions, tasks, calls, unread, present, names, definitions: this.definitions.size, heard };
+  }
+
+  /**
+   * Names get the numbers they had, those that are gone included: a number stands for one content for ever. The store
+   * gives numbers out in order, and again to content that it knows; so all are published, taken away, and those that
+   * were not gone published again.
+   */
+  private async putNames(): Promise<number> {
+    const kept = await this.archive.names();
+    for (const { name, versions } of kept) {
+      const byNumber = new Map(versions.map((version) => [version.version, version]));
+      const { records } = this.store;
+      if ((await records.published(name)) !== null) continue;
+      await this.putDefinitions(versions.map(({ hash }) => hash));
+      const highest = Math.max(...byNumber.keys());
+      for (let number = 1; number <= highest; number++) {
+        await records.publish(name, byNumber.get(number)?.hash ?? `unknown-${number}`);
+      }
+      if (versions.length === highest && versions.every(({ isGone }) => !isGone)) continue;
+      await records.unpublish(name);
+      for (const { hash, isGone } of versions) if (!isGone) await records.publish(name, hash);
+    }
+    return kept.filter(({ versions }) => versions.some(({ isGone }) => !isGone)).length;
+  }
+
+  private async putDefinitions(hashes: readonly string[]): Promise<void> {
+    const missing = hashes.filter((hash) => !this.definitions.has(hash));
+    const keys = missing.map((hash) => ({ scope: "definition", hash }));
+    const texts = keys.length === 0 ? [] : await this.archive.records.get(keys);
+    const found = keys.flatMap((key, i) => (typeof texts[i] === "string" ? [{ ...key, text: texts[i] }] : []));
+    await this.store.records.put(found);
+    for (const { hash } of found) this.definitions.add(hash);
+  }
+
+  private async definition(machine: Machine, hash: string): Promise<unknown> {
+    if (this.prepared.has(hash)) return this.prepared.get(hash);
+    await this.putDefinitions([hash]);
+    const [text] = await this.archive.records.get([{ scope: "definition", hash }]);
+    if (typeof text !== "string") throw new Error("its definition is not in the archive");
+    if (this.prepared.size >= MAX_PREPARED) this.prepared.clear();
+    const definition = machine.prepareDefinition(hash, text);
+    this.prepared.set(hash, definition);
+    return definition;
+  }
+
+  private async bringBack(header: Header): Promise<void> {
+    const { entity } = header;
+    const partition = partitionOf(entity, this.store.capabilities.partitionCount);
+    if ((await this.store.journal.watch(partition, entity, 0, 0)) > 0) {
+      this.present++;
+      return;
+    }
+    const recalled = await this.recall.everythingOf(entity);
+    if (recalled.records.length === 0) return;
+    await this.store.records.put(recalled.values);
+    const owner = this.owners.get(partition)!;
+    const builder = owner.newBatch();
+    builder.restore(entity, recalled);
+    builder.wake(entity, owner.time.nowMs());
+    await this.goOn(owner, builder, entity, recalled);
+    owner.unshipped!.form(builder, owner.time.nowMs());
+    const [outcome] = await this.store.journal.commit([owner.seal(builder)]);
+    if (outcome?.kind !== "committed") throw new Error(`the store did not take ${entity}: ${outcome?.kind}`);
+    owner.committed(builder);
+    this.executions++;
+  }
+
+  /** All that the store had of it besides its journal: its tasks, its place in lists, its mail. */
+  private async goOn(owner: Owner, builder: BatchBuilder, entity: string, recalled: Recalled): Promise<void> {
+    try {
+      const resident = await this.fold(entity, recalled.records);
+      const { machine, state } = resident;
+      const tasks = openTasks(owner, resident, recalled);
+      builder.add(entity, { events: [], tasks }, 0, machine.eventFormat, owner.time.nowMs());
+      this.calls += sayAgain(owner, builder, resident);
+      builder.header({ entity, version: machine.versionOf(state), ...machine.header(state) });
+      this.tasks += tasks.length;
+    } catch {
+      // An engine will find out by itself, and leave it alone.
+      this.unread.push(entity);
+    }
+  }
+
+  private async fold(entity: string, records: readonly JournalRecord[]): Promise<Resident> {
+    const machine = this.machines.get(entityKind(entity));
+    if (machine === undefined) throw new Error("its kind is unknown");
+    if (records.some(({ format }) => format > machine.eventFormat)) throw new Error("a newer release wrote it");
+    const events = records.flatMap(({ text }) => JSON.parse(text) as MachineEvent[]);
+    const hash = machine.definitionOf(events[0]!);
+    const definition = hash === undefined ? undefined : await this.definition(machine, hash);
+    const id = entityId(entity);
+    const state = machine.create(id, definition);
+    for (const event of events) machine.evolve(state, event);
+    return newResident(entity, id, machine, state);
+  }
+}
+
+/** The tasks that were out: the same again, so that whoever still works on one of them reports what is waited for. */
+function openTasks(owner: Owner, resident: Resident, recalled: Recalled): readonly TaskDraft[] {
+  const { machine, state, fetched } = resident;
+  for (;;) {
+    const { tasks, needs } = machine.openTasks(state, owner.context(resident));
+    if (needs.length === 0) return tasks;
+    for (const need of needs) fetched.set(needKey(need), valueOf(machine, recalled, needKey(need)));
+  }
+}
+
+/** Mail that may have been lost, and lists. Answers how many events that took. */
+function sayAgain(owner: Owner, builder: BatchBuilder, resident: Resident): number {
+  const { machine, state } = resident;
+  let count = 0;
+  for (;;) {
+    const context = owner.context(resident);
+    const { listings = [], ...decision } = machine.recovered?.(state, context) ?? { events: [] };
+    const version = machine.versionOf(state) + 1;
+    for (const event of decision.events) machine.evolve(state, event);
+    // The first time says all lists.
+    const said = count === 0 ? { ...decision, listings } : decision;
+    builder.add(resident.key, said, version, machine.eventFormat, owner.time.nowMs());
+    count += decision.events.length;
+    if (decision.events.length === 0) return count;
+  }
+}
+
+/** A value that a task is made of: a large one, or the output of an event of the past. */
+function valueOf(machine: Machine, { records, values }: Recalled, key: string): Json {
+  const large = values.find(({ hash }) => hash === key);
+  if (large !== undefined) return JSON.parse(large.text) as Json;
+  const version = Number(key.replace("past:", ""));
+  const record = records.find((one) => one.version <= version && version < one.version + one.count);
+  const event = record && (JSON.parse(record.text) as MachineEvent[])[version - record.version];
+  const value = event && machine.pastValue?.(event);
+  if (value === undefined) throw new Error(`the value ${key} is not in the archive`);
+  return value;
+}
