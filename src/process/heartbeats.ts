@@ -6,8 +6,12 @@ import { openStore, type StoreSettings } from "./open-store.ts";
 
 /** What the thread that keeps a worker's leases calls: a connection of its own to the same store. */
 export async function openHeartbeats(options: Json): Promise<Heartbeats> {
-  const { address, settings } = options as unknown as { address: StoreAddress; settings: StoreSettings };
+  const { address, incarnation, settings } = options as unknown as {
+    address: StoreAddress;
+    incarnation?: string;
+    settings: StoreSettings;
+  };
   // Beats come one after the other, and a pool must have two.
-  const { tasks } = await openStore(address, { ...settings, postgresMaxConnections: 2, host: nodeHost });
+  const { tasks } = await openStore(address, { ...settings, postgresMaxConnections: 2, host: nodeHost, incarnation });
   return tasks;
 }

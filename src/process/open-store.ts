@@ -21,6 +21,8 @@ export type StoreSettings = Pick<
 
 export type OpenOptions = StoreSettings & {
   readonly host: Host;
+  /** Only the store that has this one, where stores have one: none is made in its place. */
+  readonly incarnation?: string | undefined;
   /** Told what somebody should look at, though the store works. */
   readonly warn?: (told: string) => void;
 };
@@ -54,7 +56,9 @@ export async function openStore(address: StoreAddress, options: OpenOptions): Pr
       const { openRedis } = await import("../drivers/redis/redis-store.ts");
       const connectMs = options.redisSocketTimeout * 1_000;
       const commandMs = Math.min(connectMs, LONGEST_COMMAND_MS);
-      return openRedis({ host, url: address.url, partitions, connectMs, commandMs });
+      const { incarnation } = options;
+      const only = incarnation === undefined ? {} : { incarnation };
+      return openRedis({ host, url: address.url, partitions, connectMs, commandMs, ...only });
     }
   }
 }

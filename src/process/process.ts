@@ -209,7 +209,7 @@ async function startWorker(parts: Parts): Promise<void> {
     handlers,
     queues,
     secret: secretsOf(env),
-    leases: leasesOf(options),
+    leases: leasesOf(options, store),
     ownSlots: ownSlots(settings, handlers.keys()),
     settings: workerSettings(settings),
     observer: {
@@ -268,10 +268,11 @@ function told({ options, worker, handlers: served, queues }: Parts): JsonObject 
 }
 
 /** In a store that others share, a handler that keeps the event loop busy must not lose its task to them. */
-function leasesOf({ address, settings }: ProcessOptions): LeaseKeeping {
+function leasesOf({ address, settings }: ProcessOptions, { capabilities }: Store): LeaseKeeping {
   if (isOwnStore(address)) return { kind: "process" };
   // As it is after a trip to another thread: without what is undefined.
-  const options = JSON.parse(JSON.stringify({ address, settings: storeSettings(settings) })) as JsonObject;
+  const { incarnation } = capabilities;
+  const options = JSON.parse(JSON.stringify({ address, incarnation, settings: storeSettings(settings) })) as JsonObject;
   // Built, this file and that one are .js; from the sources both are .ts.
   const module = new URL(`./heartbeats${extname(import.meta.url)}`, import.meta.url).href;
   return { kind: "thread", source: { module, options } };

@@ -84,6 +84,13 @@ describe("a Redis whose data is gone", () => {
     await other.close();
   });
 
+  test("is STORE_LOST for one who opens that very store, and none is made", async () => {
+    const prefix = nodeHost.id();
+    const opening = openRedis({ url: server.url, host: nodeHost, prefix, incarnation: "another" });
+    await expect(opening).rejects.toMatchObject({ code: "STORE_LOST" });
+    expect((await keys()).filter((key) => key.startsWith(prefix))).toEqual([]);
+  });
+
   test("stays lost: what comes back later is not trusted", async () => {
     const store = await openRedis({ url: server.url, host: nodeHost });
     await flush();

@@ -80,6 +80,7 @@ export class Connection {
   readonly #pattern: RedisClientType;
   readonly #check: (line: Line) => Promise<void>;
   readonly #closing = new AbortController();
+  #reason: StoreError | undefined;
   #line: Line | undefined;
   #opening: Promise<Line> | undefined;
   #failures = 0;
@@ -97,6 +98,7 @@ export class Connection {
 
   /** The shared one. */
   async line(): Promise<Line> {
+    if (this.#reason !== undefined) throw this.#reason;
     if (this.#line?.isUsable === true) return this.#line;
     this.#opening ??= this.#renew().finally(() => {
       this.#opening = undefined;
@@ -113,7 +115,7 @@ export class Connection {
     try {
       await this.#connected(client);
       await this.#check(line);
-      if (this.#closing.signal.aborted) throw unavailable("the store was closed");
+      if (this.#reason !== undefined) throw this.#reason;
       return line;
     } catch (error) {
       line.end();
@@ -129,14 +131,15 @@ export class Connection {
     return client;
   }
 
-  /** Whoever comes next has to find out anew what is there. */
-  drop(): void {
+  /** For good: whoever comes hears why, at once. */
+  end(reason: StoreError): void {
+    this.#reason ??= reason;
+    this.#closing.abort();
     this.#line?.end();
   }
 
   close(): void {
-    this.#closing.abort();
-    this.drop();
+    this.end(unavailable("the store was closed"));
   }
 
   async #renew(): Promise<Line> {
@@ -146,7 +149,7 @@ export class Connection {
       const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, LONGEST_PAUSE_MS);
       await host.sleep(pauseMs, this.#closing.signal);
     }
-    if (this.#closing.signal.aborted) throw unavailable("the store was closed");
+    if (this.#reason !== undefined) throw this.#reason;
     try {
       this.#line = await this.open();
       this.#failures = 0;

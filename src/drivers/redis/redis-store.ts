@@ -21,6 +21,8 @@ export interface RedisOptions {
   readonly host: Host;
   /** In front of every key. */
   readonly prefix?: string;
+  /** Only this very store: none is made where it is not. */
+  readonly incarnation?: string;
   /** Fixed when the store is created. */
   readonly partitions?: number;
   readonly maxInbox?: number;
@@ -36,20 +38,21 @@ const FORMAT = 1;
 export async function openRedis(options: RedisOptions): Promise<Store> {
   const { url, host, prefix = "millrace", partitions = 32, maxInbox = 10_000 } = options;
   const { connectMs = 10_000, commandMs = 5_000 } = options;
-  const identity = new Identity(prefix);
+  const identity = new Identity(prefix, options.incarnation);
+  const lose = (): StoreError => {
+    const loss = identity.lose();
+    connection.end(loss);
+    return loss;
+  };
   const connection = new Connection({ url, host, connectMs, commandMs }, async (line) => {
     const facts = await readFacts(line);
     checkServer(facts);
+    if (!(await identity.isThere(line))) throw lose();
     await makeAofWhole(line, host, facts);
-    await identity.check(line);
   });
   try {
     const incarnation = await identity.create(await connection.line(), host.id(), partitions);
     const waiting = new Waiting(connection, host, commandMs);
-    const lose = (): StoreError => {
-      connection.drop();
-      return identity.lose();
-    };
     const shared = { connection, waiting, host, prefix, incarnation, partitionCount: partitions, maxInbox, lose };
     return new RedisStore(shared, identity.lost);
   } catch (error) {
@@ -66,7 +69,8 @@ class Identity {
   #incarnation: string | undefined;
   #loss: StoreError | undefined;
 
-  constructor(prefix: string) {
+  constructor(prefix: string, incarnation: string | undefined) {
+    this.#incarnation = incarnation;
     this.#key = keyOf({ prefix }, "store");
     const { promise, resolve } = Promise.withResolvers<StoreError>();
     this.lost = promise;
@@ -91,11 +95,10 @@ class Identity {
     return incarnation;
   }
 
-  async check(line: Line): Promise<void> {
-    if (this.#loss !== undefined) throw this.#loss;
-    if (this.#incarnation === undefined) return;
-    const found = await line.send<string | null>(["HGET", this.#key, "incarnation"]);
-    if (found !== this.#incarnation) throw this.lose();
+  /** Or there is none yet that could be gone. */
+  async isThere(line: Line): Promise<boolean> {
+    if (this.#incarnation === undefined) return true;
+    return (await line.send<string | null>(["HGET", this.#key, "incarnation"])) === this.#incarnation;
   }
 
   /** What was acknowledged is gone, and with it the ground for every decision: nothing goes on. */

@@ -1,0 +1,303 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createClient, type RedisClientType } from "@redis/client";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Service } from "../../scripts/services/service.ts";
+import { openRedis } from "../../src/drivers/redis/redis-store.ts";
+import { nodeHost } from "../../src/host/node-host.ts";
+import { acquire } from "../../src/store/conformance/owner.ts";
+import { header, lease, leaseOne, message, record, settlement, task } from "../../src/store/conformance/things.ts";
+import type { CommitBatch, Header, Store } from "../../src/store/contract.ts";
+import { redisService } from "../support/services.ts";
+
+const SCRIPTS = join(import.meta.dirname, "../../src/drivers/redis/lua");
+const DAY_MS = 86_400_000;
+
+describe("what the Redis driver does to its keys", () => {
+  let service: Service;
+  let client: RedisClientType;
+  let store: Store;
+  let prefix: string;
+  beforeAll(async () => {
+    service = await redisService();
+    client = createClient({ url: service.url });
+    await client.connect();
+  });
+  afterAll(async () => {
+    client.destroy();
+    await service.stop();
+  });
+  beforeEach(async () => {
+    prefix = `test-${nodeHost.id()}`;
+    store = await openRedis({ url: service.url, host: nodeHost, prefix, partitions: 4 });
+  });
+  afterEach(async () => {
+    await store.close();
+    for (const key of await client.keys(`${prefix}:*`)) await client.unlink(key);
+  });
+
+  test("every script says in its first line that full memory does not stop it, or that it writes nothing", () => {
+    const firsts = readdirSync(SCRIPTS)
+      .filter((name) => name !== "library.lua")
+      .map((name) => [name, readFileSync(join(SCRIPTS, name), "utf8").split("\n")[0]] as const);
+    const others = firsts.filter(([, first]) => !/^#!lua flags=(allow-oom|no-writes)$/.test(first!));
+    // A store that is not there yet need not be made in a full Redis.
+    expect(others).toEqual([["create.lua", "#!lua"]]);
+  });
+
+  // ── index writes ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  test("an execution is written to the lists three times in its life, however long that is", async () => {
+    const monitor = client.duplicate();
+    await monitor.connect();
+    const writes: string[] = [];
+    await monitor.monitor((line) => {
+      const found = /"(zadd|zrem)" "([^"]*)"/i.exec(line);
+      if (found?.[2]?.startsWith(`${prefix}:headers`) === true) writes.push(found[1]!);
+    });
+    const owner = await acquire(store);
+    const entity = "execution/e";
+    const write = (version: number, parts: Partial<Header>): Promise<unknown> =>
+      owner.commit({ records: [record(entity, version)], headers: [header(entity, parts)] });
+    await write(1, { class: "open" });
+    for (let version = 2; version < 20; version++) await write(version, { class: "open", status: `${version}` });
+    await write(20, { class: "endedWell" });
+    await expect.poll(() => writes).toEqual(["ZADD", "ZREM", "ZADD"]);
+    await owner.commit({ purge: [entity] });
+    await expect.poll(() => writes.length).toBe(4);
+    monitor.destroy();
+  });
+
+  test("the header of an execution is found under its present class only", async () => {
+    const owner = await acquire(store);
+    const entity = "execution/e";
+    for (const one of ["open", "endedBadly", "open", "endedWell"] as const) {
+      await owner.commit({ headers: [header(entity, { class: one })] });
+      const classes = ["open", "endedWell", "endedBadly"] as const;
+      const found = await Promise.all(classes.map((given) => store.queries.headers({ class: given, limit: 5 })));
+      expect(found.map(({ items }) => items.length)).toEqual(classes.map((given) => (given === one ? 1 : 0)));
+    }
+  });
+
+  test("lists of several classes are one list, newest first, over pages", async () => {
+    const owner = await acquire(store);
+    const classes = ["open", "endedWell", "endedBadly"] as const;
+    const all = Array.from({ length: 450 }, (_, i) =>
+      header(`execution/${i % 7}-${i}`, {
+        class: classes[i % 5 === 0 ? 0 : (i % 2) + 1]!,
+        createdAtMs: 1000 + Math.floor(i / 3),
+        workflow: `w${i % 4}`,
+      }),
+    );
+    for (let i = 0; i < all.length; i += 150) await owner.commit({ headers: all.slice(i, i + 150) });
+    const newest = (headers: readonly Header[]): readonly string[] =>
+      [...headers]
+        .sort((a, b) => b.createdAtMs - a.createdAtMs || (a.entity < b.entity ? 1 : -1))
+        .map(({ entity }) => entity);
+    const paged = async (query: { readonly workflow?: string }): Promise<readonly string[]> => {
+      const found: string[] = [];
+      let cursor: string | null = "";
+      while (cursor !== null) {
+        const page = await store.queries.headers({ ...query, limit: 40, ...(cursor !== "" && { cursor }) });
+        found.push(...page.items.map(({ entity }) => entity));
+        cursor = page.cursor;
+      }
+      return found;
+    };
+    expect(await paged({})).toEqual(newest(all));
+    expect(await paged({ workflow: "w1" })).toEqual(newest(all.filter(({ workflow }) => workflow === "w1")));
+  });
+
+  test("a due list whose front is taken away while it is read leaves nobody out", async () => {
+    const owner = await acquire(store);
+    const names = Array.from({ length: 400 }, (_, i) => `execution/${String(i).padStart(4, "0")}`);
+    // Many have the same time, so a place in the list is a time and a name.
+    await owner.commit({ wakes: names.map((entity, i) => ({ entity, atMs: 1000 + Math.floor(i / 150) })) });
+    const seen: string[] = [];
+    let after: { readonly atMs: number; readonly entity: string } | undefined;
+    for (;;) {
+      const due = await store.journal.due(0, DAY_MS, 130, after);
+      if (due.length === 0) break;
+      seen.push(...due.map(({ entity }) => entity));
+      after = due.at(-1)!;
+      await owner.commit({ wakes: seen.slice(-50).map((entity) => ({ entity, atMs: null })) });
+    }
+    expect(seen).toEqual(names);
+  });
+
+  // ── guards before writes ──────────────────────────────────────────────────────────────────────────────────────────
+
+  const everything: Partial<CommitBatch> = {
+    records: [record("execution/e", 1)],
+    headers: [header("execution/e")],
+    wakes: [{ entity: "execution/e", atMs: 5 }],
+    snapshots: [{ entity: "execution/f", version: 1, format: 1, text: "{}" }],
+    tasks: [task("t", { priority: 3 })],
+    mail: [message('"mail"', { partition: 1 })],
+    replies: [{ process: "p", request: "r", text: "1" }],
+    deadLetters: [{ id: "l", class: "poison", queue: "q", entity: "execution/e", atMs: 1, text: "{}" }],
+    listings: [{ list: "reviews", id: "1", entity: "execution/g", atMs: 1, text: "{}" }],
+    purge: ["execution/h"],
+  };
+  const KEYS = [
+    "entity:execution/e",
+    "journal:execution/e",
+    "entity:execution/f",
+    "headers:open",
+    "wakes:0",
+    "tasks",
+    "queues",
+    "line:3:queue",
+    "bell:queue",
+    "inbox:0",
+    "inbox:1",
+    "replies:p",
+    "letters",
+    "letters:at",
+    "list:reviews",
+    "listing:reviews",
+    "listed:execution/g",
+    "entity:execution/h",
+    "listed:execution/h",
+  ];
+
+  test.each(KEYS)("a commit that would meet a foreign value at %s writes nothing", async (name) => {
+    const owner = await acquire(store);
+    // Of a type that the driver does not use.
+    await client.set(`${prefix}:${name}`, "somebody's");
+    const before = await snapshotOf();
+    const batch = owner.batch(everything);
+    await expect(store.journal.commit([batch])).rejects.toThrow(/FOREIGN/);
+    expect(await snapshotOf()).toEqual(before);
+    await client.unlink(`${prefix}:${name}`);
+    expect(await store.journal.commit([batch])).toEqual([{ kind: "committed" }]);
+  });
+
+  /** Every key with what is in it. */
+  async function snapshotOf(): Promise<unknown> {
+    const keys = (await client.keys(`${prefix}:*`)).filter((key) => !key.endsWith(":clock")).sort();
+    return Promise.all(keys.map(async (key) => [key, await client.sendCommand(["DUMP", key])]));
+  }
+
+  test("a time that is no number is refused before anything is sent", async () => {
+    const owner = await acquire(store);
+    const wakes = [{ entity: "execution/e", atMs: Number.NaN }];
+    await expect(store.journal.commit([owner.batch({ records: [record("execution/e", 1)], wakes })])).rejects.toThrow();
+    await owner.commit({ records: [record("execution/e", 1)] });
+  });
+
+  test("a batch with more of everything than Lua can hand over at once is committed", async () => {
+    const MANY = 9000;
+    const owner = await acquire(store);
+    const messages = Array.from({ length: MANY }, (_, i) => message(`"${i}"`));
+    await store.inbox.append(messages);
+    const read = await store.inbox.read([{ partition: 0, after: null, limit: MANY, maxChars: 1e9 }], 0);
+    const tasks = Array.from({ length: MANY }, (_, i) => task(`t${i}`));
+    await owner.commit({ consumed: read[0]!.position, tasks });
+    const leased = await lease(store, { max: MANY });
+    expect(leased).toHaveLength(MANY);
+    const outcomes = await store.tasks.settle(leased.map((one) => settlement(one, "completed")));
+    expect(new Set(outcomes)).toEqual(new Set(["settled"]));
+    expect(await store.queries.counts()).toMatchObject({ inbox: MANY, leased: 0, queued: { queue: 0 } });
+  });
+
+  // ── tasks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  test("the pending entry is the lease: of one consumer for each store that is open, and gone with the task", async () => {
+    const owner = await acquire(store);
+    const leased = await leaseOne(store, owner, "t");
+    const line = `${prefix}:line:0:queue`;
+    expect(await client.xPending(line, "workers")).toMatchObject({ pending: 1, consumers: [{ deliveriesCounter: 1 }] });
+    const other = await openRedis({ url: service.url, host: nodeHost, prefix, partitions: 4 });
+    await owner.commit({ tasks: [task("u")] });
+    await lease(other);
+    expect((await client.xPending(line, "workers")).consumers).toHaveLength(2);
+    await other.close();
+    await store.tasks.settle([settlement(leased, "completed")]);
+    expect(await client.xPending(line, "workers")).toMatchObject({ pending: 1 });
+    expect(await client.xLen(line)).toBe(1);
+  });
+
+  test("a queue whose stream or group somebody removed serves what comes next", async () => {
+    const owner = await acquire(store);
+    const line = `${prefix}:line:0:queue`;
+    await owner.commit({ tasks: [task("lost")] });
+    await client.del(line);
+    expect(await lease(store)).toEqual([]);
+    expect(await store.tasks.lapse(10)).toBe(0);
+    await owner.commit({ tasks: [task("a")] });
+    await client.xGroupDestroy(line, "workers");
+    expect(await store.tasks.lapse(10)).toBe(0);
+    expect((await lease(store)).map(({ token }) => token)).toEqual(["a"]);
+  });
+
+  test("a queue that nobody uses leaves no key, and what nobody holds leaves no consumer", async () => {
+    const owner = await acquire(store);
+    const leased = await leaseOne(store, owner, "t");
+    const line = `${prefix}:line:0:queue`;
+    await store.tasks.settle([settlement(leased, "completed")]);
+    await store.tasks.lapse(10);
+    expect(await client.exists(line)).toBe(1);
+    // As if the last task had come two minutes ago.
+    await client.del(line);
+    await client.xGroupCreate(line, "workers", "0", { MKSTREAM: true });
+    await client.xAdd(line, `${Date.now() - 120_000}-0`, { token: "x", task: "y" });
+    await client.xTrim(line, "MAXLEN", 0);
+    await store.tasks.lapse(10);
+    expect(await client.exists(line)).toBe(0);
+    expect(await client.hGetAll(`${prefix}:queues`)).toEqual({});
+    expect((await store.queries.counts()).queued).toEqual({});
+  });
+
+  // ── nothing grows for ever ────────────────────────────────────────────────────────────────────────────────────────
+
+  test("after everything was purged the keys are those of an empty store", async () => {
+    const owner = await acquire(store);
+    const live = async (from: number): Promise<void> => {
+      const names = Array.from({ length: 30 }, (_, i) => `execution/${from + i}`);
+      await store.inbox.append(names.map(() => message('"start"', { start: true })));
+      const read = await store.inbox.read([{ partition: 0, after: null, limit: 100, maxChars: 1e6 }], 0);
+      await owner.commit({
+        consumed: read[0]!.position,
+        records: names.map((entity) => record(entity, 1)),
+        headers: names.map((entity) => header(entity)),
+        wakes: names.map((entity) => ({ entity, atMs: 1 })),
+        snapshots: names.map((entity) => ({ entity, version: 1, format: 1, text: "{}" })),
+        tasks: names.map((entity) => task(`t:${entity}`, { entity })),
+        deadLetters: names.map((entity) => ({
+          id: entity,
+          class: "poison" as const,
+          queue: "q",
+          entity,
+          atMs: 1,
+          text: "{}",
+        })),
+        listings: names.map((entity) => ({ list: "reviews", id: entity, entity, atMs: 1, text: "{}" })),
+      });
+      await store.records.put(names.map((scope) => ({ scope, hash: "h", text: "1" })));
+      const leased = await lease(store, { max: 100 });
+      await store.tasks.settle(leased.map((one) => settlement(one, "completed")));
+      const results = await store.inbox.read([{ partition: 0, after: null, limit: 100, maxChars: 1e6 }], 0);
+      const ended = names.map((entity) => header(entity, { class: "endedWell" }));
+      await owner.commit({ consumed: results[0]!.position, headers: ended });
+      await owner.commit({ purge: names, discard: names });
+    };
+    const sizes = async (): Promise<unknown> => {
+      const keys = (await client.keys(`${prefix}:*`)).sort();
+      return Promise.all(keys.map(async (key) => [key, await sizeOf(key)]));
+    };
+    await live(0);
+    const first = await sizes();
+    await live(1000);
+    expect(await sizes()).toEqual(first);
+    expect(JSON.stringify(first)).not.toContain("execution/");
+  });
+
+  async function sizeOf(key: string): Promise<number> {
+    const type = await client.type(key);
+    const command = { stream: "XLEN", hash: "HLEN", list: "LLEN", zset: "ZCARD", set: "SCARD", string: "STRLEN" }[
+      type
+    ]!;
+    return client.sendCommand<number>([command, key]);
+  }
+});
