@@ -488,6 +488,16 @@ export const COMMANDS: readonly CommandSpec[] = [
     load: () => import("./verbs/workers.ts"),
   },
   {
+    name: "queues",
+    also: ["queues ls"],
+    group: "rest",
+    args: [],
+    summary: "Queues: what waits and since when, what runs, who serves them",
+    options: [],
+    settings: CLIENT,
+    load: () => import("./verbs/queues.ts"),
+  },
+  {
     name: "export",
     also: ["runs export"],
     group: "rest",

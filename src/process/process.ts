@@ -24,6 +24,7 @@ import { archiveTrouble, checkArchiveOwner, openArchive, shippingOf } from "./ar
 import { brief, briefError, type Log } from "./log.ts";
 import { logged } from "./logged-store.ts";
 import { isOwnStore, openStore, storeSettings } from "./open-store.ts";
+import { ownMemory } from "./own-memory.ts";
 import { checkStoreSafety } from "./store-safety.ts";
 import { WorkerRegistration } from "./registration.ts";
 import { TaskLogs } from "./task-logs.ts";
@@ -94,6 +95,7 @@ export class MillraceProcess {
       await startWorker(parts);
       parts.service.start();
       const url = await parts.server?.listen();
+      parts.url = url;
       log.info({ roles: options.roles, store: shownAddress(address), ...(url !== undefined && { url }) }, "started");
       return new MillraceProcess(parts, url);
     } catch (error) {
@@ -134,6 +136,8 @@ interface Parts {
   registration?: WorkerRegistration;
   builtins?: Builtins;
   server?: ApiServer;
+  /** Where it listens, once it does. */
+  url?: string | undefined;
 }
 
 function serviceOf(
@@ -150,9 +154,12 @@ function serviceOf(
   };
   const { archive } = behind;
   const secret = secretsOf(env);
-  if (archive === undefined) return new Service({ store, host, handlers, secret });
+  const { maxQueueAge, maxStoreFill: fill, maxMemory } = settings;
+  const highWater = { queueAgeMs: maxQueueAge * 1_000, fill, memory: maxMemory };
+  const rest = { host, handlers, secret, highWater, memory: ownMemory };
+  if (archive === undefined) return new Service({ store, ...rest });
   const notes = { archive: () => archiveTrouble(archive, behind.engine?.shipping?.trouble, host) };
-  return new Service({ store: withArchive(store, archive), host, handlers, secret, notes });
+  return new Service({ store: withArchive(store, archive), ...rest, notes });
 }
 
 /** `{{ secrets.NAME }}` is `MILLRACE_SECRET_NAME` of this process. */
@@ -318,10 +325,14 @@ async function stopParts(parts: Parts): Promise<void> {
   server?.drain();
   // While the rest comes to its end, the other engines take over; without others it goes on until nobody needs it.
   const handedOver = parts.isOwn ? undefined : engine?.leave();
+  // Whoever spreads requests over several of us has the time to notice.
+  const isShared = server !== undefined && parts.url !== undefined && !parts.isOwn;
+  const drained = isShared ? parts.host.sleep(options.settings.drainSeconds * 1_000) : undefined;
   await registration?.stop();
   await worker?.stop();
   await logs?.close();
   await builtins?.close();
+  await drained;
   await server?.close();
   service.stop();
   if (parts.isOwn && engine !== undefined) await settled(parts);

@@ -510,6 +510,10 @@ export interface Counts {
   readonly deadLetters: number;
   /** How many entities have ended, of a moment not long ago. Left out by a store for which counting them is dear. */
   readonly ended?: number;
+  /** Tasks that workers have, by queue; a queue without any may be left out. Left out whole: nobody knows. */
+  readonly leasedOf?: Readonly<Record<string, number>>;
+  /** When the task that has waited longest in each queue came into it, by the store's clock. As `leasedOf`. */
+  readonly oldestAtMs?: Readonly<Record<string, number>>;
   /**
    * How full the store is, from 0 to 1 and a little beyond, where it has a limit of its own. At 0.6 ended executions go
    * before their time, oldest first; at 0.75 new work is refused. Left out: nobody knows, or there is no limit.

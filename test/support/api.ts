@@ -30,6 +30,8 @@ export interface TestApiOptions extends Partial<ServerOptions> {
   readonly archive?: Archive;
   readonly shipping?: ShippingSettings;
   readonly retentionMs?: number;
+  /** The part of its memory that the process uses. */
+  readonly memoryUsed?: () => number;
   /** What the API sees of the store. */
   readonly wrap?: (store: Store) => Store;
 }
@@ -56,7 +58,7 @@ export class TestApi {
 
   private constructor(options: TestApiOptions) {
     const { handlers = {}, known = [], secret, memory, store: given, wrap, engine: _, ...more } = options;
-    const { archive, shipping, retentionMs = null, pagesOf, ...server } = more;
+    const { archive, shipping, retentionMs = null, pagesOf, memoryUsed, ...server } = more;
     const host = nodeHost;
     this.#isShared = memory !== undefined || given !== undefined;
     this.memory = memory ?? openMemory({ host });
@@ -90,6 +92,7 @@ export class TestApi {
       host,
       handlers: catalogue,
       ...(secret !== undefined && { secret }),
+      ...(memoryUsed !== undefined && { memory: memoryUsed }),
     });
     this.server = new ApiServer({
       service: this.service,

@@ -3,6 +3,7 @@ import type { Host } from "../../host/host.ts";
 import { MAX_BULK_BYTES, MAX_DEFINITION_BYTES, MAX_KEY_CHARS } from "../limits.ts";
 import type { Caller } from "../service/caller.ts";
 import type { Ingress } from "../service/ingress.ts";
+import type { Pressure } from "../service/pressure.ts";
 import { Refusal } from "../service/refusal.ts";
 import type { Keys, Principal } from "./keys.ts";
 import { checkLocal, checkOrigin } from "./loopback.ts";
@@ -32,21 +33,31 @@ export class Admission {
   readonly #limiter: Ingress | undefined;
   readonly #isLocal: boolean;
   readonly #host: Host;
+  readonly #pressure: Pressure;
   readonly #failures = new Map<string, { count: number; sinceMs: number }>();
   #readingBytes = 0;
 
-  constructor(parts: { keys: Keys; sessions: Sessions; limiter: Ingress | undefined; isLocal: boolean; host: Host }) {
+  constructor(parts: {
+    keys: Keys;
+    sessions: Sessions;
+    limiter: Ingress | undefined;
+    isLocal: boolean;
+    host: Host;
+    pressure: Pressure;
+  }) {
     this.keys = parts.keys;
     this.sessions = parts.sessions;
     this.#limiter = parts.limiter;
     this.#isLocal = parts.isLocal;
     this.#host = parts.host;
+    this.#pressure = parts.pressure;
   }
 
   /** The caller of a request, if it may do what it asks for. */
   async admit(route: Route, knock: Knock): Promise<{ readonly caller: Caller; readonly principal: Principal }> {
     const principal = await this.#principal(route, knock);
     this.require(principal, this.#isLocal && route.path === "/metrics" ? "open" : route.permission);
+    if (route.isIngress === true) await this.#pressure.check();
     if (route.isIngress === true && this.#limiter !== undefined) {
       const waitSeconds = await this.#limiter.take(principal === LOCAL ? knock.address : principal.id);
       if (waitSeconds !== undefined) {

@@ -350,6 +350,12 @@ export const shownWorker = z.looseObject({
   handlers: z.array(z.string()),
   queues: z.array(z.string()),
 });
-export const shownQueue = z.looseObject({ name: z.string(), queued: z.number(), workers: z.number() });
+export const shownQueue = z.looseObject({
+  name: z.string(),
+  queued: z.number().meta({ description: "Tasks that wait for a worker" }),
+  oldest_seconds: z.number().nullable().meta({ description: "How long the oldest of them waits" }),
+  leased: z.number().meta({ description: "Tasks that workers have" }),
+  workers: z.number().meta({ description: "Workers that are alive and serve it" }),
+});
 export const shownLimit = z.looseObject({ name: z.string(), kind: z.string(), limit: z.number() });
 export const health = z.looseObject({ status: z.string(), parts: z.record(z.string(), z.string()).optional() });

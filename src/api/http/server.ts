@@ -85,7 +85,9 @@ export class ApiServer {
     this.#patterns = this.routes.map((route) => ({ route, pattern: patternOf(route.path) }));
     const keys = new Keys(options.keys ?? "", service.store);
     const sessions = new Sessions(new Signing(service.store), keys, () => service.host.wallMs());
-    const admission = new Admission({ keys, sessions, limiter, isLocal, host: service.host });
+    const { host: machine, pressure } = service;
+    const admission = new Admission({ keys, sessions, limiter, isLocal, host: machine, pressure });
+    metrics.watchAdmission(() => pressure.closed());
     this.#answering = new Answering(service, admission, metrics);
     this.app = this.#build();
     for (const route of this.routes) this.#add(route);

@@ -1,6 +1,6 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "@prometheus-io/client";
 import type { Store } from "../../store/contract.ts";
-import { serving } from "../service/overview.ts";
+import { serving } from "../service/handler-directory.ts";
 
 /** Names that users choose are labels only up to here; all further ones are counted as one. */
 const MAX_NAMES = 200;
@@ -35,12 +35,19 @@ export class Metrics {
     const letters = this.#gauge("dead_letters", "Dead letters in the store");
     const fill = this.#gauge("store_fill", "How full the store is, of 1; 0 if it has no limit");
     const workers = this.#gauge("queue_workers", "Workers that are alive, by queue", ["queue"]);
+    const oldest = this.#gauge("queue_oldest_seconds", "How long the oldest task waits, by queue", ["queue"]);
+    const engines = this.#gauge("engines", "Engines that are alive");
     this.#gauge("queue_tasks", "Tasks that wait for a worker, by queue", ["queue"], async (queued) => {
       const [counts, registrations] = await Promise.all([store.queries.counts(), store.records.registered()]);
       queued.reset();
       workers.reset();
       for (const [queue, count] of Object.entries(counts.queued)) queued.inc({ queue: this.name(queue) }, count);
       for (const [queue, count] of serving(registrations)) workers.inc({ queue: this.name(queue) }, count);
+      oldest.reset();
+      for (const [queue, atMs] of Object.entries(counts.oldestAtMs ?? {})) {
+        oldest.set({ queue: this.name(queue) }, Math.max(0, counts.storeTimeMs - atMs) / 1_000);
+      }
+      engines.set(registrations.filter(({ role }) => role === "engine").length);
       open.set(counts.inbox);
       out.set(counts.leased);
       letters.set(counts.deadLetters);
@@ -55,6 +62,15 @@ export class Metrics {
       const count = await behind().catch(() => undefined);
       up.set(count === undefined ? 0 : 1);
       if (count !== undefined) gauge.set(count);
+    });
+  }
+
+  /** Shows whether new work is refused, and why. */
+  watchAdmission(closed: () => Promise<{ readonly by: string } | undefined>): void {
+    this.#gauge("admission_closed", "1 while new work is refused, by what is too much", ["by"], async (gauge) => {
+      const found = await closed().catch(() => undefined);
+      gauge.reset();
+      for (const by of ["queue_age", "store", "memory"]) gauge.set({ by }, found?.by === by ? 1 : 0);
     });
   }
 

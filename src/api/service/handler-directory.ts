@@ -16,8 +16,7 @@ export interface KnownEntries {
   readonly entries: ReadonlyMap<string, HandlerEntry>;
   /** Handlers that somebody serves now. */
   readonly alive: ReadonlySet<string>;
-  /** Queues that somebody takes tasks from now. */
-  readonly queues: ReadonlySet<string>;
+  readonly workers: readonly LiveWorker[];
   /** Another number, other entries. */
   readonly revision: number;
 }
@@ -45,7 +44,7 @@ export class HandlerDirectory {
     this.#store = store;
     this.#host = host;
     this.#local = local;
-    this.#known = { entries: new Map(), alive: new Set(), queues: new Set(), revision: 0, text: "", atMs: -Infinity };
+    this.#known = { entries: new Map(), alive: new Set(), workers: [], revision: 0, text: "", atMs: -Infinity };
   }
 
   /** What nodes get that state none. */
@@ -66,9 +65,8 @@ export class HandlerDirectory {
     for (const { process } of registrations)
       if (process.startsWith(SEEN)) entries.set(process.slice(SEEN.length), SERVED);
     const served = new Set<string>();
-    const queues = new Set<string>();
-    for (const { handlers, told, queues: taken } of liveWorkers(registrations)) {
-      for (const queue of taken) queues.add(queue);
+    const workers = liveWorkers(registrations);
+    for (const { handlers, told } of workers) {
       for (const name of handlers) {
         entries.set(name, entryOf(told, name));
         alive.add(name);
@@ -83,14 +81,20 @@ export class HandlerDirectory {
     const text = JSON.stringify([...entries].sort(([a], [b]) => (a < b ? -1 : 1)));
     const changed = text !== this.#known.text;
     const revision = this.#known.revision + (changed ? 1 : 0);
-    this.#known = { entries, alive, queues, revision, text, atMs: this.#host.monotonicMs() };
+    this.#known = { entries, alive, workers, revision, text, atMs: this.#host.monotonicMs() };
     return changed;
   }
 
-  /** Whether somebody takes tasks from this queue now, as far as is known. */
-  async serves(queue: string): Promise<boolean> {
+  /** Whether somebody takes tasks of this handler from this queue now, as far as is known. */
+  async service(queue: string, handler: string): Promise<"served" | "unserved" | "unknownHandler"> {
     await this.entries();
-    return this.#known.queues.has(queue) || this.#known.alive.has(queue);
+    const { workers, alive } = this.#known;
+    const serving = workers.filter(({ queues, handlers }) => queues.includes(queue) || handlers.includes(queue));
+    // Handlers of this very process are served without a registration, from queues that have their names.
+    if (serving.length === 0) return alive.has(queue) ? "served" : "unserved";
+    // One that names no handlers takes whatever is in its queues.
+    const knows = serving.some(({ handlers }) => handlers.length === 0 || handlers.includes(handler));
+    return knows ? "served" : "unknownHandler";
   }
 
   /** Somebody serves these: they stay known for a week. */
@@ -114,6 +118,17 @@ export function liveWorkers(registrations: readonly Registration[]): readonly Li
       const told = parsed(text);
       return { process, told, handlers: names(told["handlers"]), queues: names(told["queues"]) };
     });
+}
+
+/** How many workers take tasks from each queue. */
+export function serving(registrations: readonly Registration[]): ReadonlyMap<string, number> {
+  const served = new Map<string, number>();
+  for (const { handlers, queues } of liveWorkers(registrations)) {
+    for (const queue of new Set([...queues, ...(queues.length === 0 ? handlers : [])])) {
+      served.set(queue, (served.get(queue) ?? 0) + 1);
+    }
+  }
+  return served;
 }
 
 function parsed(text: string): { readonly [key: string]: Json } {

@@ -132,16 +132,17 @@ export class Histories {
 
   /** The core cannot know whether there is anybody to do the work. */
   async #shown({ node, reason, sentence, untilMs, details }: Explanation): Promise<ShownExplanation> {
-    const queue = details["queue"];
+    const { queue, handler } = details;
     const shown = { node_id: node, reason, details, ...(untilMs !== undefined && { until: iso(untilMs)! }) };
-    if (reason !== "queued" || typeof queue !== "string") return { ...shown, sentence };
-    const served = await this.#directory.serves(queue);
-    if (served) return { ...shown, sentence, details: { ...details, workers: true } };
-    return {
-      ...shown,
-      sentence: `It is ready, but no connected worker serves queue "${queue}". Start one.`,
-      details: { ...details, workers: false },
-    };
+    const isOfTask = reason === "queued" && typeof queue === "string" && typeof handler === "string";
+    if (!isOfTask) return { ...shown, sentence };
+    const service = await this.#directory.service(queue, handler);
+    if (service === "served") return { ...shown, sentence, details: { ...details, workers: true } };
+    const why =
+      service === "unserved"
+        ? `no connected worker serves queue "${queue}". Start one.`
+        : `of the workers that serve queue "${queue}" none knows the handler "${handler}": they give it back. Start one that does.`;
+    return { ...shown, sentence: `It is ready, but ${why}`, details: { ...details, workers: false } };
   }
 
   async #version(id: string): Promise<number> {

@@ -1,8 +1,9 @@
 import type { Host } from "../../host/host.ts";
 import type { Json } from "../../json/json.ts";
-import type { Registration, Store } from "../../store/contract.ts";
-import { liveWorkers } from "./handler-directory.ts";
+import type { Store } from "../../store/contract.ts";
+import { liveWorkers, serving } from "./handler-directory.ts";
 import type { PageOf } from "./paging.ts";
+import type { Pressure } from "./pressure.ts";
 
 /** A part of this process that may not be ready: undefined if it is, else why not. */
 export type ReadyCheck = () => Promise<string | undefined> | string | undefined;
@@ -20,7 +21,14 @@ export interface Limit {
   readonly window_seconds: number;
 }
 
+interface QueueState {
+  readonly name: string;
+  readonly queued: number;
+  readonly workers: number;
+}
+
 const STORE_MS = 2_000;
+const MAX_SHOWN = 5;
 
 /** What is alive, what waits, what is limited. */
 export class Overview {
@@ -33,13 +41,19 @@ export class Overview {
   constructor(
     store: Store,
     host: Host,
+    pressure: Pressure,
     checks: Readonly<Record<string, ReadyCheck>>,
     notes: Readonly<Record<string, ReadyCheck>> = {},
   ) {
     this.#store = store;
     this.#host = host;
     this.#checks = new Map(Object.entries(checks));
-    this.#notes = new Map(Object.entries(notes));
+    const own: Record<string, ReadyCheck> = {
+      engines: () => this.#engines(),
+      queues: () => this.#unserved(),
+      admission: async () => (await pressure.closed())?.sentence,
+    };
+    this.#notes = new Map(Object.entries({ ...own, ...notes }));
   }
 
   async workers(): Promise<PageOf<Json>> {
@@ -54,15 +68,20 @@ export class Overview {
   }
 
   async queues(): Promise<PageOf<Json>> {
-    const [{ queued }, registrations] = await Promise.all([
-      this.#store.queries.counts(),
-      this.#store.records.registered(),
-    ]);
+    const [counts, registrations] = await Promise.all([this.#store.queries.counts(), this.#store.records.registered()]);
+    const { queued, leasedOf, oldestAtMs, storeTimeMs } = counts;
     const served = serving(registrations);
-    const names = new Set([...Object.keys(queued), ...served.keys()]);
-    const items = [...names]
-      .sort()
-      .map((name) => ({ name, queued: queued[name] ?? 0, workers: served.get(name) ?? 0 }));
+    const names = new Set([...Object.keys(queued), ...Object.keys(leasedOf ?? {}), ...served.keys()]);
+    const items = [...names].sort().map((name) => {
+      const atMs = oldestAtMs?.[name];
+      return {
+        name,
+        queued: queued[name] ?? 0,
+        oldest_seconds: atMs === undefined ? null : Math.max(0, storeTimeMs - atMs) / 1_000,
+        leased: leasedOf?.[name] ?? 0,
+        workers: served.get(name) ?? 0,
+      };
+    });
     return { items, next_cursor: null };
   }
 
@@ -71,8 +90,26 @@ export class Overview {
     const parts: Record<string, string> = { store: await this.#storeState() };
     for (const [name, check] of this.#checks) parts[name] = (await check()) ?? "ok";
     const ready = Object.values(parts).every((state) => state === "ok");
+    // With a store that does not answer, nobody knows more than that.
+    if (parts["store"] !== "ok") return { ready, parts };
     for (const [name, note] of this.#notes) parts[name] = (await note()) ?? "ok";
     return { ready, parts };
+  }
+
+  /** Requests are taken, and answered with NO_OWNER. */
+  async #engines(): Promise<string | undefined> {
+    const registrations = await this.#store.records.registered();
+    return registrations.some(({ role }) => role === "engine") ? undefined : "none is alive, so nothing is decided";
+  }
+
+  async #unserved(): Promise<string | undefined> {
+    const { items } = await this.queues();
+    const unserved = (items as unknown as readonly QueueState[]).filter(
+      ({ queued, workers }) => queued > 0 && workers === 0,
+    );
+    if (unserved.length === 0) return undefined;
+    const shown = unserved.slice(0, MAX_SHOWN).map(({ name, queued }) => `"${name}" (${queued} waiting)`);
+    return `nobody serves ${shown.join(", ")}${unserved.length > MAX_SHOWN ? " …" : ""}`;
   }
 
   async #storeState(): Promise<string> {
@@ -86,15 +123,4 @@ export class Overview {
       answered.abort("answered");
     }
   }
-}
-
-/** How many workers take tasks from each queue. */
-export function serving(registrations: readonly Registration[]): ReadonlyMap<string, number> {
-  const served = new Map<string, number>();
-  for (const { handlers, queues } of liveWorkers(registrations)) {
-    for (const queue of new Set([...queues, ...(queues.length === 0 ? handlers : [])])) {
-      served.set(queue, (served.get(queue) ?? 0) + 1);
-    }
-  }
-  return served;
 }

@@ -16,6 +16,7 @@ import { Letters } from "./letters.ts";
 import { Overview, type ReadyCheck } from "./overview.ts";
 import { Paging } from "./paging.ts";
 import { Payloads } from "./payloads.ts";
+import { type HighWater, Pressure } from "./pressure.ts";
 import { Reviews } from "./reviews.ts";
 import { Signing } from "./signing.ts";
 import { Submissions } from "./submissions.ts";
@@ -28,6 +29,10 @@ export interface ServiceOptions {
   readonly handlers?: HandlerCatalogue;
   /** Where `{{ secrets.NAME }}` comes from, for tasks that go to workers elsewhere. */
   readonly secret?: (name: string) => string | undefined;
+  /** Beyond which new work is refused. */
+  readonly highWater?: HighWater;
+  /** The part of its memory that this process uses. */
+  readonly memory?: () => number;
   /** Parts of this process that may not be ready, by name. */
   readonly checks?: Readonly<Record<string, ReadyCheck>>;
   /** Parts that are shown beside them, and without which requests are served all the same. */
@@ -50,6 +55,7 @@ export class Service {
   readonly reviews: Reviews;
   readonly gateway: Gateway;
   readonly overview: Overview;
+  readonly pressure: Pressure;
   readonly #requests: Requests;
 
   constructor(options: ServiceOptions) {
@@ -86,7 +92,14 @@ export class Service {
     this.letters = new Letters(store, decisions, paging);
     this.reviews = new Reviews(store, decisions, reader, paging);
     this.gateway = new Gateway({ store, host, requests, signing, directory, reader, secret });
-    this.overview = new Overview(store, host, options.checks ?? {}, options.notes);
+    const { highWater, memory } = options;
+    this.pressure = new Pressure({
+      store,
+      host,
+      ...(highWater !== undefined && { highWater }),
+      ...(memory !== undefined && { memory }),
+    });
+    this.overview = new Overview(store, host, this.pressure, options.checks ?? {}, options.notes);
   }
 
   start(): void {

@@ -82,7 +82,12 @@ function explainUnit(state: ExecutionState, unit: number): Explanation {
       return say(
         "queued",
         `It waits in queue "${state.planOf(unit).spec.queue}" for a worker to take it (attempt ${run!.attempt}).`,
-        { queue: state.planOf(unit).spec.queue, attempt: run!.attempt, delivery: run!.delivery },
+        {
+          queue: state.planOf(unit).spec.queue,
+          handler: state.planOf(unit).spec.handler,
+          attempt: run!.attempt,
+          delivery: run!.delivery,
+        },
         until,
       );
     case "running": {

@@ -89,6 +89,8 @@ export interface StoredTask {
   readonly task: Task;
   readonly ref: string;
   readonly order: number;
+  /** When it came, by the wall clock. */
+  readonly atMs: number;
   /** null while queued. */
   leaseUntilMs: number | null;
   isRevoked: boolean;

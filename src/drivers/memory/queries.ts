@@ -79,6 +79,14 @@ export class MemoryQueries implements Queries {
 
   async counts(): Promise<Counts> {
     const { host, data } = this.#memory;
+    const leasedOf: Record<string, number> = {};
+    const oldestAtMs: Record<string, number> = {};
+    // A window bounds how many there can be.
+    for (const { task, atMs, leaseUntilMs } of data.tasks.byToken.values()) {
+      const { queue } = task;
+      if (leaseUntilMs !== null) leasedOf[queue] = (leasedOf[queue] ?? 0) + 1;
+      else oldestAtMs[queue] = Math.min(oldestAtMs[queue] ?? Infinity, atMs);
+    }
     return {
       storeTimeMs: host.wallMs(),
       inbox: data.partitions.reduce((sum, { inbox }) => sum + inbox.length, 0),
@@ -86,6 +94,8 @@ export class MemoryQueries implements Queries {
       leased: data.tasks.leased,
       deadLetters: data.deadLetters.size,
       ended: data.endedCount,
+      leasedOf,
+      oldestAtMs,
     };
   }
 }

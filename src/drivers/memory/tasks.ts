@@ -129,7 +129,14 @@ export function addTask(memory: Memory, task: Task): void {
   const { token, priority } = task;
   if (byToken.has(token)) return;
   const order = data.nextTaskOrder++;
-  byToken.set(token, { task, ref: String(order), order, leaseUntilMs: null, isRevoked: false });
+  byToken.set(token, {
+    task,
+    ref: String(order),
+    order,
+    atMs: memory.host.wallMs(),
+    leaseUntilMs: null,
+    isRevoked: false,
+  });
   const queue = queues.get(task.queue) ?? { size: 0, heap: [] };
   queues.set(task.queue, queue);
   queue.size += 1;

@@ -178,6 +178,9 @@ export const MIGRATIONS: readonly string[] = [
   alter table headers set (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
   alter table records set (autovacuum_vacuum_scale_factor = 0.02);
   `,
+  /* 004-age-of-tasks */ `
+  alter table tasks add column queued_at_ms bigint not null default wall_ms();
+  `,
 ];
 
 const SQL = {

@@ -74,11 +74,22 @@ const SQL = {
     select wall_ms() as "storeTimeMs", (select count(*) from inbox) as inbox,
       (select count(*) from tasks where lease_until_ms is not null) as leased,
       (select count(*) from dead_letters) as "deadLetters"`,
-  queued: `select queue, count(*) as count from tasks where lease_until_ms is null group by queue`,
+  queues: `
+    select queue, count(*) filter (where lease_until_ms is null) as queued,
+      count(*) filter (where lease_until_ms is not null) as leased,
+      min(queued_at_ms) filter (where lease_until_ms is null) as "oldestAtMs"
+    from tasks group by queue`,
 };
 
 const HEADER_CLASSES: readonly Header["class"][] = ["open", "endedWell", "endedBadly"];
 const LETTER_CLASSES: readonly DeadLetter["class"][] = ["poison", "exhausted"];
+
+interface QueueRow {
+  readonly queue: string;
+  readonly queued: number;
+  readonly leased: number;
+  readonly oldestAtMs: number | null;
+}
 
 type Sums = Pick<Counts, "storeTimeMs" | "inbox" | "leased" | "deadLetters">;
 
@@ -141,11 +152,17 @@ export class PostgresQueries implements Queries {
 
   async counts(): Promise<Counts> {
     const { database } = this.#postgres;
-    const [[sums], queued] = await Promise.all([
+    const [[sums], queues] = await Promise.all([
       rows<Sums>(database, SQL.counts),
-      rows<{ queue: string; count: number }>(database, SQL.queued),
+      rows<QueueRow>(database, SQL.queues),
     ]);
-    return { ...sums!, queued: Object.fromEntries(queued.map(({ queue, count }) => [queue, count])) };
+    const waiting = queues.filter(({ oldestAtMs }) => oldestAtMs !== null);
+    return {
+      ...sums!,
+      queued: Object.fromEntries(queues.map(({ queue, queued }) => [queue, queued])),
+      leasedOf: Object.fromEntries(queues.map(({ queue, leased }) => [queue, leased])),
+      oldestAtMs: Object.fromEntries(waiting.map(({ queue, oldestAtMs }) => [queue, oldestAtMs!])),
+    };
   }
 
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- who wrote the statement knows its rows

@@ -92,13 +92,18 @@ export class RedisQueries implements Queries {
       fillOf(this.#redis),
     ]);
     const [storeTimeMs, inbox, leased, deadLetters, ...queues] = answer;
-    const queued = Array.from({ length: queues.length / 2 }, (_, i) => [queues[2 * i]!, Number(queues[2 * i + 1])]);
+    const rows = Array.from({ length: queues.length / 4 }, (_, i) => queues.slice(4 * i, 4 * i + 4));
+    const column = (place: number): Readonly<Record<string, number>> =>
+      Object.fromEntries(rows.map((row) => [row[0]!, Number(row[place])]));
+    const oldest = Object.entries(column(3)).filter(([, atMs]) => atMs > 0);
     return {
       storeTimeMs,
       inbox,
       leased,
       deadLetters,
-      queued: Object.fromEntries(queued) as Readonly<Record<string, number>>,
+      queued: column(1),
+      leasedOf: column(2),
+      oldestAtMs: Object.fromEntries(oldest),
       ...(fill === undefined ? {} : { fill }),
     };
   }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { DeadLetterQuery, Header, HeaderQuery, Store } from "../contract.ts";
+import type { Counts, DeadLetterQuery, Header, HeaderQuery, Store } from "../contract.ts";
 import { type Case, SHORT_MS } from "./harness.ts";
 import { acquire } from "./owner.ts";
 import { appendTexts, behind, collect, deadLetter, header, lease, message, task } from "./things.ts";
@@ -348,6 +348,27 @@ const countCases: readonly Case[] = [
       await lease(store, { max: 1 });
       const { inbox, queued, leased, deadLetters } = await store.queries.counts();
       assert.deepEqual([inbox, queued["queue"], queued["other"], leased, deadLetters], [3, 1, 2, 1, 1]);
+    },
+  },
+  {
+    role,
+    name: "counts say of each queue what workers have of it, and since when the oldest task waits",
+    run: async ({ store, advance }) => {
+      const owner = await acquire(store);
+      await owner.commit({ tasks: [task("a"), task("b"), task("c", { queue: "other" })] });
+      await advance(SHORT_MS);
+      await owner.commit({ tasks: [task("d", { priority: 5 })] });
+      const before = await store.queries.counts();
+      if (before.leasedOf === undefined || before.oldestAtMs === undefined) return;
+      const ageMs = ({ storeTimeMs, oldestAtMs }: Counts, queue: string): number => storeTimeMs - oldestAtMs![queue]!;
+      assert.ok(ageMs(before, "queue") >= SHORT_MS - 50, "what is urgent and new does not hide what is old");
+      await lease(store, { max: 1 });
+      await lease(store, { max: 1, queues: ["other"] });
+      await lease(store, { max: 1 });
+      const after = await store.queries.counts();
+      assert.deepEqual([after.leasedOf!["queue"], after.leasedOf!["other"]], [2, 1]);
+      assert.equal(after.oldestAtMs!["other"], undefined);
+      assert.ok(ageMs(after, "queue") >= SHORT_MS - 50, "one of the first is still there");
     },
   },
   {

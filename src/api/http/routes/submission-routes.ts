@@ -58,7 +58,7 @@ export const submissionRoutes: readonly Route[] = [
     summary: "Start a stored workflow, once or with many inputs",
     body: { schema: shape.startBody, limitBytes: MAX_BULK_BYTES },
     answers: { 201: { description: "Accepted; of many, each for itself", schema: shape.started } },
-    problems: ["INPUT_INVALID", "IDEMPOTENCY_KEY_REUSED", "OVERLOADED", "NO_OWNER"],
+    problems: ["INPUT_INVALID", "IDEMPOTENCY_KEY_REUSED", "STORE_FULL", "OVERLOADED", "NO_OWNER"],
     isIngress: true,
     handle: async ({ service, caller, params, body }) => {
       const { version, inputs, input_params: input } = body;
