@@ -193,6 +193,8 @@ describe("time-outs", () => {
     await expect(openStore({ url: proxy.url, connectMs: 300 })).rejects.toMatchObject(UNAVAILABLE);
     proxy.mischief = "none";
     expect(await eventually(() => inboxTexts(store))).toEqual([]);
+    // Nor does it keep anybody from ending.
+    proxy.mischief = "silence";
     await store.close();
     await proxy.stop();
   });

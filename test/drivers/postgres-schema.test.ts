@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Service } from "../../scripts/services/service.ts";
@@ -115,6 +117,23 @@ describe("a store", () => {
       expect(await shapeOf(schema)).toEqual(await shapeOf(fresh));
     });
   }
+});
+
+test("docs/postgres.md names every table with its columns and indexes", async () => {
+  const schema = newSchema();
+  await openAndClose({ schema });
+  const page = readFileSync(join(import.meta.dirname, "../../docs/postgres.md"), "utf8");
+  const columns = await sql<{ table: string; name: string }>(
+    `select table_name as table, column_name as name from information_schema.columns where table_schema = '${schema}'`,
+  );
+  const indexes = await sql<{ table: string; name: string }>(
+    `select tablename as table, indexname as name from pg_indexes where schemaname = '${schema}'`,
+  );
+  const undocumented = [...columns, ...indexes].filter(({ table, name }) => {
+    const row = page.split("\n").find((line) => line.startsWith(`| \`${table}\` |`));
+    return row === undefined || !row.includes(`\`${name}\``);
+  });
+  expect(undocumented).toEqual([]);
 });
 
 describe("a schema", () => {

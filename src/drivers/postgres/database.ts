@@ -1,5 +1,13 @@
 import type { Writable } from "node:stream";
-import { type ClientConfig, type CustomTypesConfig, Pool, type PoolClient, type QueryResult, types } from "pg";
+import {
+  type ClientBase,
+  type ClientConfig,
+  type CustomTypesConfig,
+  Pool,
+  type PoolClient,
+  type QueryResult,
+  types,
+} from "pg";
 import type { Host } from "../../host/host.ts";
 import { StoreError } from "../../store/store-error.ts";
 import { arrayLiteral, type Scalar } from "./encoding.ts";
@@ -37,6 +45,7 @@ const SILENCE = 1.5;
 const IDLE_IN_TRANSACTION_MS = 5_000;
 const KEEP_ALIVE_MS = 5_000;
 const MAX_TRIES = 5;
+const GOODBYE_MS = 2_000;
 
 /**
  * Plans must not depend on statistics: a queue that was empty when they were taken is full a second later, and every
@@ -88,13 +97,26 @@ export function connectionConfig(options: DatabaseOptions, more: Readonly<Record
 
 /** `pg` has it on every client; its types do not. Held back until all is written, a transaction wakes the server once. */
 interface WithStream {
-  readonly connection: { readonly stream: Pick<Writable, "cork" | "uncork"> };
+  readonly connection: { readonly stream: Pick<Writable, "cork" | "uncork" | "destroy"> };
+}
+
+/** Connections that a silent server does not let end in order would keep the process alive. */
+export async function sayGoodbye(
+  host: Host,
+  ending: Promise<void>,
+  clients: () => Iterable<ClientBase>,
+): Promise<void> {
+  const over = new AbortController();
+  await Promise.race([ending, host.sleep(GOODBYE_MS, over.signal)]);
+  over.abort();
+  for (const client of clients()) (client as unknown as WithStream).connection.stream.destroy();
 }
 
 /** A bounded number of connections, whose trouble has a name. */
 export class Database implements Connection {
   readonly #pool: Pool;
   readonly #host: Host;
+  readonly #clients = new Set<ClientBase>();
 
   constructor(host: Host, options: DatabaseOptions) {
     this.#host = host;
@@ -103,15 +125,17 @@ export class Database implements Connection {
     this.#pool = new Pool({ ...connectionConfig(options), max: maxConnections, pipeline: true });
     // A connection that breaks while nobody uses it would end the process; whoever uses the next one hears of it.
     this.#pool.on("error", () => {});
-    this.#pool.on("connect", (client) => void client.on("error", () => {}));
+    this.#pool.on("connect", (client) => {
+      client.on("error", () => {});
+      this.#clients.add(client);
+    });
+    this.#pool.on("remove", (client) => this.#clients.delete(client));
   }
 
-  get isClosed(): boolean {
-    return this.#pool.ending;
-  }
-
+  /** Waits for what is under way, but not for a server that has fallen silent. */
   async close(): Promise<void> {
-    if (!this.#pool.ending) await this.#pool.end();
+    if (this.#pool.ending) return;
+    await sayGoodbye(this.#host, this.#pool.end(), () => this.#clients);
   }
 
   run(sql: string, values: readonly unknown[] = []): Promise<QueryResult> {

@@ -183,10 +183,15 @@ export const MIGRATIONS: readonly string[] = [
   `,
 ];
 
+/** The first that lets a table say when it is vacuumed after inserts. */
+const OLDEST = 130_000;
+
 const SQL = {
   // One migration at a time, whoever starts: the number is any that nobody else uses.
   lock: `select pg_advisory_xact_lock(7031558201)`,
-  path: `select current_setting('search_path') as path`,
+  session: `
+    select current_setting('search_path') as path, current_setting('server_version') as version,
+      current_setting('server_version_num')::integer as number`,
   schema: `select has_schema_privilege(nspname, 'usage') as "mayUse" from pg_namespace where nspname = $1`,
   tables: `
     select relname as name from pg_class join pg_namespace on pg_namespace.oid = relnamespace
@@ -208,7 +213,7 @@ export async function migrate(
 ): Promise<string> {
   return database.transaction(async (connection) => {
     await connection.run(SQL.lock);
-    await checkPath(connection, schema);
+    await checkSession(connection, schema);
     const applied = await appliedMigrations(connection, schema);
     if (applied > MIGRATIONS.length) {
       const message = `The store has format ${applied}, and this release knows formats up to ${MIGRATIONS.length}`;
@@ -230,9 +235,13 @@ export async function migrate(
 }
 
 /** A pooler that drops the settings of a connection would have us write into whatever schema comes first. */
-async function checkPath(connection: Connection, schema: string): Promise<void> {
-  const [found] = await rows<{ path: string }>(connection, SQL.path);
-  if (found!.path === schema) return;
+async function checkSession(connection: Connection, schema: string): Promise<void> {
+  const [session] = await rows<{ path: string; version: string; number: number }>(connection, SQL.session);
+  const { path, version, number } = session!;
+  if (number < OLDEST) {
+    throw new StoreError("STORE_INVALID", `Postgres ${version} is too old: ${OLDEST / 10_000} or later is needed`);
+  }
+  if (path === schema) return;
   const message = "The connection does not keep its settings: connect to Postgres itself, not through a pooler";
   throw new StoreError("STORE_INVALID", message);
 }

@@ -1,6 +1,6 @@
 import { Client, type ClientConfig, escapeIdentifier } from "pg";
 import type { Host } from "../../host/host.ts";
-import { connectionConfig, type DatabaseOptions } from "./database.ts";
+import { connectionConfig, type DatabaseOptions, sayGoodbye } from "./database.ts";
 
 /** Hints get lost: with a connection, behind a pooler. So everybody who waits looks this often as well. */
 const LOOK_EVERY_MS = 1000;
@@ -97,7 +97,7 @@ export class WakeUps {
   async #endClient(): Promise<void> {
     const client = this.#client;
     this.#client = undefined;
-    await client?.end();
+    if (client !== undefined) await sayGoodbye(this.#host, client.end(), () => [client]);
   }
 
   /** What is announced while this sends goes out with the next payload: one statement at a time. */
