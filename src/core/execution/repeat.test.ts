@@ -222,6 +222,16 @@ describe("the keys of a repeat that is run again", () => {
     expect(keysOf(trial).join(" ")).toBe("x/r@1/2 x/r@1/3 x/r@2/1 x/r@1/4 x/r@2/1 x/r@1/5 x/r@2/5");
   });
 
+  test("stay if that round was begun again and never went out", () => {
+    const trial = repeating({ every_seconds: 0 }).completes("r", { done: false }).does({ kind: "cancel" });
+    const { room } = again(trial);
+    trial.room = () => 0;
+    trial.completes("r", { done: false }).does({ kind: "cancel" });
+    trial.room = room;
+    again(trial).completes("r", { done: false });
+    expect(keysOf(trial)).toEqual(["x/r@1/2", "x/r@1/3", "x/r@2/1"]);
+  });
+
   test("are new for all of them if what it is given was edited", () => {
     const trial = repeating({ every_seconds: 0 }).completes("r", { done: false }).does({ kind: "cancel" });
     trial.does({ kind: "retry", scope: "descendants", from: "r", config: { other: 1 } });

@@ -89,7 +89,9 @@ export function reopenedRun(
   if (old === undefined) return run;
   const isUnsure = !how.edited && !old.answered;
   run.rerun = old.rerun + (isUnsure && old.round <= 1 ? 0 : 1);
-  if (!how.edited) run.unsure = old.unsure.filter(({ round }) => round > old.round);
+  // A round that was begun and not dispatched has changed nothing about what an earlier generation did in it.
+  const reached = old.attempt === 0 ? old.round - 1 : old.round;
+  if (!how.edited) run.unsure = old.unsure.filter(({ round }) => round > reached);
   if (isUnsure && old.round > 1) {
     run.unsure = [...run.unsure, { round: old.round, rerun: keyNumber(old, old.round) }];
   }

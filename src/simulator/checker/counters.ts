@@ -67,7 +67,7 @@ const priorities: Invariant = {
         other.joinedVersion < first,
     );
     // What is large may have to be fetched first.
-    if (passed === undefined || story.nodes.some(({ output }) => output !== null && "blob" in output)) return;
+    if (passed === undefined || readsLarge(story)) return;
     found(`It was dispatched before ${passed.instance}, whose priority is ${passed.spec.priority}`, placeOf(step));
   },
   world({ surviving, tokens, world }, _stories, found) {
@@ -100,6 +100,14 @@ const priorities: Invariant = {
 
 /** Between a lease and what a worker that is well makes of it lies no more than a message. */
 const ON_ITS_WAY_MS = 1_000;
+
+/** Something that its nodes may read is kept apart from the journal. */
+function readsLarge(story: Story): boolean {
+  const { item, nodes } = story.accepted?.around ?? {};
+  return [story.input, item, nodes, ...story.nodes.map(({ output }) => output)].some(
+    (value) => value && "blob" in value,
+  );
+}
 
 /** It only waits for its turn, and did so before: nothing has to be evaluated or judged. */
 function isReady(node: NodeStory, story: Story): boolean {
