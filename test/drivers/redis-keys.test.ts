@@ -137,17 +137,30 @@ describe("what the Redis driver does to its keys", () => {
     replies: [{ process: "p", request: "r", text: "1" }],
     deadLetters: [{ id: "l", class: "poison", queue: "q", entity: "execution/e", atMs: 1, text: "{}" }],
     listings: [{ list: "reviews", id: "1", entity: "execution/g", atMs: 1, text: "{}" }],
+    revoke: ["queued"],
     purge: ["execution/h"],
+  };
+  /** What the batch takes away. */
+  const earlier: Partial<CommitBatch> = {
+    records: [record("execution/h", 1)],
+    headers: [header("execution/h", { class: "endedBadly" })],
+    listings: [
+      { list: "old", id: "1", entity: "execution/h", atMs: 1, text: "{}" },
+      { list: "reviews", id: "1", entity: "execution/i", atMs: 1, text: "{}" },
+    ],
+    tasks: [task("queued", { priority: 7 })],
   };
   const KEYS = [
     "entity:execution/e",
     "journal:execution/e",
     "entity:execution/f",
     "headers:open",
+    "headers:endedBadly",
     "wakes:0",
     "tasks",
     "queues",
     "line:3:queue",
+    "line:7:queue",
     "bell:queue",
     "inbox:0",
     "inbox:1",
@@ -157,12 +170,16 @@ describe("what the Redis driver does to its keys", () => {
     "list:reviews",
     "listing:reviews",
     "listed:execution/g",
+    "listed:execution/i",
+    "list:old",
+    "listing:old",
     "entity:execution/h",
     "listed:execution/h",
   ];
 
   test.each(KEYS)("a commit that would meet a foreign value at %s writes nothing", async (name) => {
     const owner = await acquire(store);
+    await owner.commit(earlier);
     // Of a type that the driver does not use.
     await client.set(`${prefix}:${name}`, "somebody's");
     const before = await snapshotOf();
@@ -171,6 +188,16 @@ describe("what the Redis driver does to its keys", () => {
     expect(await snapshotOf()).toEqual(before);
     await client.unlink(`${prefix}:${name}`);
     expect(await store.journal.commit([batch])).toEqual([{ kind: "committed" }]);
+  });
+
+  test("a task whose stream or group somebody removed can be withdrawn", async () => {
+    const owner = await acquire(store);
+    await owner.commit({ tasks: [task("a"), task("b", { priority: 1 })] });
+    await client.del(`${prefix}:line:0:queue`);
+    await client.xGroupDestroy(`${prefix}:line:1:queue`, "workers");
+    await owner.commit({ records: [record("execution/e", 1)], revoke: ["a", "b"] });
+    expect(await lease(store)).toEqual([]);
+    expect(await client.exists(`${prefix}:tasks`)).toBe(0);
   });
 
   /** Every key with what is in it. */
@@ -216,6 +243,37 @@ describe("what the Redis driver does to its keys", () => {
     await store.tasks.settle([settlement(leased, "completed")]);
     expect(await client.xPending(line, "workers")).toMatchObject({ pending: 1 });
     expect(await client.xLen(line)).toBe(1);
+  });
+
+  test("a result that cannot be posted leaves the task where it is", async () => {
+    const leased = await leaseOne(store, await acquire(store), "t");
+    await client.set(`${prefix}:inbox:0`, "somebody's");
+    await expect(store.tasks.settle([settlement(leased, "completed")])).rejects.toThrow(/FOREIGN/);
+    await client.unlink(`${prefix}:inbox:0`);
+    expect(await store.tasks.settle([settlement(leased, "completed")])).toEqual(["settled"]);
+  });
+
+  test("results that come at the same time are settled together, each with its own answer", async () => {
+    const owner = await acquire(store);
+    await owner.commit({ tasks: Array.from({ length: 60 }, (_, i) => task(`t${i}`)) });
+    const leased = await lease(store, { max: 60 });
+    const monitor = client.duplicate();
+    await monitor.connect();
+    let scripts = 0;
+    let results = 0;
+    await monitor.monitor((line) => {
+      if (line.includes(prefix) && /"(evalsha|eval)"/i.test(line)) scripts++;
+      if (line.includes(`${prefix}:inbox:0`) && /"xadd"/i.test(line)) results++;
+    });
+    const settling = leased.map((one, i) =>
+      store.tasks.settle([settlement({ ...one, token: i % 2 === 0 ? one.token : "another" }, "failed")]),
+    );
+    const outcomes = (await Promise.all(settling)).flat();
+    expect(outcomes).toEqual(leased.map((_, i) => (i % 2 === 0 ? "settled" : "stale")));
+    await expect.poll(() => results).toBe(30);
+    // The first alone, the others together; twice as many if the server has to be told the script.
+    expect(scripts).toBeLessThanOrEqual(4);
+    monitor.destroy();
   });
 
   test("a queue whose stream or group somebody removed serves what comes next", async () => {

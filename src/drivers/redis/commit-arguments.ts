@@ -10,9 +10,14 @@ export function commitArguments(batch: CommitBatch): readonly Value[] {
   const guard = [partition, incarnation, epoch, nonce, seq, batch.id, number(batch.timeMs), batch.suspect ?? ""];
   return [
     ...guard,
-    ...list(batch.records, ({ entity, version, count, format, text }) => [entity, version, count, format, text]),
+    ...list(batch.records, ({ entity, version, count, format, text }) => [
+      entity,
+      version,
+      count,
+      `${version} ${count} ${format} ${text}`,
+    ]),
     ...list(batch.consumed === null ? [] : idsOf(batch.consumed), (id) => [id]),
-    ...list(batch.snapshots, ({ entity, version, format, text }) => [entity, version, format, text]),
+    ...list(batch.snapshots, ({ entity, version, format, text }) => [entity, version, `${version} ${format} ${text}`]),
     ...list(batch.headers, (header) => [
       header.entity,
       header.class,

@@ -10,18 +10,24 @@ import type {
   Tasks,
 } from "../../store/contract.ts";
 import type { Line } from "./connection.ts";
+import { Gathering } from "./gathering.ts";
 import { unpackTask } from "./packed-task.ts";
 import { keyOf, type Redis, run } from "./redis.ts";
 import { scripts } from "./scripts.ts";
+
+/** Results in one script, as many as one may take its time for. */
+const MOST_SETTLED = 200;
 
 export class RedisTasks implements Tasks {
   readonly #redis: Redis;
   /** Drawn at every start: nothing that an earlier process left behind looks like ours. */
   readonly #consumer: string;
+  readonly #settling: Gathering<Settlement, SettleOutcome>;
 
   constructor(redis: Redis) {
     this.#redis = redis;
     this.#consumer = redis.host.id();
+    this.#settling = new Gathering(MOST_SETTLED, (results) => this.#settle(results));
   }
 
   async lease({ queues, max, leaseMs, waitMs }: LeaseRequest): Promise<readonly LeasedTask[]> {
@@ -53,7 +59,10 @@ export class RedisTasks implements Tasks {
   }
 
   async settle(results: readonly Settlement[]): Promise<readonly SettleOutcome[]> {
-    if (results.length === 0) return [];
+    return results.length === 0 ? [] : this.#settling.add(results);
+  }
+
+  async #settle(results: readonly Settlement[]): Promise<readonly SettleOutcome[]> {
     const values = results.flatMap(({ ref, token, partition, outcome, text }) => {
       const isCompletion = outcome === "completed" ? "1" : "0";
       return [ref, token, partition, isCompletion, text];

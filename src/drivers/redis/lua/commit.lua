@@ -8,9 +8,9 @@
 local partition, incarnation, epoch, nonce = argument(), argument(), argument(), argument()
 local seq, id, time, suspect = argument(), argument(), argument(), argument()
 local LISTS = {
-  { 'records', 5 }, -- entity, version, count, format, text
+  { 'records', 4 }, -- entity, version, count, stored text
   { 'consumed', 1 }, -- id
-  { 'snapshots', 4 }, -- entity, version, format, text
+  { 'snapshots', 3 }, -- entity, version, stored text
   { 'headers', 5 }, -- entity, class, createdAtMs, workflow, text
   { 'wakes', 2 }, -- entity, atMs or ''
   { 'tasks', 4 }, -- token, queue, priority, packed text
@@ -60,26 +60,38 @@ local function must_be(kind, name)
   local found = redis.call('TYPE', name).ok
   if found ~= kind and found ~= 'none' then foreign = name end
 end
-local function must_be_entity(entity) must_be('hash', key('entity', entity)) end
+
+-- What is known of each entity that the batch names, and what is to be written of it, in one go for each.
+local entities, names = {}, {}
+local function entity_of(name)
+  local entity = entities[name]
+  if entity then return entity end
+  entity = { key = key('entity', name), writes = {} }
+  local fields = redis.pcall('HMGET', entity.key, 'version', 'place')
+  if fields.err then
+    foreign, fields = entity.key, {}
+  end
+  entity.version, entity.place = tonumber(fields[1] or 0), fields[2]
+  entities[name] = entity
+  names[#names + 1] = name
+  return entity
+end
+local function may_leave_list(entity)
+  local class = entity.place and string.match(entity.place, '^%S+')
+  if class then must_be('zset', key('headers', class)) end
+end
 
 local wrong
-local versions = {}
-local entities = {}
-each('records', function(entity, version, count)
-  must_be_entity(entity)
-  must_be('list', key('journal', entity))
-  if foreign then return end
-  local last = versions[entity]
-  if not last then
-    last = tonumber(redis.call('HGET', key('entity', entity), 'version') or 0)
-    entities[#entities + 1] = entity
-  end
-  if tonumber(version) ~= last + 1 or tonumber(count) < 1 then wrong = entity end
-  versions[entity] = tonumber(version) + tonumber(count) - 1
+each('records', function(name, version, count)
+  local entity = entity_of(name)
+  must_be('list', key('journal', name))
+  if tonumber(version) ~= entity.version + 1 or tonumber(count) < 1 then wrong = name end
+  entity.version = version + count - 1
+  entity.is_new = true
 end)
-each('snapshots', must_be_entity)
-each('headers', function(entity, class)
-  must_be_entity(entity)
+each('snapshots', entity_of)
+each('headers', function(name, class)
+  may_leave_list(entity_of(name))
   must_be('zset', key('headers', class))
 end)
 each('tasks', function(_, queue, priority)
@@ -88,14 +100,23 @@ each('tasks', function(_, queue, priority)
 end)
 each('mail', function(to) must_be('stream', key('inbox', to)) end)
 each('replies', function(process) must_be('list', key('replies', process)) end)
-each('listings', function(list, _, entity)
+local function may_be_on(list)
   must_be('hash', key('list', list))
   must_be('zset', key('listing', list))
-  must_be('hash', key('listed', entity))
+end
+each('listings', function(list, id, name)
+  may_be_on(list)
+  must_be('hash', key('listed', name))
+  local stored = not foreign and redis.call('HGET', key('list', list), id)
+  if stored then must_be('hash', key('listed', string.match(stored, '^[^%z]*'))) end
 end)
-each('purge', function(entity)
-  must_be_entity(entity)
-  must_be('hash', key('listed', entity))
+each('purge', function(name)
+  may_leave_list(entity_of(name))
+  must_be('hash', key('listed', name))
+  if foreign then return end
+  for _, listed in ipairs(redis.call('HKEYS', key('listed', name))) do
+    may_be_on(string.match(listed, '^[^%z]*'))
+  end
 end)
 must_be('stream', key('inbox', partition))
 must_be('hash', tasks)
@@ -103,18 +124,23 @@ must_be('hash', queues)
 must_be('zset', wakes)
 must_be('hash', letters)
 must_be('zset', letters_at)
+each('revoke', function(token)
+  local stored = not foreign and redis.call('HGET', tasks, token)
+  if stored then must_be('stream', key('line', string.match(stored, '^%S+ (.*)$'))) end
+end)
 if foreign then return redis.error_reply('FOREIGN the key ' .. foreign .. ' is not what this store put there') end
 if wrong then return redis.error_reply('VERSION is not the next one of ' .. wrong) end
 
 -- ── writes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-each('records', function(entity, version, count, format, text)
-  redis.call('RPUSH', key('journal', entity), version .. ' ' .. count .. ' ' .. format .. ' ' .. text)
-end)
 local hints = {}
-for i, entity in ipairs(entities) do
-  redis.call('HSET', key('entity', entity), 'version', versions[entity])
-  hints[i] = versions[entity] .. ' ' .. entity
+each('records', function(name, _, _, stored) redis.call('RPUSH', key('journal', name), stored) end)
+for _, name in ipairs(names) do
+  local entity = entities[name]
+  if entity.is_new then
+    entity.writes.version = entity.version
+    hints[#hints + 1] = entity.version .. ' ' .. name
+  end
 end
 if #hints > 0 then redis.call('PUBLISH', key('commits', partition), table.concat(hints, '\n')) end
 
@@ -134,29 +160,37 @@ local consumed = {}
 each('consumed', function(entry) consumed[#consumed + 1] = entry end)
 call_in_parts({ 'XDEL', key('inbox', partition) }, consumed, {})
 
-each('snapshots', function(entity, version, format, text)
-  local old = redis.call('HGET', key('entity', entity), 'snapshot')
-  if not old or tonumber(string.match(old, '^(%d+) ')) <= tonumber(version) then
-    redis.call('HSET', key('entity', entity), 'snapshot', version .. ' ' .. format .. ' ' .. text)
-  end
+each('snapshots', function(name, version, stored)
+  local entity = entities[name]
+  local old = entity.writes.snapshot or redis.call('HGET', entity.key, 'snapshot')
+  if not old or tonumber(string.match(old, '^(%d+) ')) <= tonumber(version) then entity.writes.snapshot = stored end
 end)
 
 -- The lists of executions: one sorted set for each class. The place an entity has there is written beside its header, so
 -- that a header of the same class costs no write to a list.
-local function leave_list(entity)
-  local place = redis.call('HGET', key('entity', entity), 'place')
-  if not place then return end
-  local class, workflow = string.match(place, '^(%S+) %S+ (.*)$')
-  redis.call('ZREM', key('headers', class), entity .. '\0' .. workflow)
+local function leave_list(name, entity)
+  if not entity.place then return end
+  local class, workflow = string.match(entity.place, '^(%S+) %S+ (.*)$')
+  redis.call('ZREM', key('headers', class), name .. '\0' .. workflow)
 end
-each('headers', function(entity, class, created, workflow, text)
+each('headers', function(name, class, created, workflow, text)
+  local entity = entities[name]
   local place = class .. ' ' .. created .. ' ' .. workflow
-  if redis.call('HGET', key('entity', entity), 'place') ~= place then
-    leave_list(entity)
-    redis.call('ZADD', key('headers', class), created, entity .. '\0' .. workflow)
+  if entity.place ~= place then
+    leave_list(name, entity)
+    redis.call('ZADD', key('headers', class), created, name .. '\0' .. workflow)
+    entity.place, entity.writes.place = place, place
   end
-  redis.call('HSET', key('entity', entity), 'header', text, 'place', place)
+  entity.writes.header = text
 end)
+for _, name in ipairs(names) do
+  local fields = {}
+  for field, value in pairs(entities[name].writes) do
+    fields[#fields + 1] = field
+    fields[#fields + 1] = value
+  end
+  if #fields > 0 then redis.call('HSET', entities[name].key, unpack(fields)) end
+end
 each('wakes', function(entity, wake)
   if wake == '' then
     redis.call('ZREM', wakes, entity)
@@ -197,7 +231,9 @@ each('revoke', function(token)
   local stored = redis.call('HGET', tasks, token)
   if not stored or string.sub(stored, 1, 1) == '!' then return end
   local entry, line = string.match(stored, '^(%S+) (.*)$')
-  if #redis.call('XPENDING', key('line', line), WORKERS, entry, entry, 1) > 0 then
+  local pending = redis.pcall('XPENDING', key('line', line), WORKERS, entry, entry, 1)
+  -- Without its group, which somebody has removed, nobody has it.
+  if not pending.err and #pending > 0 then
     redis.call('HSET', tasks, token, '!' .. stored)
   else
     redis.call('XDEL', key('line', line), entry)
@@ -238,12 +274,14 @@ each('listings', function(list, entry, entity, at_ms, text)
   end
 end)
 -- Last: whatever else the batch says of an entity it purges, nothing of it is left.
-each('purge', function(entity)
-  for _, listed in ipairs(redis.call('HKEYS', key('listed', entity))) do
+each('purge', function(name)
+  local entity = entities[name]
+  for _, listed in ipairs(redis.call('HKEYS', key('listed', name))) do
     take_off(string.match(listed, '^(.*)%z(.*)$'))
   end
-  leave_list(entity)
-  redis.call('UNLINK', key('journal', entity), key('entity', entity), key('records', entity))
-  redis.call('ZREM', wakes, entity)
+  leave_list(name, entity)
+  entity.place = false
+  redis.call('UNLINK', key('journal', name), entity.key, key('records', name))
+  redis.call('ZREM', wakes, name)
 end)
 return 'committed'

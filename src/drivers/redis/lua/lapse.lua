@@ -11,7 +11,7 @@ while at < #ARGV do
   -- It may have been settled, or its lease made longer, since it was found.
   local pending = task
     and redis.call('XPENDING', key('line', task.line), WORKERS, 'IDLE', AGE - offset, task.id, task.id, 1)
-  if pending and #pending > 0 then
+  if pending and #pending > 0 and can_post(partition) then
     remove_task(token, task.line, task.id)
     if not task.is_revoked then post(partition, text) end
     count = count + 1

@@ -49,6 +49,16 @@ local function post(partition, text)
   redis.call('XADD', key('inbox', partition), '*', 'text', text)
 end
 
+-- To be asked before anything is taken away for which something is posted: a script that fails is not undone.
+local inboxes = {}
+local function can_post(partition)
+  if inboxes[partition] == nil then
+    local found = redis.call('TYPE', key('inbox', partition)).ok
+    inboxes[partition] = found == 'stream' or found == 'none'
+  end
+  return inboxes[partition]
+end
+
 -- Calls with so many values that Lua could not hand them over at once: its stack ends near 8,000.
 local function call_in_parts(head, values, tail)
   local count = 0

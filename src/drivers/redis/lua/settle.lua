@@ -6,6 +6,7 @@
 local outcomes = {}
 while at < #ARGV do
   local ref, token, partition, is_completion, text = argument(), argument(), argument(), argument(), argument()
+  if not can_post(partition) then return redis.error_reply('FOREIGN the inbox of partition ' .. partition) end
   local outcome = is_completion == '1' and 'posted' or 'stale'
   local task = find_task(token, ref)
   if task and remove_task(token, task.line, task.id) then outcome = 'settled' end
