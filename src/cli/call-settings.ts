@@ -5,6 +5,7 @@ import { loadConfigFile } from "../settings/config-file.ts";
 import type { Settings } from "../settings/declarations.ts";
 import { readSettings, type ReadSettings, type SettingSources } from "../settings/read-settings.ts";
 import type { Terminal } from "./call.ts";
+import { withContext } from "./contexts.ts";
 import { EXIT } from "./exit-code.ts";
 import { Failure } from "./failure.ts";
 
@@ -15,9 +16,11 @@ export async function callSettings(
     readonly flags: NonNullable<SettingSources["flags"]>;
     readonly defaults: Partial<Settings> | undefined;
     readonly config: string | undefined;
+    readonly context: string | undefined;
   },
 ): Promise<ReadSettings> {
-  const env = { ...dotEnv(terminal.directory), ...terminal.env };
+  const variables = { ...dotEnv(terminal.directory), ...terminal.env };
+  const env = withContext(variables, given.context, given.flags.url !== undefined);
   const file = await loadConfigFile(terminal.directory, given.config ?? env["MILLRACE_CONFIG"]);
   if (file !== undefined && "fault" in file) throw new Failure(EXIT.usage, file.fault);
   const read = readSettings({ flags: given.flags, env, file, defaults: given.defaults ?? {}, readFile: textOf });

@@ -43,7 +43,7 @@ export async function followExecution(
   try {
     const before = await source.execution(id);
     const progress = progressOn(terminal);
-    progress.begin({ id, workflow: before.workflow, nodes: Object.keys(before.nodes ?? {}) });
+    progress.begin({ id, workflow: before.workflow, nodes: writtenNodes(before) });
     let left: string | undefined;
     try {
       left = await show(source, id, { ...options, progress, leaving });
@@ -116,4 +116,12 @@ async function tell(
   else if (status === "COMPLETED" || status === "PARTIAL") printJson(call, await source.output(id));
   if (status !== "COMPLETED") call.terminal.err(failureText(execution, onLeave.goesOn));
   return exitCodeOf(status);
+}
+
+/** Without those that the SDK adds to another node, `flag#when` to `flag`. */
+function writtenNodes({ nodes = {} }: ShownExecution): string[] {
+  return Object.keys(nodes).filter((name) => {
+    const at = name.lastIndexOf("#");
+    return at < 1 || !Object.hasOwn(nodes, name.slice(0, at));
+  });
 }

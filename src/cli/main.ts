@@ -52,8 +52,11 @@ function callOf({ spec, args, options, flags }: Parsed, terminal: Terminal): Cal
     terminal,
     settings: async (defaults) => {
       const { callSettings } = await import("./call-settings.ts");
-      const config = options["config"];
-      return callSettings(terminal, { flags, defaults, config: Array.isArray(config) ? config.at(-1) : undefined });
+      const last = (name: string): string | undefined => {
+        const given = options[name];
+        return given === undefined || given === true ? undefined : given.at(-1);
+      };
+      return callSettings(terminal, { flags, defaults, config: last("config"), context: last("context") });
     },
   };
 }

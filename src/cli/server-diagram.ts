@@ -1,4 +1,5 @@
 import { type Diagram, diagramOf } from "../drawing/diagram.ts";
+import { partsOf, withParts } from "../drawing/fold-parts.ts";
 import type { StatusOf } from "../drawing/draw-text.ts";
 import type { Workflow } from "../definition/workflow.ts";
 import type { Call } from "./call.ts";
@@ -16,7 +17,9 @@ export async function drawnFromServer(
   try {
     const { workflow, workflow_definition_id: hash, nodes } = await server.execution(id);
     const definition = await stored(server, `/v1/workflows/${segment(workflow)}/versions/${hash}`);
-    return { diagram: diagramOf(definition), ...(nodes !== undefined && { statusOf: (node) => nodes[node]?.status }) };
+    if (nodes === undefined) return { diagram: diagramOf(definition) };
+    const statusOf = withParts(partsOf(definition), (node) => nodes[node]?.status);
+    return { diagram: diagramOf(definition), statusOf };
   } catch (error) {
     if (!(error instanceof Failure) || error.exit !== EXIT.notFound) throw error;
   }

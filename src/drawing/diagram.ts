@@ -1,6 +1,7 @@
 import { topologicalOrder } from "../definition/cycles.ts";
 import { buildGraph, EDGE_ON, type Graph } from "../definition/graph.ts";
 import type { DependencyOn, Workflow, WorkflowNode } from "../definition/workflow.ts";
+import { foldParts } from "./fold-parts.ts";
 
 /** A workflow as it is drawn: what stands beside what, and who waits for whom. */
 export interface Diagram {
@@ -25,16 +26,17 @@ export interface DiagramEdge {
   readonly on: DependencyOn;
 }
 
-/** The diagram of a valid workflow. O(nodes + edges). */
+/** The diagram of a valid workflow, as it was written. O(nodes + edges). */
 export function diagramOf(workflow: Workflow): Diagram {
-  const graph = buildGraph(workflow.nodes);
+  const written = foldParts(workflow);
+  const graph = buildGraph(written);
   const level = levelsOf(graph);
   const levels: number[][] = [];
   for (let node = 0; node < graph.nodeCount; node++) (levels[level[node]!] ??= []).push(node);
   const edges = Array.from({ length: graph.edgeCount }, (_, edge): DiagramEdge => {
     return { from: graph.edgeParent[edge]!, to: graph.edgeChild[edge]!, on: EDGE_ON[graph.edgeOn[edge]!]! };
   });
-  const nodes = workflow.nodes.map((node, i): DiagramNode => {
+  const nodes = written.map((node, i): DiagramNode => {
     const { id, condition } = node;
     return { id, handler: shownHandler(node), level: level[i]!, ...(condition !== undefined && { condition }) };
   });

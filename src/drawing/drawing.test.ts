@@ -8,6 +8,7 @@ import { drawDot } from "./draw-dot.ts";
 import { drawMermaid } from "./draw-mermaid.ts";
 import { drawSvg } from "./draw-svg.ts";
 import { drawText } from "./draw-text.ts";
+import { partsOf, withParts } from "./fold-parts.ts";
 import { shownDuration } from "./states.ts";
 
 function workflow(definition: Json): Workflow {
@@ -124,5 +125,58 @@ level 3
     [90_000_000, "1 d 1 h"],
   ])("shows %d ms as %s", (ms, shown) => {
     expect(shownDuration(ms)).toBe(shown);
+  });
+});
+
+describe("what the SDK adds to a node", () => {
+  const part = (id: string, of: string, more: object): object => ({
+    id,
+    handler: "step",
+    "x-millrace-part-of": of,
+    ...more,
+  });
+  const built = checkDefinition(
+    {
+      name: "parts",
+      nodes: [
+        { id: "load", handler: "step" },
+        part("flag#when", "flag", { dependencies: ["load"] }),
+        part("flag#title", "flag", { dependencies: ["flag#when"], condition: 'nodes["flag#when"].output' }),
+        { id: "flag", handler: "step", dependencies: ["flag#title"], condition: 'nodes["flag#when"].output' },
+        part("flag#rejected", "flag", { dependencies: ["flag"] }),
+        { id: "last", handler: "step", dependencies: ["flag", { id: "load", on: "done" }], condition: "input.n > 1.0" },
+        part("lost", "nobody", {}),
+      ],
+    } as Json,
+    { handlers: { get: () => ({ engine: false }), names: () => [], allowMissing: true } },
+  ).workflow!;
+
+  test("is drawn into it, with what it waits for", () => {
+    const diagram = diagramOf(built);
+    const ids = diagram.nodes.map(({ id }) => id);
+    expect(ids).toEqual(["load", "flag", "last", "lost"]);
+    expect(diagram.edges.map(({ from, to, on }) => [ids[from], ids[to], on])).toEqual([
+      ["load", "flag", "completed"],
+      ["flag", "last", "completed"],
+      ["load", "last", "done"],
+    ]);
+    expect(diagram.nodes.map(({ condition }) => condition)).toEqual([
+      undefined,
+      "its function says so",
+      "input.n > 1.0",
+      undefined,
+    ]);
+    expect(drawText(diagram)).not.toContain("#");
+  });
+
+  test.each<[string, string, string]>([
+    ["PENDING", "RUNNING", "RUNNING"],
+    ["PENDING", "COMPLETED", "PENDING"],
+    ["SKIPPED", "FAILED", "FAILED"],
+    ["COMPLETED", "COMPLETED", "COMPLETED"],
+    ["RUNNING", "COMPLETED", "RUNNING"],
+  ])("shows: itself %s with a part that is %s is %s", (own, of, shown) => {
+    const statusOf = withParts(partsOf(built), (id) => (id === "flag" ? own : id === "flag#when" ? of : "COMPLETED"));
+    expect([statusOf("flag"), statusOf("load")]).toEqual([shown, "COMPLETED"]);
   });
 });

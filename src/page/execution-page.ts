@@ -3,6 +3,7 @@ import type { ShownEvent } from "../api/service/event-view.ts";
 import type { Workflow } from "../definition/workflow.ts";
 import { diagramOf } from "../drawing/diagram.ts";
 import { drawSvg } from "../drawing/draw-svg.ts";
+import { isQuiet, partsOf, withParts } from "../drawing/fold-parts.ts";
 import { isOver, shownDuration } from "../drawing/states.ts";
 import type { Json } from "../json/json.ts";
 import { shownTime } from "./executions-page.ts";
@@ -63,7 +64,7 @@ ${why(view)}
 <h2 id="graph">Graph</h2>
 ${graph(view)}
 <h2 id="nodes">Nodes</h2>
-${nodes(execution)}
+${nodes(view)}
 <h2>Input</h2>
 ${json(input)}
 <h2>Output</h2>
@@ -112,17 +113,21 @@ ${rows}</dl>`;
 function graph({ execution, workflow }: ExecutionView): Html {
   const { execution_id: id, nodes: states } = execution;
   if (workflow === undefined) return markup`<p>The definition is not stored any more.</p>`;
-  const count = workflow.nodes.length;
+  const diagram = diagramOf(workflow);
+  const count = diagram.nodes.length;
   if (count > MAX_DRAWN) {
     return markup`<p>${count} nodes are too many for a picture here: <code>millrace graph ${id} --format svg</code></p>`;
   }
-  const statusOf = (node: string): string | undefined => states?.[node]?.status;
-  const svg = drawSvg(diagramOf(workflow), { statusOf, href: (node) => `#node-${inPath(node)}` });
+  const statusOf = withParts(partsOf(workflow), (node) => states?.[node]?.status);
+  const svg = drawSvg(diagram, { statusOf, href: (node) => `#node-${inPath(node)}` });
   return markup`<div class="scroll" tabindex="0" role="region" aria-label="Graph; the table below says the same">
 ${trusted(svg)}</div>`;
 }
 
-function nodes({ nodes: all = {}, nodes_omitted: omitted, execution_id: id }: PageExecution): Html {
+function nodes({ execution, workflow }: ExecutionView): Html {
+  const { nodes: all = {}, nodes_omitted: omitted, execution_id: id } = execution;
+  const parts = workflow === undefined ? new Map<string, string>() : partsOf(workflow);
+  const shown = Object.entries(all).filter(([name, { status }]) => !parts.has(name) || !isQuiet(status));
   if (omitted !== undefined) {
     return markup`<p>${omitted} nodes: <a href="/v1/executions/${id}/nodes">all of them as JSON</a></p>`;
   }
@@ -131,7 +136,7 @@ function nodes({ nodes: all = {}, nodes_omitted: omitted, execution_id: id }: Pa
 <th scope="col">Node</th><th scope="col">Status</th><th scope="col">Attempt</th><th scope="col">Took</th><th scope="col">Notes</th>
 </tr></thead>
 <tbody>
-${Object.entries(all).map(([name, node]) => nodeRow(id, name, node))}</tbody>
+${shown.map(([name, node]) => nodeRow(id, name, node))}</tbody>
 </table>`;
 }
 

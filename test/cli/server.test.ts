@@ -107,6 +107,30 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     expect((await run("why", id)).stdout).toBe(`${id} is over: completed.\n`);
   });
 
+  test("io, open, ls --search, queues, versions and diff tell of parts of it", async () => {
+    const id = await started("hello.yaml", "--input", '{"n": 4}');
+    await run("watch", id);
+    expect(JSON.parse((await run("io", id, "twice")).stdout)).toMatchObject({
+      node: "twice",
+      status: "COMPLETED",
+      input: { n: 4 },
+      output: 8,
+    });
+    expect((await run("open", id)).stdout).toBe(`${server.url}/runs/${id}\n`);
+    expect((await run("open")).stdout).toBe(`${server.url}/\n`);
+    const found = await json<{ items: { execution_id: string }[] }>("ls", "--search", id.slice(0, 20).toUpperCase());
+    expect(found.items.map(({ execution_id }) => execution_id)).toContain(id);
+    expect((await json<{ items: unknown[] }>("ls", "--search", "nowhere")).items).toEqual([]);
+    expect((await run("queues")).stdout).toMatch(/^QUEUE +WAITING +WORKERS\n[^]*transform +0 +1\n/);
+    writeFileSync(join(here, "other.yaml"), readFileSync(join(here, "hello.yaml"), "utf8").replace("hello", "twins"));
+    await run("workflow", "push", "other.yaml");
+    writeFileSync(join(here, "other.yaml"), `${readFileSync(join(here, "other.yaml"), "utf8")}\ntimeout_seconds: 60\n`);
+    await run("workflow", "push", "other.yaml");
+    expect((await run("workflow", "versions", "twins")).stdout.trim().split("\n")).toHaveLength(3);
+    expect((await run("workflow", "diff", "twins", "1")).stdout).toBe("~ /timeout_seconds  604800 → 60\n");
+    expect((await run("workflow", "diff", "twins", "2", "2")).stdout).toBe("they are the same\n");
+  });
+
   test("run starts a stored workflow by its name", async () => {
     expect((await run("workflow", "push", "hello.yaml")).stdout).toMatch(/^hello version \d+\n$/);
     const watched = await run("run", "hello", "--watch", "--input", '{"n": 8}');

@@ -1,10 +1,13 @@
+import type { Workflow } from "../../definition/workflow.ts";
+import { isQuiet, partsOf } from "../../drawing/fold-parts.ts";
 import { shownDuration, shownState } from "../../drawing/states.ts";
 import type { Json } from "../../json/json.ts";
 import { type Call, option, type Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
+import { Failure } from "../failure.ts";
 import { failureText } from "../failure-text.ts";
 import { printJson, printTable } from "../print.ts";
-import { connect, segment } from "../server.ts";
+import { connect, segment, type Server } from "../server.ts";
 import type { ShownExecution } from "../shapes.ts";
 
 export const verb: Verb = async (call) => {
@@ -17,11 +20,24 @@ export const verb: Verb = async (call) => {
   }
   const execution = await server.execution(id);
   if (call.json) printJson(call, execution);
-  else showExecution(call, execution);
+  else showExecution(call, execution, await partsIn(server, execution));
   return EXIT.done;
 };
 
-export function showExecution(call: Call, execution: ShownExecution): void {
+/** Nodes that are only parts of others; only the SDK makes them, with a name that tells. */
+async function partsIn(server: Server, execution: ShownExecution): Promise<ReadonlyMap<string, string>> {
+  const { workflow, workflow_definition_id: hash, nodes = {} } = execution;
+  if (!Object.keys(nodes).some((name) => name.includes("#"))) return new Map();
+  try {
+    const path = `/v1/workflows/${segment(workflow)}/versions/${hash}`;
+    return partsOf((await server.get<{ readonly definition: Workflow }>(path)).definition);
+  } catch (error) {
+    if (error instanceof Failure && error.exit === EXIT.notFound) return new Map();
+    throw error;
+  }
+}
+
+function showExecution(call: Call, execution: ShownExecution, parts: ReadonlyMap<string, string>): void {
   const out = (text: string): void => call.terminal.out(text);
   const { execution_id: id, workflow, version, status, generation, created_at, started_at, finished_at } = execution;
   const { symbol, word } = shownState(status);
@@ -31,7 +47,10 @@ export function showExecution(call: Call, execution: ShownExecution): void {
       : ` in ${shownDuration(Date.parse(finished_at) - Date.parse(started_at))}`;
   out(`${workflow}${version === null ? "" : ` v${version}`}   ${id}\n`);
   out(`${symbol} ${word}${took}   created ${created_at}${generation > 1 ? `   generation ${generation}` : ""}\n\n`);
-  const rows = Object.entries(execution.nodes ?? {}).map(([name, node]) => {
+  const written = Object.entries(execution.nodes ?? {}).filter(
+    ([name, { status: one }]) => !parts.has(name) || !isQuiet(one),
+  );
+  const rows = written.map(([name, node]) => {
     const shown = shownState(node.status);
     const ms =
       node.started_at === null || node.finished_at === null

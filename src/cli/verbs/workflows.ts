@@ -5,6 +5,7 @@ import { EXIT } from "../exit-code.ts";
 import { countOption } from "../given-values.ts";
 import { printJson, printTable } from "../print.ts";
 import { connect, segment, withQuery } from "../server.ts";
+import type { Listed } from "../shapes.ts";
 
 interface Named {
   readonly name: string;
@@ -12,7 +13,7 @@ interface Named {
   readonly workflow_definition_id: string;
 }
 
-/** `workflow ls`, `workflow show` and `workflow push`. */
+/** `workflow ls`, `show`, `versions` and `push`. */
 export const verb: Verb = async (call) => {
   const server = await connect(call);
   if (call.command === "workflow push") {
@@ -33,7 +34,10 @@ export const verb: Verb = async (call) => {
     printJson(call, call.json ? stored : stored.definition);
     return EXIT.done;
   }
-  const page = await server.list<Named>("/v1/workflows", {}, countOption(call, "limit", 50, 100_000));
+  const page =
+    call.command === "workflow versions"
+      ? await server.get<Listed<Named>>(`/v1/workflows/${segment(call.args[0]!)}/versions`)
+      : await server.list<Named>("/v1/workflows", {}, countOption(call, "limit", 50, 100_000));
   if (call.json) printJson(call, page);
   else
     printTable(
