@@ -385,6 +385,20 @@ export const COMMANDS: readonly CommandSpec[] = [
     load: () => import("./verbs/rerun.ts"),
   },
   {
+    name: "fork",
+    also: ["runs fork"],
+    group: "act",
+    args: ["<execution>"],
+    summary: "Start another execution with what this one has completed, and leave this one as it is",
+    options: [
+      { name: "from", value: "NODE", doc: "run this node and all behind it anew" },
+      { ...INPUT, doc: "another input, for what runs anew" },
+      KEY,
+    ],
+    settings: CLIENT,
+    load: () => import("./verbs/fork.ts"),
+  },
+  {
     name: "signal",
     also: ["runs signal"],
     group: "act",

@@ -62,6 +62,7 @@ describe("with keys", () => {
     "POST /v1/executions/{id}/pause": ["operator", "admin"],
     "POST /v1/executions/{id}/resume": ["operator", "admin"],
     "POST /v1/executions/{id}/retry": ["operator", "admin"],
+    "POST /v1/executions/{id}/fork": ["operator", "admin"],
     "POST /v1/executions/{id}/release": ["operator", "admin"],
     "POST /v1/executions/{id}/signal": ["operator", "admin"],
     "POST /v1/workflows": ["author", "admin"],

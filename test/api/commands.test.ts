@@ -306,3 +306,68 @@ test("an unknown execution is 404 on every route", async () => {
     expect((await api.post(`/v1/workflow/trigger/${id}`)).status).toBe(404);
   }
 });
+
+describe("fork", () => {
+  const definition = (name: string) => ({
+    name,
+    on_error: "fail_branch",
+    input_schema: { type: "object", properties: { big: { type: "integer" } } },
+    nodes: [
+      { id: "a", handler: "step", config: { n: "{{ input.n | default(1) }}", text: "x".repeat(100_000) } },
+      {
+        id: "b",
+        handler: "fragile",
+        dependencies: ["a"],
+        config: { n: "{{ a.n }}", in: "{{ input.n | default(0) }}" },
+      },
+      { id: "c", handler: "output", dependencies: ["b"], config: { b: "{{ b }}", length: "{{ a.text | length }}" } },
+    ],
+  });
+
+  test("another execution begins with what this one has completed, and this one stays as it is", async () => {
+    broken.add("b");
+    const id = await api.run(definition("forked"));
+    await api.ended(id);
+    broken.delete("b");
+    const before = (await api.get(`/v1/executions/${id}`)).body;
+    const { status, body } = await api.post(`/v1/executions/${id}/fork`);
+    expect([status, body]).toEqual([
+      201,
+      { execution_id: expect.any(String) as string, status: "RUNNING", forked_from: id, kept: ["a"] },
+    ]);
+    const forked = await api.ended(body.execution_id);
+    expect(forked).toMatchObject({
+      status: "COMPLETED",
+      output: { b: { n: 1, in: 0 }, length: 100_000 },
+      nodes: { a: { status: "COMPLETED", attempt: 0 }, b: { status: "COMPLETED", attempt: 1 } },
+    });
+    expect((await api.get(`/v1/executions/${id}`)).body).toEqual(before);
+  });
+
+  test("from a node it and what comes after runs anew, with another input if one is given", async () => {
+    const id = await api.run(definition("forked-from"), { n: 5 });
+    await api.ended(id);
+    const { body } = await api.post(`/v1/executions/${id}/fork`, { from: "b", input_params: { n: 6 } });
+    expect(body.kept).toEqual(["a"]);
+    expect((await api.ended(body.execution_id)).output).toMatchObject({ b: { n: 5, in: 6 } });
+    const again = await api.post(`/v1/executions/${id}/fork`, { from: "a" });
+    expect((await api.ended(again.body.execution_id)).nodes).toMatchObject({ a: { attempt: 1 } });
+  });
+
+  test("the same key is the same fork, and what is wrong is told", async () => {
+    const id = await api.run(definition("forked-twice"));
+    await api.ended(id);
+    const key = { "idempotency-key": "fork" };
+    const first = await api.post(`/v1/executions/${id}/fork`, { from: "b" }, key);
+    expect((await api.post(`/v1/executions/${id}/fork`, { from: "b" }, key)).body).toEqual(first.body);
+    expect(await api.post(`/v1/executions/${id}/fork`, { from: "c" }, key)).toMatchObject({
+      status: 422,
+      body: { code: "IDEMPOTENCY_KEY_REUSED" },
+    });
+    const fork = (body: object) => api.post(`/v1/executions/${id}/fork`, body);
+    expect(await fork({ from: "nobody" })).toMatchObject({ status: 404, body: { code: "NOT_FOUND" } });
+    expect(await fork({ frm: "b" })).toMatchObject({ status: 400, body: { code: "UNKNOWN_FIELD" } });
+    expect(await fork({ input_params: { big: "x" } })).toMatchObject({ status: 422, body: { code: "INPUT_INVALID" } });
+    expect(await api.post("/v1/executions/nobody/fork", {})).toMatchObject({ status: 404 });
+  });
+});

@@ -88,6 +88,10 @@ export const retryBody = z.strictObject({
   config: z.record(z.string(), anyJson).optional(),
   input_params: anyJson.optional(),
 });
+export const forkBody = z.strictObject({
+  from: z.string().min(1).max(256).optional(),
+  input_params: anyJson.optional(),
+});
 export const signalBody = z.strictObject({ name: name.max(128), data: anyJson.optional() });
 export const reviewBody = z.strictObject({
   decision: z.enum(["approve", "reject"]),
@@ -210,6 +214,12 @@ export const submitted = z.looseObject({
   warnings: z.array(fault).optional(),
 });
 export const validation = z.looseObject({ valid: z.boolean(), errors: z.array(fault), warnings: z.array(fault) });
+export const forked = z.looseObject({
+  execution_id: z.string(),
+  status: z.literal("RUNNING"),
+  forked_from: z.string(),
+  kept: z.array(z.string()),
+});
 export const started = z.union([
   z.looseObject({ execution_id: z.string(), status: z.literal("RUNNING") }),
   z.looseObject({

@@ -14,6 +14,9 @@ import { Refusal } from "./refusal.ts";
 /** From this size on a value says how large it is, so that nobody has to write it down only to know. */
 const SAID_BYTES = 1024;
 
+/** How much one start carries of what another execution has completed. */
+const COPIED_INLINE_BYTES = 256 * 1024;
+
 /** A payload that is to be shown, and where it can be had alone. */
 export interface Payload {
   readonly value: KeptValue | null;
@@ -44,6 +47,27 @@ export class Payloads {
     const put = await this.#store.records.put([{ scope: executionKey(id), hash, text }], { refusable: true });
     if (put === "refused") throw new Refusal("STORE_FULL", {}, { retryAfterSeconds: 2 });
     return { blob: { hash, bytes } };
+  }
+
+  /** Values of one execution for another: small ones go along, the rest is written under the new one first. */
+  async copy(id: string, texts: readonly string[]): Promise<readonly Value[]> {
+    let room = COPIED_INLINE_BYTES;
+    const records = new Map<string, { scope: string; hash: string; text: string }>();
+    const values = texts.map((text): Value => {
+      const bytes = Buffer.byteLength(text);
+      if (bytes <= Math.min(room, INLINE_BYTES)) {
+        room -= bytes;
+        const json = JSON.parse(text) as Json;
+        return bytes < SAID_BYTES ? { json } : { json, bytes };
+      }
+      const hash = contentHash(text);
+      records.set(hash, { scope: executionKey(id), hash, text });
+      return { blob: { hash, bytes } };
+    });
+    const put =
+      records.size === 0 ? "stored" : await this.#store.records.put([...records.values()], { refusable: true });
+    if (put === "refused") throw new Refusal("STORE_FULL", {}, { retryAfterSeconds: 2 });
+    return values;
   }
 
   /** The JSON of a value, wherever it is. */

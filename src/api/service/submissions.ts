@@ -1,4 +1,5 @@
-import type { Start, Trigger } from "../../core/message.ts";
+import { forkedNodes } from "../../core/execution/view.ts";
+import type { Fork, Start, Trigger } from "../../core/message.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Host } from "../../host/host.ts";
 import type { RequestOutcome } from "../../inbox/requests.ts";
@@ -13,7 +14,7 @@ import type { Checked } from "./check-definition.ts";
 import { accepted, type Decisions, undecided } from "./decisions.ts";
 import type { DefinitionChecker, DefinitionSource } from "./definition-checker.ts";
 import type { Definition, Definitions } from "./definitions.ts";
-import type { ExecutionReader } from "./execution-reader.ts";
+import { type ExecutionReader, standing } from "./execution-reader.ts";
 import { isExecutionId, keyedId, newExecutionId } from "./ids.ts";
 import { Lru } from "./lru.ts";
 import type { Payloads } from "./payloads.ts";
@@ -56,6 +57,7 @@ interface Draft {
   readonly input: Json;
   readonly hold: boolean;
   readonly bodyHash: string;
+  readonly fork?: Fork;
 }
 
 /** Executions remembered from their submit, so that their trigger need not read them first. */
@@ -167,6 +169,54 @@ export class Submissions {
     return { execution_id: draft.id, status: "RUNNING" };
   }
 
+  /**
+   * Accepts an execution that begins with what another has completed, but for a node and what comes after it, and runs it.
+   * The other one stays as it is, and may go on.
+   */
+  async fork(
+    caller: Caller,
+    id: string,
+    { from, input }: { readonly from?: string | undefined; readonly input?: Json },
+  ): Promise<{
+    readonly execution_id: string;
+    readonly status: "RUNNING";
+    readonly forked_from: string;
+    readonly kept: readonly string[];
+  }> {
+    if (!isExecutionId(id)) throw notFound("execution", id);
+    const seen = await this.#reader.read(id, ({ state }) => {
+      const { plan, around } = state;
+      if (from !== undefined && !plan.graph.indexOf.has(from)) throw notFound("node", from);
+      if (around !== null) {
+        const detail = `The execution ${id} is an item of a map, and cannot be without it.`;
+        throw new Refusal("NOT_RETRYABLE", { id }, { detail, execution: standing(state) });
+      }
+      return { hash: plan.hash, input: state.input, kept: forkedNodes(state, from) };
+    });
+    const definition = await this.#definitions.get(seen.hash);
+    if (definition === undefined) throw new MillraceError("EXECUTION_UNREADABLE", { id });
+    const given = input ?? (JSON.parse(await this.#payloads.text(id, seen.input)) as Json);
+    checkInput(definition, given);
+    const texts = await this.#payloads.texts(
+      id,
+      seen.kept.map(({ output }) => output),
+    );
+    const { key, tenant } = caller;
+    const own = key === undefined ? newExecutionId(this.#host) : keyedId(tenant, "fork", id, key);
+    const outputs = await this.#payloads.copy(own, texts);
+    const kept = seen.kept.map(({ node }, i) => ({ node, output: outputs[i]! }));
+    const draft: Draft = {
+      id: own,
+      definition,
+      input: given,
+      hold: false,
+      bodyHash: key === undefined ? "" : canonicalHash([from ?? null, input ?? null]),
+      fork: { execution: id, kept },
+    };
+    accepted(own, await this.#accept(caller, draft));
+    return { execution_id: own, status: "RUNNING", forked_from: id, kept: kept.map(({ node }) => node) };
+  }
+
   /** The same for many inputs: all of them are checked before any is accepted, and each is accepted for itself. */
   async startAll(
     caller: Caller,
@@ -263,7 +313,7 @@ export class Submissions {
   }
 
   async #request(caller: Caller, draft: Draft): Promise<ReturnType<Decisions["request"]>> {
-    const { id, definition, input, hold, bodyHash } = draft;
+    const { id, definition, input, hold, bodyHash, fork } = draft;
     const value = await this.#payloads.keep(id, input);
     const body: Start = {
       kind: "start",
@@ -272,6 +322,7 @@ export class Submissions {
       input: value,
       bodyHash,
       ...(hold && { hold }),
+      ...(fork !== undefined && { fork }),
     };
     return this.#decisions.request(caller, id, id, body);
   }

@@ -160,6 +160,22 @@ export const executionRoutes: readonly Route[] = [
   }),
   route({
     method: "POST",
+    path: "/v1/executions/{id}/fork",
+    permission: "start",
+    tag,
+    summary: "Start another execution of the same definition, with what this one has completed",
+    body: { schema: shape.forkBody, limitBytes: MAX_BODY_BYTES },
+    answers: { 201: { description: "It runs; the one that it comes from stays as it is", schema: shape.forked } },
+    problems: ["INPUT_INVALID", "NOT_RETRYABLE", "IDEMPOTENCY_KEY_REUSED", "OVERLOADED", "STORE_FULL", "NO_OWNER"],
+    isIngress: true,
+    handle: async ({ service, caller, params, body }) => {
+      const { from, input_params: input } = body;
+      const wanted = { from, ...(input !== undefined && { input: asJson(input) }) };
+      return json(201, await service.submissions.fork(caller, params["id"]!, wanted));
+    },
+  }),
+  route({
+    method: "POST",
     path: "/v1/executions/{id}/release",
     permission: "operate",
     tag,
