@@ -121,7 +121,7 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     const found = await json<{ items: { execution_id: string }[] }>("ls", "--search", id.slice(0, 20).toUpperCase());
     expect(found.items.map(({ execution_id }) => execution_id)).toContain(id);
     expect((await json<{ items: unknown[] }>("ls", "--search", "nowhere")).items).toEqual([]);
-    expect((await run("queues")).stdout).toMatch(/^QUEUE +WAITING +WORKERS\n[^]*transform +0 +1\n/);
+    expect((await run("queues")).stdout).toMatch(/^QUEUE +WAITING +OLDEST +RUNNING +WORKERS\n[^]*transform +0 +0 +1\n/);
     writeFileSync(join(here, "other.yaml"), readFileSync(join(here, "hello.yaml"), "utf8").replace("hello", "twins"));
     await run("workflow", "push", "other.yaml");
     writeFileSync(join(here, "other.yaml"), `${readFileSync(join(here, "other.yaml"), "utf8")}\ntimeout_seconds: 60\n`);
