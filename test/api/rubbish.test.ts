@@ -446,7 +446,8 @@ describe("on the wire", () => {
     await nodeHost.sleep(50);
     const startedAtMs = performance.now();
     expect((await api.get("/livez")).status).toBe(200);
-    expect(performance.now() - startedAtMs).toBeLessThan(1_000);
+    // They are cut off after 30 s.
+    expect(performance.now() - startedAtMs).toBeLessThan(15_000);
     for (const socket of sockets) socket.destroy();
   });
 });

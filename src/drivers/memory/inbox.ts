@@ -86,6 +86,16 @@ function insert(memory: Memory, id: number, message: Outgoing): void {
   memory.waiters.wakeAll(inboxKey(message.partition));
 }
 
+/** Whether all messages that the position names are there. They are, unless the store has lost some. */
+export function holds(memory: Memory, partition: number, position: Position | null): boolean {
+  const named = new Set(position === null ? [] : idsOf(position));
+  for (const { id } of partitionData(memory, partition).inbox) {
+    if (named.size === 0) break;
+    named.delete(id);
+  }
+  return named.size === 0;
+}
+
 /** Forgets exactly the messages that the position names. */
 export function consume(memory: Memory, partition: number, position: Position | null): void {
   const gone = new Set(position === null ? [] : idsOf(position));

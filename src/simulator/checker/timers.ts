@@ -145,7 +145,9 @@ function wakeIsLowerBound(story: Story, commit: Commit, found: Found): void {
     earliestMs = dueAtMs;
     whose = `the deadline of ${node.instance}`;
   }
-  if (earliestMs === Infinity || (story.wakeAtMs !== null && story.wakeAtMs <= earliestMs)) return;
+  // What is due already is looked at at once, however long it has been due.
+  const latestMs = Math.max(earliestMs, commit.entry.timeMs);
+  if (earliestMs === Infinity || (story.wakeAtMs !== null && story.wakeAtMs <= latestMs)) return;
   const place = { execution: story.id, commit };
   found(`The stored wake time is ${story.wakeAtMs ?? "none"}, and ${whose} is ${earliestMs}`, place);
 }
