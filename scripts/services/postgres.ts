@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { findProgram } from "./install.ts";
-import { freePort, givenService, ServerProcess, type Service } from "./service.ts";
+import { freePort, givenService, type MortalService, ServerProcess, type Service } from "./service.ts";
 
 const VARIABLE = "MILLRACE_TEST_POSTGRES_URL";
 const ORPHANS_GONE_WITHIN_MS = 30_000;
@@ -16,13 +16,6 @@ interface User {
   readonly gid: number;
 }
 
-/** One that a test may end as it likes, and start again with the same data. */
-export interface PostgresServer extends Service {
-  /** SIGINT shuts it down in order, SIGKILL does not. Does nothing to one that has ended. */
-  end(signal: "SIGINT" | "SIGKILL"): Promise<void>;
-  start(): Promise<void>;
-}
-
 type ServerSettings = Readonly<Record<string, string>>;
 
 /** A real Postgres with its own data, as it comes unless settings are given: fsync is on. */
@@ -31,7 +24,8 @@ export async function startPostgres(settings: ServerSettings = {}): Promise<Serv
   return given === undefined ? startPostgresServer(settings) : givenService(given);
 }
 
-export async function startPostgresServer(settings: ServerSettings = {}): Promise<PostgresServer> {
+/** One that a test may end: SIGINT shuts it down in order, SIGQUIT and SIGKILL do not. */
+export async function startPostgresServer(settings: ServerSettings = {}): Promise<MortalService> {
   const program = await findProgram({
     program: "postgres",
     folders: ["/usr/lib/postgresql/*/bin"],
@@ -49,7 +43,7 @@ export async function startPostgresServer(settings: ServerSettings = {}): Promis
   const more = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   const args = ["-D", data, "-h", "127.0.0.1", "-p", String(port), "-k", folder, ...more];
   let server: ServerProcess | undefined;
-  const start = async (): Promise<void> => {
+  const begin = async (): Promise<void> => {
     const deadlineMs = performance.now() + ORPHANS_GONE_WITHIN_MS;
     for (;;) {
       server = new ServerProcess(program, args, user);
@@ -62,11 +56,13 @@ export async function startPostgresServer(settings: ServerSettings = {}): Promis
       }
     }
   };
-  await start();
+  await begin();
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
-    start,
+    port,
+    begin,
     end: async (signal) => server?.stop(signal),
+    signal: (signal) => server?.signal(signal),
     stop: async () => {
       // SIGINT ends sessions that are still open; SIGTERM would wait for them.
       await server?.stop("SIGINT");

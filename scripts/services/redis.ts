@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findProgram } from "./install.ts";
-import { freePort, givenService, ServerProcess, type Service } from "./service.ts";
+import { freePort, givenService, type MortalService, ServerProcess, type Service } from "./service.ts";
 
 const VARIABLE = "MILLRACE_TEST_REDIS_URL";
 
@@ -16,13 +16,9 @@ interface RedisNeeds {
 }
 
 /** A server that a test may end and start again on the same data. */
-export interface OwnRedis extends Service {
+export interface OwnRedis extends MortalService {
   /** Where its data is. */
   readonly folder: string;
-  readonly port: number;
-  /** Ends it, by SIGKILL as if it were shot. */
-  end(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
-  begin(): Promise<void>;
 }
 
 /** A real Redis with the settings of the strict profile: every write is on disk before it is answered. */
@@ -57,6 +53,7 @@ export async function startOwnRedis(settings: Readonly<Record<string, string>> =
     folder,
     begin,
     end,
+    signal: (signal) => server.signal(signal),
     stop: async () => {
       await end("SIGTERM");
       await rm(folder, { recursive: true, force: true });

@@ -11,6 +11,16 @@ export interface Service {
   stop(): Promise<void>;
 }
 
+/** One whose death is part of the test. It keeps its address and its data. */
+export interface MortalService extends Service {
+  readonly port: number;
+  /** Ends it by this signal, by SIGKILL as if it were shot, and waits until it is gone. */
+  end(signal: NodeJS.Signals): Promise<void>;
+  /** Starts it again. */
+  begin(): Promise<void>;
+  signal(signal: NodeJS.Signals): void;
+}
+
 const READY_WITHIN_MS = 30_000;
 const STOPPED_WITHIN_MS = 10_000;
 const SETPRIV = "/usr/bin/setpriv";
@@ -58,6 +68,10 @@ export class ServerProcess {
     }
     await this.stop("SIGKILL");
     throw new Error(`${this.#process.spawnfile} did not come up:\n${this.#output}`);
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#process.kill(signal);
   }
 
   async stop(signal: NodeJS.Signals): Promise<void> {

@@ -89,6 +89,17 @@ export function startFailure(error: unknown, port: number): unknown {
   return error;
 }
 
+/** Starts what a command is to be, and lets it serve until it is interrupted. */
+export async function startAndServe(call: Call, start: () => Promise<Started>): Promise<void> {
+  // Before it says that it has started: whoever waits for that may ask it to stop at once.
+  const interrupts = call.terminal.interrupts();
+  const leave = (): never => process.exit(EXIT.interrupted);
+  interrupts.addEventListener("abort", leave);
+  const started = await start();
+  interrupts.removeEventListener("abort", leave);
+  await serveUntilInterrupted(call, started);
+}
+
 /**
  * Serves until somebody wants it to end: the first signal stops it in order, the second ends it at once. Without its store
  * it ends too, and says so.

@@ -254,7 +254,10 @@ class CrashWorld {
       const now = this.#progress();
       if (now !== seen) movedAtMs = performance.now();
       seen = now;
-      if (performance.now() - movedAtMs > stuckMs) return this.#stuck();
+      if (performance.now() - movedAtMs > stuckMs) {
+        this.#wrong.push(...this.#people.stuck());
+        return;
+      }
       await sleep(TICK_MS);
     }
     // What follows on the end, such as calling back what still runs.
@@ -291,19 +294,6 @@ class CrashWorld {
   #progress(): string {
     const { log } = filesOf(this.#options.folder);
     return `${statSync(log, { throwIfNoEntry: false })?.size ?? 0} ${this.#people.runs.filter(({ id }) => id !== "").length}`;
-  }
-
-  #stuck(): void {
-    const { runs, statuses } = this.#people;
-    for (const run of runs) {
-      if (run.isOver) continue;
-      this.#wrong.push(`${run.kind.definition.name} ${run.id} is stuck: ${statuses.get(run.id) ?? "not accepted"}`);
-    }
-    for (const [id, status] of statuses) {
-      const isOurs = runs.some((run) => run.id === id);
-      if (!isOurs && !/^(?:COMPLETED|FAILED|CANCELLED)$/.test(status))
-        this.#wrong.push(`the child ${id} is stuck: ${status}`);
-    }
   }
 }
 

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { type PostgresServer, startPostgresServer } from "../../scripts/services/postgres.ts";
+import { startPostgresServer } from "../../scripts/services/postgres.ts";
+import type { MortalService } from "../../scripts/services/service.ts";
 import { openPostgres, type PostgresOptions } from "../../src/drivers/postgres/postgres-store.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
 import { acquire, type Owner } from "../../src/store/conformance/owner.ts";
@@ -10,7 +11,7 @@ import type { CommitBatch, Store } from "../../src/store/contract.ts";
 import { type Mischief, PostgresProxy } from "../support/postgres-proxy.ts";
 
 // A server of its own: it is killed.
-let server: PostgresServer;
+let server: MortalService;
 const open: Store[] = [];
 const unhandled: unknown[] = [];
 const note = (error: unknown): void => void unhandled.push(error);
@@ -128,7 +129,7 @@ describe.each(["SIGINT", "SIGKILL"] as const)("a server that ends by %s", (signa
     await underWay;
     await expect(store.journal.load([{ partition: 0, entity: ENTITY }])).rejects.toMatchObject(UNAVAILABLE);
     await expect(openStore({ schema })).rejects.toMatchObject(UNAVAILABLE);
-    await server.start();
+    await server.begin();
     const [loaded] = await eventually(() => store.journal.load([{ partition: 0, entity: ENTITY }]));
     expect(loaded?.records).toEqual([record(ENTITY, 1)]);
     await eventually(() => owner.commit({ records: [record(ENTITY, 2)] }));

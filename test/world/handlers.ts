@@ -19,7 +19,7 @@ async function note(context: TaskContext, kind: LedgerLine["kind"]): Promise<voi
   await ledger.appendFile(`\n${JSON.stringify(line)}\n`);
 }
 
-function recorded<Config>(run: Run<Config>): Run<Config> {
+export function recorded<Config>(run: Run<Config>): Run<Config> {
   return async (config, context) => {
     await note(context, "begun");
     const output = await run(config, context);

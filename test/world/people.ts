@@ -59,6 +59,18 @@ export class People {
     return this.areDone && this.statuses.values().every((status) => TERMINAL.has(status));
   }
 
+  /** What is not over, in sentences. */
+  *stuck(): Iterable<string> {
+    for (const { kind, id, isOver } of this.runs) {
+      if (isOver) continue;
+      yield `${kind.definition.name} ${id} is stuck: ${this.statuses.get(id) ?? "not accepted"}`;
+    }
+    const ours = new Set(this.runs.map(({ id }) => id));
+    for (const [id, status] of this.statuses) {
+      if (!ours.has(id) && !TERMINAL.has(status)) yield `the child ${id} is stuck: ${status}`;
+    }
+  }
+
   leave(): void {
     this.#hasLeft = true;
     this.client.use();

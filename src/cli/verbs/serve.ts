@@ -1,12 +1,12 @@
 import { pages } from "../../page/pages.ts";
 import type { Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
-import { serveUntilInterrupted, startProcess } from "../start-process.ts";
+import { startAndServe, startProcess } from "../start-process.ts";
 
 /** API, engine and worker, together or apart. Its output is its log. */
 export const verb: Verb = async (call) => {
   const read = await call.settings();
   const { roles } = read.settings;
-  await serveUntilInterrupted(call, await startProcess(call, read, { roles, logTo: 1, loopback: false, pages }));
+  await startAndServe(call, () => startProcess(call, read, { roles, logTo: 1, loopback: false, pages }));
   return EXIT.done;
 };

@@ -5,12 +5,12 @@ import { type Call, option, type Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { startGatewayWorkerProcess } from "../start-gateway-worker.ts";
-import { serveUntilInterrupted, type Started, startProcess } from "../start-process.ts";
+import { startAndServe, type Started, startProcess } from "../start-process.ts";
 
 /** A worker beside the engines of a store that several processes share, or over the HTTP API of a server. */
 export const verb: Verb = async (call) => {
   const read = await call.settings();
-  await serveUntilInterrupted(call, await (isByServer(read) ? overHttp(call, read) : onStore(call, read)));
+  await startAndServe(call, () => (isByServer(read) ? overHttp(call, read) : onStore(call, read)));
   return EXIT.done;
 };
 
@@ -26,7 +26,7 @@ function overHttp(call: Call, { settings }: ReadSettings): Promise<Started> {
   return startGatewayWorkerProcess(call, { ...settings, ...(key !== undefined && { apiKey: key }) });
 }
 
-function onStore(call: Call, read: ReadSettings): Promise<Started> {
+async function onStore(call: Call, read: ReadSettings): Promise<Started> {
   const address = storeAddress(read.settings);
   if (!("fault" in address) && isOwnStore(address)) {
     throw new Failure(EXIT.usage, `a ${address.kind} store belongs to one process, which has its own worker.`, {

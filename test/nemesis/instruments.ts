@@ -1,0 +1,65 @@
+import { ENGINE_TUNING, WITNESS, WORKER_WITNESS } from "../world/instruments.ts";
+import { after, before, type Patch } from "../world/patch.ts";
+
+const ENGINE = "engine/engine.ts";
+const SEND = "const outcomes = await this.send(batches);";
+
+/** A batch is written down before it is sent, and what is heard of it afterwards: a kill in between loses neither. */
+const ENGINE_WITNESS: readonly Patch[] = [
+  after(ENGINE, "this.name = `engine-${options.host.id()}`;", `${WITNESS}.tell({ kind: "engine", name: this.name });`),
+  before(ENGINE, SEND, `${WITNESS}.sent(batches);`),
+  after(ENGINE, SEND, `${WITNESS}.acknowledged(batches, outcomes);`),
+];
+
+/** Scripts are read from files of their own, which no hook sees. */
+const SCRIPTS: Patch = {
+  file: "drivers/redis/scripts.ts",
+  find: 'return readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), "utf8");',
+  put: `return ${WITNESS}.script(name, readFileSync(new URL(\`./lua/\${name}.lua\`, import.meta.url), "utf8"));`,
+};
+
+/** Workers over HTTP have the leases that the others are given by their settings. */
+const GATEWAY_TUNING: readonly Patch[] = [
+  { file: "worker/worker.ts", find: "leaseMs: 15_000,", put: "leaseMs: 4_000," },
+  { file: "worker/worker.ts", find: "heartbeatMs: 5_000,", put: "heartbeatMs: 1_000," },
+];
+
+/** What every process of a world has. */
+export const INSTRUMENTS: readonly Patch[] = [
+  ...ENGINE_TUNING,
+  ...GATEWAY_TUNING,
+  ...ENGINE_WITNESS,
+  ...WORKER_WITNESS,
+  SCRIPTS,
+];
+
+/** What is done after a script, with its answer in `outcome`. */
+const AFTER_SCRIPTS: Readonly<Record<string, string>> = {
+  // arguments: prefix, incarnation, partition, incarnation, epoch, nonce, seq, id, …
+  commit: `if outcome == 'committed' then
+    local time = redis.call('TIME')
+    redis.call('RPUSH', key('witness'), cjson.encode({ 'commit', time[1], time[2], ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8] }))
+  end`,
+  // arguments: prefix, incarnation, partition, owner, leaseMs, new nonce, …; returns {'acquired', incarnation, epoch, …}
+  acquire: `if outcome[1] == 'acquired' then
+    local time = redis.call('TIME')
+    local owner = redis.call('HGET', key('partition', ARGV[3]), 'owner')
+    redis.call('RPUSH', key('witness'), cjson.encode({ 'acquired', time[1], time[2], ARGV[3], outcome[3], ARGV[6], owner }))
+  end`,
+};
+
+/** A script that also notes in the same step what it has done. */
+export function witnessed(name: string, text: string): string {
+  const note = AFTER_SCRIPTS[name];
+  if (note === undefined) return text;
+  const [first, ...rest] = text.split("\n");
+  return [
+    first,
+    "local function unwitnessed()",
+    ...rest,
+    "end",
+    "local outcome = unwitnessed()",
+    note,
+    "return outcome",
+  ].join("\n");
+}

@@ -1,0 +1,44 @@
+import { parseArgs } from "node:util";
+import { MUTANTS } from "./mutants.ts";
+import { report } from "./report.ts";
+import { STORE_KINDS, type StoreKind } from "./stores.ts";
+import { sweep, type Verdict } from "./sweep.ts";
+
+/**
+ * The nemesis at any length: `npm run nemesis -- --minutes 10 --store redis`. One world after another, each with a seed of
+ * its own; one that fails prints the command that repeats it and keeps its files.
+ */
+const { values } = parseArgs({
+  options: {
+    minutes: { type: "string" },
+    store: { type: "string" },
+    seed: { type: "string" },
+    mutant: { type: "string" },
+    keep: { type: "boolean", default: false },
+  },
+});
+
+function fail(sentence: string): never {
+  process.stderr.write(`${sentence}\n`);
+  process.exit(2);
+}
+
+const { store = "redis", mutant } = values;
+if (!(STORE_KINDS as readonly string[]).includes(store)) fail(`there is no store ${store}: ${STORE_KINDS.join(", ")}`);
+if (mutant !== undefined && !MUTANTS.some(({ name }) => name === mutant)) {
+  fail(`there is no mutant ${mutant}: ${MUTANTS.map(({ name }) => name).join(", ")}`);
+}
+const untilMs = performance.now() + Number(values.minutes ?? 0) * 60_000;
+const verdicts: Verdict[] = [];
+let seed = Number(values.seed ?? Math.floor(Math.random() * 1e6));
+do {
+  const verdict = await sweep({ seed: seed++, store: store as StoreKind, mutant }, values.keep ? "always" : undefined);
+  verdicts.push(verdict);
+  const { violations, command, folder, kills, executions, seconds } = verdict;
+  const said = violations.length === 0 ? "ok" : ["FAILED", ...violations.slice(0, 20), command].join("\n  ");
+  const what = `${kills} kills, ${executions} executions, ${Math.round(seconds)} s`;
+  process.stdout.write(`seed ${verdict.seed}: ${what}: ${said}\n`);
+  if (folder !== undefined) process.stdout.write(`  its files are in ${folder}\n`);
+} while (performance.now() < untilMs);
+process.stdout.write(`\n${report(verdicts)}\n`);
+process.exit(verdicts.some(({ violations }) => violations.length > 0) ? 1 : 0);

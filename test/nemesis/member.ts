@@ -1,0 +1,176 @@
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { BIN, Child } from "../world/child.ts";
+import { RETENTION_DAYS } from "../world/history.ts";
+import { LEDGER_VARIABLE, type Plan, PLAN_VARIABLE } from "../world/plan.ts";
+import { FaultProxy } from "./fault-proxy.ts";
+import { PARTITIONS, type SharedStore } from "./stores.ts";
+
+export type Role = "api" | "engine" | "worker" | "gateway";
+
+export interface MemberOptions {
+  readonly name: string;
+  readonly role: Role;
+  readonly store: SharedStore;
+  readonly folder: string;
+  readonly mutant: string | undefined;
+  /** Where an API listens, or where a worker over HTTP finds one. */
+  readonly apiPort: number;
+}
+
+/** One life of a member. */
+export interface Life {
+  readonly member: string;
+  readonly role: Role;
+  readonly pid: number;
+  readonly log: string;
+}
+
+/** Shorter than by default, so that what is lost is found within a short world. */
+export const HEARTBEAT_SECONDS = 1;
+export const LEASE_SECONDS = 4;
+
+const HERE = import.meta.dirname;
+const HANDLERS = join(HERE, "..", "world", "handlers.ts");
+/** Who cannot start, as when its store is away, is started again by whoever looks after it. */
+const AGAIN_MS = 300;
+const STOP_WITHIN_MS = 60_000;
+
+/** A process of the fleet, in all its lives, on its own way to the store. */
+export class Member {
+  readonly name: string;
+  readonly role: Role;
+  readonly proxy: FaultProxy;
+  readonly lives: Life[] = [];
+  /** What must not happen to a process. */
+  readonly wrong: string[] = [];
+  /** What it has said that somebody should look at, of all its lives. */
+  readonly complaints: string[] = [];
+  isPaused = false;
+  child: Child | undefined;
+  readonly #options: MemberOptions;
+  #proxyPort = 0;
+  #isWanted = false;
+  #expectsEnd = false;
+
+  constructor(options: MemberOptions) {
+    this.name = options.name;
+    this.role = options.role;
+    this.#options = options;
+    this.proxy = new FaultProxy({ host: "127.0.0.1", port: options.store.service.port });
+  }
+
+  get isReady(): boolean {
+    return this.child?.exit === undefined && this.child?.listenedAt !== undefined && !this.isPaused;
+  }
+
+  /** Lives from now on, whatever happens to it. */
+  async start(): Promise<void> {
+    if (this.#proxyPort === 0) this.#proxyPort = await this.proxy.listen();
+    this.#isWanted = true;
+    this.#begin();
+  }
+
+  /** Ends this life by a signal; the next begins after a while. */
+  async end(signal: "SIGKILL" | "SIGTERM", awayMs: number): Promise<void> {
+    const { child } = this;
+    if (child === undefined) return;
+    this.#expectsEnd = true;
+    this.#isWanted = false;
+    child.kill(signal);
+    const late = sleep(STOP_WITHIN_MS, "late" as const, { ref: false });
+    if ((await Promise.race([child.exited, late])) === "late") {
+      this.wrong.push(`${this.name} did not stop within ${STOP_WITHIN_MS} ms of ${signal}: ${this.#lastWords()}`);
+      child.kill("SIGKILL");
+      await child.exited;
+    } else if (signal === "SIGTERM" && child.exit?.code !== 0 && child.listenedAt !== undefined) {
+      this.wrong.push(`${this.name} was asked to stop, and ended with ${child.exit?.code}: ${this.#lastWords()}`);
+    }
+    await sleep(awayMs);
+    this.#isWanted = true;
+    this.#begin();
+  }
+
+  pause(): void {
+    this.isPaused = true;
+    this.child?.kill("SIGSTOP");
+  }
+
+  resume(): void {
+    this.isPaused = false;
+    this.child?.kill("SIGCONT");
+  }
+
+  /** For good. */
+  async leave(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
+    this.#isWanted = false;
+    this.#expectsEnd = true;
+    const { child } = this;
+    if (child !== undefined && child.exit === undefined) {
+      child.kill("SIGCONT");
+      child.kill(signal);
+      const late = sleep(STOP_WITHIN_MS, "late" as const, { ref: false });
+      if ((await Promise.race([child.exited, late])) === "late") {
+        this.wrong.push(`${this.name} did not stop within ${STOP_WITHIN_MS} ms: ${this.#lastWords()}`);
+        child.kill("SIGKILL");
+        await child.exited;
+      }
+    }
+    await this.proxy.close();
+  }
+
+  #begin(): void {
+    const { folder, mutant, role, store } = this.#options;
+    const file = join(folder, `${this.name}-${this.lives.length + 1}`);
+    const log = `${file}.log`;
+    const plan: Plan = { log, ...(mutant !== undefined && { mutant }) };
+    this.#expectsEnd = false;
+    const child = new Child({
+      hook: join(HERE, "hook.ts"),
+      args: this.#arguments(),
+      cwd: folder,
+      transcript: `${file}.txt`,
+      env: {
+        [PLAN_VARIABLE]: JSON.stringify(plan),
+        [LEDGER_VARIABLE]: join(folder, "ledger"),
+        MILLRACE_STORE: store.url(this.#proxyPort),
+        MILLRACE_PARTITIONS: String(PARTITIONS),
+        MILLRACE_RETENTION_DAYS: String(RETENTION_DAYS),
+        WORKER_HEARTBEAT_INTERVAL: String(HEARTBEAT_SECONDS),
+        WORKER_HEARTBEAT_TIMEOUT: String(LEASE_SECONDS),
+        WORKER_GRACEFUL_SHUTDOWN_TIMEOUT: "0.2",
+        MILLRACE_URL: `http://127.0.0.1:${this.#options.apiPort}`,
+      },
+    });
+    this.child = child;
+    this.lives.push({ member: this.name, role, pid: child.pid, log });
+    void child.exited.then(({ code, signal }) => this.#ended(child, code ?? signal));
+  }
+
+  #arguments(): readonly string[] {
+    const { role, apiPort } = this.#options;
+    switch (role) {
+      case "api":
+        return [BIN, "serve", "--roles", "api", "--port", String(apiPort)];
+      case "engine":
+        return [BIN, "serve", "--roles", "engine"];
+      case "worker":
+        return [BIN, "worker", "--handlers", HANDLERS, "--concurrency", "8"];
+      case "gateway":
+        return [join(HERE, "gateway-worker.ts")];
+    }
+  }
+
+  async #ended(child: Child, how: number | string | null): Promise<void> {
+    this.complaints.push(...child.complaints);
+    if (this.child !== child || this.#expectsEnd) return;
+    // Who has started once goes on, whatever its store does.
+    if (child.listenedAt !== undefined) this.wrong.push(`${this.name} ended by itself, ${how}: ${this.#lastWords()}`);
+    await sleep(AGAIN_MS);
+    if (this.#isWanted && this.child === child) this.#begin();
+  }
+
+  #lastWords(): string {
+    return this.child!.complaints.slice(-5).join(" ").slice(0, 1_000);
+  }
+}

@@ -1,0 +1,79 @@
+import type { HistoryEntry, JournalEntry, World } from "../../src/simulator/history.ts";
+import { commitEntry, inOrder, toldEntry } from "../world/history.ts";
+import type { NotedCommit, Told } from "../world/notes.ts";
+import { now } from "./nemesis.ts";
+import type { Noted } from "./stores.ts";
+import type { Remainder } from "./world.ts";
+
+/**
+ * The history of a fleet in the form in which the simulator's checker reads one. That a commit took effect, and when, the
+ * store has noted in the same step; what was in it, its sender had written down before.
+ */
+export function recordedWorld(seed: number, remainder: Remainder, log: readonly Told[]): World {
+  const { found, people, bornAt, healedAt, quietAt, blows } = remainder;
+  const offsetMs = calendarOffsetMs();
+  const journal = journalOf(remainder.noted, log, offsetMs);
+  const owners = new Map(journal.map(({ nonce, owner }) => [nonce, owner]));
+  return {
+    seed,
+    definitions: found.journals.definitions,
+    published: found.published,
+    history: inOrder([
+      { log: "nemesis", kind: "clock", at: bornAt, offsetMs },
+      ...journal,
+      ...log.flatMap((told) => toldEntry(told, owners)),
+      ...people.client.log,
+      ...blows.map(({ at, kind, target }): HistoryEntry => ({
+        log: "nemesis",
+        kind: "fault",
+        at,
+        fault: kind,
+        target,
+      })),
+      ...strainOn(log, bornAt),
+      { log: "nemesis", kind: "healed", at: healedAt },
+      { log: "nemesis", kind: "quiet", at: quietAt },
+    ]),
+    remains: found.remains,
+    liveness: true,
+    lossy: false,
+    volatileTasks: false,
+    poisoned: [],
+    secrets: {},
+  };
+}
+
+/** How far the calendar is ahead of the clock that processes share. Both are slewed alike. */
+function calendarOffsetMs(): number {
+  let least = Infinity;
+  for (let i = 0; i < 20; i++) {
+    const before = Date.now();
+    while (Date.now() === before);
+    // The calendar has just begun a millisecond.
+    least = Math.min(least, now() - Date.now());
+  }
+  return -least;
+}
+
+function journalOf(noted: readonly Noted[], log: readonly Told[], offsetMs: number): readonly JournalEntry[] {
+  const sent = new Map<string, NotedCommit>();
+  for (const told of log) if (told.kind === "sent") sent.set(told.commit.id, told.commit);
+  const owners = new Map<string, string>();
+  return noted.map((note): JournalEntry => {
+    const at = note.wallMs - offsetMs;
+    if (note.kind === "acquired") {
+      const { partition, epoch, nonce, owner } = note;
+      owners.set(nonce, owner);
+      return { log: "journal", kind: "acquired", at, partition, epoch, nonce, owner };
+    }
+    const commit = sent.get(note.batch);
+    if (commit === undefined) throw new Error(`nobody has sent the batch ${note.batch}`);
+    return commitEntry(at, owners.get(note.nonce) ?? "nobody", commit);
+  });
+}
+
+/** On a machine that does all of this at once, a worker may be late without having been struck itself. */
+function strainOn(log: readonly Told[], at: number): readonly HistoryEntry[] {
+  const workers = new Set(log.flatMap((told) => ("worker" in told ? told.worker : [])));
+  return [...workers].map((target) => ({ log: "nemesis", kind: "fault", at, fault: "strain", target }));
+}

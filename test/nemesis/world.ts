@@ -1,0 +1,223 @@
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "../../scripts/services/service.ts";
+import { Random } from "../../src/simulator/random.ts";
+import type { Store } from "../../src/store/contract.ts";
+import { People } from "../world/people.ts";
+import { viewAll, type Views } from "../world/views.ts";
+import { drawPlan } from "./fault-plan.ts";
+import { type Life, Member, type Role } from "./member.ts";
+import { type Blow, Nemesis, now } from "./nemesis.ts";
+import { type Found, readStore } from "./remains.ts";
+import { type Noted, type SharedStore, startStore, type StoreKind } from "./stores.ts";
+
+export interface WorldOptions {
+  readonly seed: number;
+  readonly store: StoreKind;
+  readonly folder: string;
+  readonly mutant?: string | undefined;
+}
+
+/** What a world leaves behind, besides its files. */
+export interface Remainder {
+  readonly people: People;
+  readonly lives: readonly Life[];
+  readonly blows: readonly Blow[];
+  readonly bornAt: number;
+  readonly healedAt: number;
+  readonly quietAt: number;
+  /** What everybody sees at the end. */
+  readonly views: Views;
+  readonly found: Found;
+  readonly noted: readonly Noted[];
+  /** What was wrong already while it ran. */
+  readonly wrong: readonly string[];
+}
+
+const FLEET: readonly (readonly [name: string, role: Role])[] = [
+  ["api-1", "api"],
+  ["api-2", "api"],
+  ["engine-1", "engine"],
+  ["engine-2", "engine"],
+  ["worker-1", "worker"],
+  ["worker-2", "worker"],
+  ["gateway-1", "gateway"],
+];
+
+const LOOK_MS = 300;
+const TICK_MS = 50;
+/** People come with new work this often, while not too much is open. */
+const WORK_MS = 800;
+const MOST_OPEN = 60;
+const READY_WITHIN_MS = 120_000;
+/** A world in peace in which nothing moves for this long is stuck; with a deliberate bug in it, we do not wait as long. */
+const STUCK_MS = 60_000;
+const MUTANT_STUCK_MS = 15_000;
+/** Longer than the lease of a task that nobody wants any more. */
+const EMPTY_WITHIN_MS = 60_000;
+/** What a process may not say in any weather: that something is broken. */
+const GRAVE =
+  /"msg":"(?:quarantined|incident|repaired a wait|the store has lost commits|the thread that kept the leases)/;
+
+/** Real processes over a real store that all of them share, struck again and again while people use them. */
+export async function runWorld(options: WorldOptions): Promise<Remainder> {
+  const store = await startStore(options.store);
+  try {
+    return await new NemesisWorld(options, store).run();
+  } finally {
+    await store.service.stop();
+  }
+}
+
+class NemesisWorld {
+  readonly #options: WorldOptions;
+  readonly #store: SharedStore;
+  readonly #random: Random;
+  readonly #people: People;
+  readonly #wrong: string[] = [];
+  #members: readonly Member[] = [];
+  #isStruck = true;
+
+  constructor(options: WorldOptions, store: SharedStore) {
+    this.#options = options;
+    this.#store = store;
+    this.#random = new Random(options.seed);
+    this.#people = new People(options.seed, this.#random.fork(), LOOK_MS);
+  }
+
+  async run(): Promise<Remainder> {
+    const bornAt = now();
+    const nemesis = await this.#assemble();
+    try {
+      const working = this.#bringWork();
+      await nemesis.strike(drawPlan(this.#random.fork()));
+      this.#isStruck = false;
+      await working;
+      const healedAt = now();
+      await this.#allReady();
+      const store = await this.#store.open();
+      await this.#rest();
+      await this.#emptied(store);
+      const quietAt = now();
+      const views = await viewAll(this.#people);
+      await this.#disperse("SIGTERM");
+      const found = await readStore(store);
+      await store.close();
+      const times = { bornAt, healedAt, quietAt };
+      const { blows, wrong } = nemesis;
+      const lives = this.#members.flatMap((member) => member.lives);
+      return {
+        people: this.#people,
+        lives,
+        blows,
+        ...times,
+        views,
+        found,
+        noted: await this.#store.noted(),
+        wrong: [...this.#wrong, ...wrong, ...this.#complaints()],
+      };
+    } finally {
+      await this.#disperse("SIGKILL");
+    }
+  }
+
+  async #assemble(): Promise<Nemesis> {
+    const { folder, mutant } = this.#options;
+    const ports = [await freePort(), await freePort()];
+    let apis = 0;
+    this.#members = FLEET.map(([name, role]) => {
+      const apiPort = ports[role === "api" ? apis++ : 0]!;
+      return new Member({ name, role, store: this.#store, folder, mutant, apiPort });
+    });
+    for (const member of this.#members) await member.start();
+    await this.#allReady();
+    return new Nemesis(this.#members, this.#store, this.#random.fork(), join(folder, "diary.txt"));
+  }
+
+  async #allReady(): Promise<void> {
+    const untilMs = performance.now() + READY_WITHIN_MS;
+    while (performance.now() < untilMs) {
+      this.#introduce();
+      if (this.#members.every(({ isReady }) => isReady)) return;
+      await sleep(TICK_MS);
+    }
+    const missing = this.#members.filter(({ isReady }) => !isReady).map(({ name }) => name);
+    this.#wrong.push(`${missing.join(", ")} did not start within ${READY_WITHIN_MS} ms`);
+  }
+
+  /** Tells people who answers now. */
+  #introduce(): void {
+    const apis = this.#members.filter(({ role }) => role === "api").flatMap(({ child }) => child ?? []);
+    this.#people.client.use(...apis);
+  }
+
+  async #bringWork(): Promise<void> {
+    let workAtMs = 0;
+    while (this.#isStruck) {
+      this.#introduce();
+      const { runs } = this.#people;
+      const isTime = performance.now() >= workAtMs;
+      if (isTime && runs.filter(({ isOver }) => !isOver).length < MOST_OPEN) {
+        workAtMs = performance.now() + WORK_MS;
+        this.#people.startSome(false);
+      }
+      await sleep(TICK_MS);
+    }
+  }
+
+  /** Until everything is over, or nothing moves any more. */
+  async #rest(): Promise<void> {
+    // Whatever has happened, it takes new work as before.
+    this.#people.startSome(true);
+    const stuckMs = this.#options.mutant === undefined ? STUCK_MS : MUTANT_STUCK_MS;
+    let seen = "";
+    let movedAtMs = performance.now();
+    while (!this.#people.isAllOver) {
+      this.#introduce();
+      const progress = this.#progress();
+      if (progress !== seen) movedAtMs = performance.now();
+      seen = progress;
+      if (performance.now() - movedAtMs > stuckMs) {
+        this.#wrong.push(...this.#people.stuck());
+        return;
+      }
+      await sleep(TICK_MS);
+    }
+  }
+
+  /** Until no task and no message is left, not even one that nobody wants any more. */
+  async #emptied(store: Store): Promise<void> {
+    const untilMs = performance.now() + (this.#options.mutant === undefined ? EMPTY_WITHIN_MS : MUTANT_STUCK_MS);
+    for (let seen = ""; performance.now() < untilMs; await sleep(4 * TICK_MS)) {
+      const progress = this.#progress();
+      const { inbox, leased, queued } = await store.queries.counts();
+      const isEmpty = inbox + leased + Object.values(queued).reduce((sum, count) => sum + count, 0) === 0;
+      if (isEmpty && progress === seen) return;
+      seen = progress;
+    }
+  }
+
+  /** Every commit and every result is told to a log. */
+  #progress(): string {
+    const { folder } = this.#options;
+    const logs = readdirSync(folder).filter((file) => file.endsWith(".log"));
+    return logs.map((file) => statSync(join(folder, file)).size).join(" ");
+  }
+
+  async #disperse(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
+    this.#isStruck = false;
+    this.#people.leave();
+    const members = this.#members;
+    if (signal === "SIGTERM") await Promise.all(members.map((member) => member.leave(signal)));
+    else for (const member of members) if (member.child?.exit === undefined) member.child?.kill(signal);
+  }
+
+  #complaints(): readonly string[] {
+    const { wrong, client } = this.#people;
+    const grave = this.#members.flatMap(({ name, complaints }) =>
+      complaints.filter((line) => GRAVE.test(line)).map((line) => `${name} said: ${line.trim()}`),
+    );
+    return [...wrong, ...client.incidents, ...this.#members.flatMap((member) => member.wrong), ...grave];
+  }
+}
