@@ -5,6 +5,8 @@ import type { Role } from "./member.ts";
 /** Something that is done to the fleet. */
 export type Step =
   | { readonly kind: "kill" | "stop" | "pause"; readonly role: Role }
+  /** What it sends arrives when others believe it dead. */
+  | { readonly kind: "hold"; readonly role: Role }
   /** One of the ends that the store must survive. */
   | { readonly kind: "end store"; readonly how: 0 | 1 }
   | { readonly kind: "pause store" }
@@ -26,7 +28,8 @@ const EVERY_WORLD: readonly (readonly [count: number, step: Step])[] = [
   [1, { kind: "pause", role: "worker" }],
   [1, { kind: "pause", role: "api" }],
   [1, { kind: "pause store" }],
-  [7, { kind: "network" }],
+  [2, { kind: "hold", role: "engine" }],
+  [6, { kind: "network" }],
 ];
 
 /** How many processes die in a world; the store is one of them. */

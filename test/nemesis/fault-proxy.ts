@@ -99,8 +99,15 @@ export class FaultProxy {
     for (const socket of [client, server]) {
       socket.setNoDelay(true);
       // The end of one side is news as well: while nothing gets through, that does not either.
-      socket.on("close", () => link.up.whenThrough(() => link.down.whenThrough(() => this.#cut(link))));
+      socket.on("close", () => link.up.whenThrough(() => link.down.whenThrough(() => this.#end(link))));
     }
+  }
+
+  /** One side has gone in order: what it had said before arrives. */
+  #end(link: Link): void {
+    this.#links.delete(link);
+    link.client.destroySoon();
+    link.server.destroySoon();
   }
 
   #cut(link: Link): void {

@@ -23,16 +23,18 @@ function fail(sentence: string): never {
   process.exit(2);
 }
 
-const { store = "redis", mutant } = values;
+const mutant = MUTANTS.find(({ name }) => name === values.mutant);
+const { store = mutant?.store ?? "redis" } = values;
 if (!(STORE_KINDS as readonly string[]).includes(store)) fail(`there is no store ${store}: ${STORE_KINDS.join(", ")}`);
-if (mutant !== undefined && !MUTANTS.some(({ name }) => name === mutant)) {
-  fail(`there is no mutant ${mutant}: ${MUTANTS.map(({ name }) => name).join(", ")}`);
+if (values.mutant !== undefined && mutant === undefined) {
+  fail(`there is no mutant ${values.mutant}: ${MUTANTS.map(({ name }) => name).join(", ")}`);
 }
 const untilMs = performance.now() + Number(values.minutes ?? 0) * 60_000;
 const verdicts: Verdict[] = [];
 let seed = Number(values.seed ?? Math.floor(Math.random() * 1e6));
 do {
-  const verdict = await sweep({ seed: seed++, store: store as StoreKind, mutant }, values.keep ? "always" : undefined);
+  const options = { seed: seed++, store: store as StoreKind, mutant, takesTimes: mutant === undefined };
+  const verdict = await sweep(options, values.keep ? "always" : undefined);
   verdicts.push(verdict);
   const { violations, command, folder, kills, executions, seconds } = verdict;
   const said = violations.length === 0 ? "ok" : ["FAILED", ...violations.slice(0, 20), command].join("\n  ");

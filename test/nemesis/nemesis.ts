@@ -23,6 +23,8 @@ const AWAY_MS = [0, 1_200] as const;
 /** Longer than the lease of a partition, and than that of a task. */
 const PAUSE_MS = [4_500, 6_500] as const;
 const FLAP_MS = 250;
+/** Longer than it takes others to notice a death and go on. */
+const CALM_MS = 7_000;
 /** Whoever is not back by then never comes back. */
 const PATIENCE_MS = 120_000;
 
@@ -34,7 +36,7 @@ export class Nemesis {
   readonly #store: SharedStore;
   readonly #random: Random;
   readonly #diary: string;
-  readonly #underWay = new Set<Promise<void>>();
+  readonly #underWay: Promise<void>[] = [];
   readonly #struck = new Set<Member>();
   #isStoreStruck = false;
 
@@ -55,6 +57,16 @@ export class Nemesis {
     await Promise.all(this.#underWay);
   }
 
+  /** One after another, while all others are well: so it can be said how long it takes them to go on. */
+  async strikeInCalm(): Promise<void> {
+    for (const role of ["engine", "worker"] as const) {
+      const member = await this.#victim([role]);
+      if (member === undefined) return;
+      this.#lasts(member, `kill -9 ${role}`, () => member.end("SIGKILL", CALM_MS));
+      await Promise.all(this.#underWay);
+    }
+  }
+
   async #begin(step: Step): Promise<void> {
     switch (step.kind) {
       case "kill":
@@ -62,6 +74,8 @@ export class Nemesis {
         return this.#end(step.kind, step.role);
       case "pause":
         return this.#pause(step.role);
+      case "hold":
+        return this.#hold(step.role);
       case "end store":
         return this.#endStore(step.how);
       case "pause store":
@@ -86,6 +100,18 @@ export class Nemesis {
       member.pause();
       await sleep(this.#random.integer(...PAUSE_MS));
       member.resume();
+    });
+  }
+
+  async #hold(role: Role): Promise<void> {
+    // The others of its kind are well, and take over what it has.
+    await this.#until(() => !this.#isStoreStruck && this.#struck.values().every((one) => one.role !== role));
+    const member = await this.#victim([role]);
+    if (member === undefined) return;
+    this.#lasts(member, "hold up", async () => {
+      member.proxy.apply({ kind: "hold", direction: "up" });
+      await sleep(this.#random.integer(...PAUSE_MS));
+      member.proxy.heal();
     });
   }
 
@@ -133,10 +159,7 @@ export class Nemesis {
   async #strikeStore(kind: string, work: () => Promise<void>): Promise<void> {
     await this.#until(() => !this.#isStoreStruck && this.#struck.size === 0);
     this.#isStoreStruck = true;
-    this.#lasts(undefined, kind, async () => {
-      await work();
-      this.#isStoreStruck = false;
-    });
+    this.#lasts(undefined, kind, work);
   }
 
   /** Somebody in one of these roles to whom nothing is being done. */
@@ -157,13 +180,19 @@ export class Nemesis {
     this.blows.push(blow);
     this.#note(`${kind} of ${target}`);
     if (member !== undefined) this.#struck.add(member);
-    const done = work().then(() => {
-      blow.until = now();
-      this.#note(`${kind} of ${target} is over`);
-      if (member !== undefined) this.#struck.delete(member);
-      this.#underWay.delete(done);
-    });
-    this.#underWay.add(done);
+    this.#underWay.push(this.#suffer(blow, member, work));
+  }
+
+  async #suffer(blow: Blow, member: Member | undefined, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.wrong.push(`${blow.kind} of ${blow.target} went wrong: ${String(error)}`);
+    }
+    blow.until = now();
+    this.#note(`${blow.kind} of ${blow.target} is over`);
+    if (member !== undefined) this.#struck.delete(member);
+    else this.#isStoreStruck = false;
   }
 
   #note(what: string): void {

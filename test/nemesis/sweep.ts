@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { brokenPromises, readLines } from "../world/checks.ts";
 import { convictionsIn } from "../world/convictions.ts";
 import type { LedgerLine, Told } from "../world/notes.ts";
+import { lostTooSoon } from "./lost-too-soon.ts";
 import { recordedWorld } from "./recorded-world.ts";
 import { type Times, timesOf } from "./times.ts";
 import { runWorld, type WorldOptions } from "./world.ts";
@@ -35,7 +36,7 @@ export async function sweep(
   const startedAtMs = performance.now();
   const folder = mkdtempSync(join(tmpdir(), "millrace-nemesis-"));
   const { seed, store, mutant } = options;
-  const command = `npm run nemesis -- --seed ${seed} --store ${store}${mutant === undefined ? "" : ` --mutant ${mutant}`}`;
+  const command = `npm run nemesis -- --seed ${seed} --store ${store}${mutant === undefined ? "" : ` --mutant ${mutant.name}`}`;
   try {
     const judged = judge(seed, folder, await runWorld({ ...options, folder }));
     const isKept = keep === "always" || (keep === "if it fails" && judged.violations.length > 0);
@@ -68,8 +69,20 @@ function judge(seed: number, folder: string, remainder: Awaited<ReturnType<typeo
     executions: views.executions.size,
     events: [...found.journals.events.values()].reduce((sum, events) => sum + events.length, 0),
     // What was left alone, and whoever waits for it, does not end before somebody lets it go on.
-    violations: guilty.length > 0 ? unfair : [...remainder.wrong, ...brokenPromises(world, evidence)],
+    violations:
+      guilty.length > 0
+        ? unfair
+        : [...remainder.wrong, ...collected(lostTooSoon(world)), ...collected(brokenPromises(world, evidence))],
     convicted: guilty,
     times: timesOf(world, remainder, log),
   };
+}
+
+/** What is too broken to be looked at is a finding as well. */
+function* collected(findings: Iterable<string>): Iterable<string> {
+  try {
+    yield* findings;
+  } catch (error) {
+    yield `It cannot be judged: ${String(error)}`;
+  }
 }

@@ -5,8 +5,9 @@ import { freePort } from "../../scripts/services/service.ts";
 import { Random } from "../../src/simulator/random.ts";
 import type { Store } from "../../src/store/contract.ts";
 import { People } from "../world/people.ts";
-import { viewAll, type Views } from "../world/views.ts";
+import { NO_VIEWS, viewAll, type Views } from "../world/views.ts";
 import { drawPlan } from "./fault-plan.ts";
+import type { Mutant } from "./mutants.ts";
 import { type Life, Member, type Role } from "./member.ts";
 import { type Blow, Nemesis, now } from "./nemesis.ts";
 import { type Found, readStore } from "./remains.ts";
@@ -16,7 +17,9 @@ export interface WorldOptions {
   readonly seed: number;
   readonly store: StoreKind;
   readonly folder: string;
-  readonly mutant?: string | undefined;
+  readonly mutant?: Mutant | undefined;
+  /** Whether the world is struck once more in the calm, to take times. */
+  readonly takesTimes?: boolean;
 }
 
 /** What a world leaves behind, besides its files. */
@@ -56,6 +59,7 @@ const STUCK_MS = 60_000;
 const MUTANT_STUCK_MS = 15_000;
 /** Longer than the lease of a task that nobody wants any more. */
 const EMPTY_WITHIN_MS = 60_000;
+const VIEWED_WITHIN_MS = 120_000;
 /** What a process may not say in any weather: that something is broken. */
 const GRAVE =
   /"msg":"(?:quarantined|incident|repaired a wait|the store has lost commits|the thread that kept the leases)/;
@@ -91,7 +95,12 @@ class NemesisWorld {
     const nemesis = await this.#assemble();
     try {
       const working = this.#bringWork();
-      await nemesis.strike(drawPlan(this.#random.fork()));
+      const random = this.#random.fork();
+      await nemesis.strike(this.#options.mutant?.steps ?? drawPlan(random));
+      if (this.#options.takesTimes === true) {
+        await this.#allReady();
+        await nemesis.strikeInCalm();
+      }
       this.#isStruck = false;
       await working;
       const healedAt = now();
@@ -100,7 +109,7 @@ class NemesisWorld {
       await this.#rest();
       await this.#emptied(store);
       const quietAt = now();
-      const views = await viewAll(this.#people);
+      const views = await this.#viewAll();
       await this.#disperse("SIGTERM");
       const found = await readStore(store);
       await store.close();
@@ -123,7 +132,8 @@ class NemesisWorld {
   }
 
   async #assemble(): Promise<Nemesis> {
-    const { folder, mutant } = this.#options;
+    const { folder } = this.#options;
+    const mutant = this.#options.mutant?.name;
     const ports = [await freePort(), await freePort()];
     let apis = 0;
     this.#members = FLEET.map(([name, role]) => {
@@ -196,6 +206,16 @@ class NemesisWorld {
       if (isEmpty && progress === seen) return;
       seen = progress;
     }
+  }
+
+  async #viewAll(): Promise<Views> {
+    const limitMs = this.#options.mutant === undefined ? VIEWED_WITHIN_MS : MUTANT_STUCK_MS;
+    const late = new AbortController();
+    const views = await Promise.race([viewAll(this.#people), sleep(limitMs, undefined, { signal: late.signal })]);
+    late.abort();
+    if (views !== undefined) return views;
+    this.#wrong.push(`It could not be read within ${limitMs} ms what has come of it`);
+    return NO_VIEWS;
   }
 
   /** Every commit and every result is told to a log. */

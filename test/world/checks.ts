@@ -25,6 +25,7 @@ export interface Evidence {
 
 /** Holds what is left of a world against what was promised, whatever it is stored in; each finding is a sentence. */
 export function* brokenPromises(world: World, evidence: Evidence): Iterable<string> {
+  for (const { invariant, message } of check(world)) yield `${invariant} ${message}`;
   yield* evidence.journals.gaps;
   yield* witness(world, evidence);
   yield* outcomes(evidence);
@@ -32,7 +33,6 @@ export function* brokenPromises(world: World, evidence: Evidence): Iterable<stri
   yield* keys(evidence);
   yield* sights(evidence);
   yield* streams(evidence);
-  for (const { invariant, message } of check(world)) yield `${invariant} ${message}`;
 }
 
 /** Lines of JSON, each whole or torn by a kill. */

