@@ -21,7 +21,18 @@ parentPort!.on("message", (message: ToThread) => {
 });
 
 const { openHeartbeats } = (await import(source.module)) as HeartbeatModule;
-await beat(await openHeartbeats(source.options));
+await beat(await open());
+
+/** The store may be away just now: then it is tried again, like every beat, for as long as the process lives. */
+async function open(): Promise<Heartbeats> {
+  for (;;) {
+    try {
+      return await openHeartbeats(source.options);
+    } catch {
+      await nodeHost.sleep(settings.startReportMs);
+    }
+  }
+}
 
 async function beat(heartbeats: Heartbeats): Promise<never> {
   let beatAtMs = nodeHost.monotonicMs();

@@ -18,20 +18,8 @@ const SCRIPTS: Patch = {
   put: `return ${WITNESS}.script(name, readFileSync(new URL(\`./lua/\${name}.lua\`, import.meta.url), "utf8"));`,
 };
 
-/** Workers over HTTP have the leases that the others are given by their settings. */
-const GATEWAY_TUNING: readonly Patch[] = [
-  { file: "worker/worker.ts", find: "leaseMs: 15_000,", put: "leaseMs: 4_000," },
-  { file: "worker/worker.ts", find: "heartbeatMs: 5_000,", put: "heartbeatMs: 1_000," },
-];
-
 /** What every process of a world has. */
-export const INSTRUMENTS: readonly Patch[] = [
-  ...ENGINE_TUNING,
-  ...GATEWAY_TUNING,
-  ...ENGINE_WITNESS,
-  ...WORKER_WITNESS,
-  SCRIPTS,
-];
+export const INSTRUMENTS: readonly Patch[] = [...ENGINE_TUNING, ...ENGINE_WITNESS, ...WORKER_WITNESS, SCRIPTS];
 
 /** What is done after a script, with its answer in `outcome`. */
 const AFTER_SCRIPTS: Readonly<Record<string, string>> = {

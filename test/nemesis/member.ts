@@ -32,6 +32,8 @@ export const LEASE_SECONDS = 4;
 
 const HERE = import.meta.dirname;
 const HANDLERS = join(HERE, "..", "world", "handlers.ts");
+const FAR_HANDLERS = join(HERE, "far-handlers.ts");
+const SLOTS = ["--concurrency", "8"];
 /** Who cannot start, as when its store is away, is started again by whoever looks after it. */
 const AGAIN_MS = 300;
 const STOP_WITHIN_MS = 60_000;
@@ -139,7 +141,6 @@ export class Member {
         WORKER_HEARTBEAT_INTERVAL: String(HEARTBEAT_SECONDS),
         WORKER_HEARTBEAT_TIMEOUT: String(LEASE_SECONDS),
         WORKER_GRACEFUL_SHUTDOWN_TIMEOUT: "0.2",
-        MILLRACE_URL: `http://127.0.0.1:${this.#options.apiPort}`,
       },
     });
     this.child = child;
@@ -155,9 +156,9 @@ export class Member {
       case "engine":
         return [BIN, "serve", "--roles", "engine"];
       case "worker":
-        return [BIN, "worker", "--handlers", HANDLERS, "--concurrency", "8"];
+        return [BIN, "worker", "--handlers", HANDLERS, ...SLOTS];
       case "gateway":
-        return [join(HERE, "gateway-worker.ts")];
+        return [BIN, "worker", "--url", `http://127.0.0.1:${apiPort}`, "--handlers", FAR_HANDLERS, ...SLOTS];
     }
   }
 

@@ -1,6 +1,6 @@
 import { createClient } from "@redis/client";
 import { Client } from "pg";
-import { startOwnPostgres } from "../../scripts/services/postgres.ts";
+import { startPostgresServer } from "../../scripts/services/postgres.ts";
 import { startOwnRedis } from "../../scripts/services/redis.ts";
 import type { MortalService } from "../../scripts/services/service.ts";
 import { openPostgres } from "../../src/drivers/postgres/postgres-store.ts";
@@ -101,7 +101,7 @@ const WITNESS_SQL = `
 `;
 
 async function startSharedPostgres(): Promise<SharedStore> {
-  const service = await startOwnPostgres();
+  const service = await startPostgresServer();
   const open = (): Promise<Store> => openPostgres({ url: service.url, host: nodeHost, partitions: PARTITIONS });
   await (await open()).close();
   await query(service.url, WITNESS_SQL);

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startOwnPostgres } from "../../scripts/services/postgres.ts";
+import { startPostgresServer } from "../../scripts/services/postgres.ts";
 import { startOwnRedis } from "../../scripts/services/redis.ts";
 import type { MortalService } from "../../scripts/services/service.ts";
 import { cleanUp, folder, getJson, postJson, type Program, serve, type Serving, start } from "../cli/program.ts";
@@ -13,7 +13,7 @@ import { cleanUp, folder, getJson, postJson, type Program, serve, type Serving, 
  */
 const STORES: readonly (readonly [kind: string, start: () => Promise<MortalService>, shot: NodeJS.Signals])[] = [
   ["Redis", startOwnRedis, "SIGKILL"],
-  ["Postgres", startOwnPostgres, "SIGQUIT"],
+  ["Postgres", startPostgresServer, "SIGQUIT"],
 ];
 
 /** Every call is a line in a ledger. `meet` waits until so many of its kind have begun, wherever they run. */

@@ -96,6 +96,13 @@ test("while a handler blocks the event loop for four leases, a thread keeps them
   expect(events.filter((event) => event.kind === "taskStarted" && event.node === "busy")).toHaveLength(1);
 });
 
+test("a thread whose store is away when it begins connects later, and keeps the leases all the same", async () => {
+  const lost: string[] = [];
+  const events = await run(thread(new URL("./late-heartbeats.ts", import.meta.url)), lost);
+  expect(lost).toEqual([]);
+  expect(events.map(({ kind }) => kind)).not.toContain("deliveryLost");
+});
+
 test("without it the tasks are given to others, though the worker lives", async () => {
   const events = await run({ kind: "loop" });
   expect(events.map(({ kind }) => kind)).toContain("deliveryLost");
