@@ -267,7 +267,8 @@ export function readMessage(text: string): Message | undefined {
     value.to.includes("/") &&
     kind !== undefined &&
     Object.hasOwn(KINDS, kind) &&
-    (!/^(task|delivery)/.test(kind) || typeof (value.body as Partial<TaskStarted>).token === "string");
+    (!(kind.startsWith("task") || kind.startsWith("delivery")) ||
+      typeof (value.body as Partial<TaskStarted>).token === "string");
   return isWhole ? (value as Message) : undefined;
 }
 

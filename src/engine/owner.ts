@@ -168,9 +168,11 @@ export class Owner {
     return builder.seal(this.fence, this.host.id(), this.time.nowMs(), suspect);
   }
 
+  /** The same for all decisions about an entity in one batch. */
   context(resident: Resident): Context {
     const { settings } = this;
-    return {
+    if (resident.context?.batch === this.batchNumber) return resident.context.given;
+    const given: Context = {
       nowMs: this.batchMs,
       deadlineMs: this.deadlines.upToMs(resident.key, this.batchMs),
       calendarMs: this.batchCalendarMs,
@@ -180,6 +182,8 @@ export class Owner {
       room: (queue) => this.window.room(queue),
       fetched: (key) => resident.fetched.get(key),
     };
+    resident.context = { batch: this.batchNumber, given };
+    return given;
   }
 
   noteRead(note: ReadNote): void {

@@ -1,4 +1,4 @@
-import type { Machine, MachineEvent } from "../core/machine.ts";
+import type { Context, Machine, MachineEvent } from "../core/machine.ts";
 import type { Message } from "../core/message.ts";
 import type { Json } from "../json/json.ts";
 
@@ -20,13 +20,15 @@ export interface Resident {
   snapshotVersion: number;
   snapshotChars: number;
   /** Tasks out, by queue, as counted against the window. */
-  countedTasks: ReadonlyMap<string, number>;
+  readonly countedTasks: Map<string, number>;
   /** Tokens still to be withdrawn after the end. */
   withdrawing: string[];
   /** Values fetched for its next decision. */
   readonly fetched: Map<string, Json>;
   /** The batch that touched it last; it may leave memory only when that is committed. */
   touchedBy: number;
+  /** What its decisions in this batch may know. */
+  context: { readonly batch: number; readonly given: Context } | null;
 }
 
 /** An entity that cannot be decided: its messages are kept until somebody releases it. */
@@ -60,6 +62,7 @@ export function newResident(key: string, id: string, machine: Machine, state: un
     withdrawing: [],
     fetched: new Map(),
     touchedBy: 0,
+    context: null,
   };
 }
 

@@ -24,10 +24,10 @@ export class TaskWindow {
   count(entity: Resident): void {
     const now = entity.machine.liveTasks(entity.state);
     const before = entity.countedTasks;
-    for (const queue of new Set([...before.keys(), ...now.keys()])) {
-      this.change(queue, (now.get(queue) ?? 0) - (before.get(queue) ?? 0));
-    }
-    entity.countedTasks = new Map(now);
+    for (const [queue, count] of now) this.change(queue, count - (before.get(queue) ?? 0));
+    for (const [queue, count] of before) if (!now.has(queue)) this.change(queue, -count);
+    before.clear();
+    for (const [queue, count] of now) before.set(queue, count);
   }
 
   /** An entity leaves memory: others may use its room. */

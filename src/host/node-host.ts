@@ -4,14 +4,30 @@ import type { Host } from "./host.ts";
 /** `setTimeout` fires at once for anything longer: 2³¹ − 1 ms, about 24.8 days. */
 const LONGEST_TIMEOUT_MS = 2_147_483_647;
 
+const ID_BYTES = 8;
+const IDS_AT_ONCE = 256;
+
 /** The real machine. */
 export const nodeHost: Host = {
   wallMs: () => Date.now(),
   monotonicMs: () => performance.now(),
   random: () => Math.random(),
-  id: () => randomBytes(8).toString("hex"),
+  id,
   sleep,
 };
+
+/** Random bytes are drawn for many ids at once: each draw is a call into the system's library. */
+let drawn = "";
+let used = 0;
+
+function id(): string {
+  if (used === drawn.length) {
+    drawn = randomBytes(ID_BYTES * IDS_AT_ONCE).toString("hex");
+    used = 0;
+  }
+  used += ID_BYTES * 2;
+  return drawn.slice(used - ID_BYTES * 2, used);
+}
 
 /** Waits in pieces that `setTimeout` can hold. */
 async function sleep(ms: number, signal?: AbortSignal): Promise<void> {

@@ -2,7 +2,7 @@ import type { Answer } from "../core/machine.ts";
 import { type Message, type MessageBody, messageText, type ReplyAddress } from "../core/message.ts";
 import { partitionOf } from "../core/entity.ts";
 import type { Host } from "../host/host.ts";
-import type { AppendOutcome, Store } from "../store/contract.ts";
+import type { AppendOutcome, Reply, Store } from "../store/contract.ts";
 
 /** How a request came out. */
 export type RequestOutcome =
@@ -25,12 +25,22 @@ export interface Request {
   readonly body: MessageBody;
 }
 
-/** Somebody who waits for the answer to one message. */
+/** A place for the answer to one message. */
 export interface Expected {
   /** Goes into the message. */
   readonly address: ReplyAddress;
-  /** The answer once it has come; undefined if it did not within this time. To be called once, whatever happens. */
-  wait(timeoutMs: number): Promise<Answer | undefined>;
+  /** undefined as long as it has not come. */
+  readonly answer: Answer | undefined;
+}
+
+class Place implements Expected {
+  readonly address: ReplyAddress;
+  answer: Answer | undefined;
+  heard: (() => void) | undefined;
+
+  constructor(process: string, request: string) {
+    this.address = { process, request };
+  }
 }
 
 const ANSWERED = "answered";
@@ -46,7 +56,7 @@ export class Requests {
   private readonly store: Store;
   private readonly host: Host;
   private readonly process: string;
-  private readonly waiting = new Map<string, (answer: Answer) => void>();
+  private readonly waiting = new Map<string, Place>();
   private readonly stopping = new AbortController();
 
   constructor(store: Store, host: Host) {
@@ -76,38 +86,50 @@ export class Requests {
     const untilMs = this.host.monotonicMs() + timeoutMs;
     const expected = requests.map(() => this.expect());
     const appended = await this.append(requests, expected, timeoutMs);
-    return Promise.all(
-      requests.map(async (request, i): Promise<RequestOutcome> => {
-        const taken = "outcomes" in appended && appended.outcomes[i] !== "overloaded";
-        const leftMs = taken ? untilMs - this.host.monotonicMs() : 0;
-        const answer = await expected[i]!.wait(Math.max(0, leftMs));
-        if (answer !== undefined) return { kind: "answered", answer };
-        if ("outcomes" in appended && !taken) return { kind: "overloaded" };
-        const found = await this.lookUp(request);
-        if (found !== undefined) return { kind: "answered", answer: found };
-        return { kind: "unknown", ...("trouble" in appended && { trouble: appended.trouble }) };
-      }),
+    const isTaken = (i: number): boolean => {
+      const taken = "outcomes" in appended && appended.outcomes[i] !== "overloaded";
+      return taken;
+    };
+    await this.wait(
+      expected.filter((_, i) => isTaken(i)),
+      untilMs - this.host.monotonicMs(),
     );
+    this.forget(expected);
+    const outcome = async (request: Request, i: number): Promise<RequestOutcome> => {
+      const { answer } = expected[i]!;
+      if (answer !== undefined) return { kind: "answered", answer };
+      if ("outcomes" in appended && !isTaken(i)) return { kind: "overloaded" };
+      return this.unanswered(request, "trouble" in appended ? { trouble: appended.trouble } : {});
+    };
+    return Promise.all(requests.map(outcome));
   }
 
   /** A place for an answer to a message that is posted in another way, such as the settling of a task. */
   expect(): Expected {
-    const request = this.host.id();
+    const place = new Place(this.process, this.host.id());
+    this.waiting.set(place.address.request, place);
+    return place;
+  }
+
+  /** Until all of them have come, or the time is up. One timer for all: there may be hundreds. */
+  async wait(expected: readonly Expected[], timeoutMs: number): Promise<void> {
+    const open = (expected as readonly Place[]).filter(({ answer }) => answer === undefined);
+    if (open.length === 0) return;
     const answered = new AbortController();
-    let answer: Answer | undefined;
-    this.waiting.set(request, (given) => {
-      answer = given;
-      // With a reason of our own: making up an exception with its stack for every answer is dear.
-      answered.abort(ANSWERED);
-    });
-    return {
-      address: { process: this.process, request },
-      wait: async (timeoutMs) => {
-        await this.host.sleep(timeoutMs, answered.signal);
-        this.waiting.delete(request);
-        return answer;
-      },
-    };
+    let left = open.length;
+    // With a reason of our own: making up an exception with its stack for every answer is dear.
+    for (const place of open) place.heard = () => void (--left === 0 && answered.abort(ANSWERED));
+    await this.host.sleep(Math.max(0, timeoutMs), answered.signal);
+  }
+
+  /** Nobody looks at these places any more. To be called for each, whatever happens. */
+  forget(expected: readonly Expected[]): void {
+    for (const { address } of expected) this.waiting.delete(address.request);
+  }
+
+  private async unanswered(request: Request, trouble: { readonly trouble?: unknown }): Promise<RequestOutcome> {
+    const found = await this.lookUp(request);
+    return found === undefined ? { kind: "unknown", ...trouble } : { kind: "answered", answer: found };
   }
 
   /** A store that keeps us waiting has failed as far as the caller is concerned; what we sent may still arrive. */
@@ -150,11 +172,19 @@ export class Requests {
     return undefined;
   }
 
+  private heard({ request, text }: Reply): void {
+    const place = this.waiting.get(request);
+    // The first counts; another is the same again.
+    if (place === undefined || place.answer !== undefined) return;
+    place.answer = JSON.parse(text) as Answer;
+    place.heard?.();
+  }
+
   private async listen(): Promise<void> {
     while (!this.stopping.signal.aborted) {
       try {
         const replies = await this.store.inbox.replies(this.process, 1000);
-        for (const reply of replies) this.waiting.get(reply.request)?.(JSON.parse(reply.text) as Answer);
+        for (const reply of replies) this.heard(reply);
       } catch {
         await this.host.sleep(200, this.stopping.signal);
       }

@@ -24,7 +24,6 @@ const MAX_LOG_CHARS = 16_000;
 export class Delivery {
   readonly leased: LeasedTask;
   readonly startedAtMs: number;
-  readonly abort = new AbortController();
   readonly concealment = new Concealment();
   readonly usage = new UsageMeter();
   /** Its start was reported; one report is enough. */
@@ -33,13 +32,21 @@ export class Delivery {
   settled = false;
   /** Why nobody waits for its result any more. */
   gone: "lost" | "cancelled" | null = null;
+  #abort: AbortController | undefined;
 
   constructor(leased: LeasedTask, startedAtMs: number) {
     this.leased = leased;
     this.startedAtMs = startedAtMs;
   }
 
+  /** Made when somebody asks for it: most handlers never do, and it is dear. */
+  get abort(): AbortController {
+    return (this.#abort ??= new AbortController());
+  }
+
   call(task: TaskText, given: Given, log: (entry: LogEntry) => void): HandlerCall {
+    // oxlint-disable-next-line typescript/no-this-alias -- a getter has a this of its own
+    const delivery = this;
     return {
       executionId: task.execution,
       nodeId: task.node,
@@ -50,7 +57,9 @@ export class Delivery {
       idempotencyKey: task.idempotencyKey,
       token: task.token,
       timeoutMs: task.timeoutMs,
-      signal: this.abort.signal,
+      get signal() {
+        return delivery.abort.signal;
+      },
       addUsage: (usage) => this.usage.add(usage),
       conceal: (text) => this.concealment.add(text),
       log: (message, fields) => log(this.#logEntry(message, fields)),

@@ -14,7 +14,10 @@ function trial(work: (host: ManualHost, signal: AbortSignal) => unknown): Trial 
   const abort = new AbortController();
   let ending: Ending<unknown> | undefined;
   const limit = { host, softMs: 1_000, hardMs: 500, abort };
-  void underTimeLimit(() => work(host, abort.signal), limit).then((result) => (ending = result));
+  const run = async (): Promise<void> => {
+    ending = await underTimeLimit(() => work(host, abort.signal), limit);
+  };
+  void run();
   return { host, abort, ending: () => ending };
 }
 
@@ -46,6 +49,36 @@ describe("work that ends in its time", () => {
     });
     await host.advance(0);
     expect(ending()).toEqual({ kind: "threw", error });
+  });
+});
+
+describe("work that ends soon", () => {
+  test.each([
+    ["at once", () => "done"],
+    ["after a turn", async () => "done"],
+  ])("%s: returns, and no timer was set for it", async (_, work) => {
+    const host = { ...createManualHost(), sleep: () => Promise.reject(new Error("a timer was set")) };
+    const abort = {
+      get signal(): never {
+        throw new Error("a controller was made");
+      },
+    } as unknown as AbortController;
+    const limit = { host, softMs: 1_000, hardMs: 500, abort };
+    expect(await underTimeLimit(work, limit)).toEqual({ kind: "returned", value: "done" });
+  });
+
+  test("at once: is answered without a promise", () => {
+    const limit = { host: createManualHost(), softMs: 1_000, hardMs: 500, abort: new AbortController() };
+    expect(underTimeLimit(() => "done", limit)).toEqual({ kind: "returned", value: "done" });
+  });
+
+  test("a little later, and was asked to stop before anybody looked: is given up when it does not listen", async () => {
+    const { host, abort, ending } = trial(sleepFor(60_000));
+    abort.abort();
+    await host.advance(499);
+    expect(ending()).toBeUndefined();
+    await host.advance(1);
+    expect(ending()).toMatchObject({ kind: "deaf" });
   });
 });
 

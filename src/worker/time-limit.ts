@@ -15,48 +15,96 @@ export interface TimeLimit {
   readonly softMs: number;
   /** How long after being asked it is given up. */
   readonly hardMs: number;
-  /** How the work is asked. */
+  /** How the work is asked. Not touched for work that ends soon. */
   readonly abort: AbortController;
 }
 
 /** A reason of our own: making up an exception with its stack for every task is dear. */
 const ENDED = "ended";
 
+/** How often the others have their turn before a timer is set. What is over by then, as most is, never needs one. */
+const TURNS = 8;
+const A_TURN = Promise.resolve();
+
 /**
  * Runs work that should end within a time, is asked to stop when it did not, and is left behind when it does not listen.
- * Work that kept the event loop busy beyond its time is late as well, though no timer could fire meanwhile. Never rejects.
+ * Work that kept the event loop busy beyond its time is late as well, though no timer could fire meanwhile. What ends at
+ * once is answered at once. Never throws or rejects.
  */
-export async function underTimeLimit<Value>(
+export function underTimeLimit<Value>(
   work: () => Promise<Value> | Value,
-  { host, softMs, hardMs, abort }: TimeLimit,
-): Promise<Ending<Value>> {
-  const startedAtMs = host.monotonicMs();
-  const soft = new AbortController();
-  const hard = new AbortController();
-  const asked = (): void => soft.abort(ENDED);
-  abort.signal.addEventListener("abort", asked, { once: true });
+  limit: TimeLimit,
+): Ending<Value> | Promise<Ending<Value>> {
+  const startedAtMs = limit.host.monotonicMs();
+  const judge = (ending: Ending<Value>): Ending<Value> =>
+    limit.host.monotonicMs() - startedAtMs > limit.softMs ? { kind: "late" } : ending;
+  try {
+    const value = work();
+    if (isPromise(value)) return waitFor(value, startedAtMs, limit, judge);
+    return judge({ kind: "returned", value });
+  } catch (error) {
+    return judge({ kind: "threw", error });
+  }
+}
 
-  let isLate = false;
-  const ending = Promise.resolve()
-    .then(work)
-    .then(
-      (value): Ending<Value> => ({ kind: "returned", value }),
-      (error: unknown): Ending<Value> => ({ kind: "threw", error }),
-    );
-  const giveUp = async (): Promise<undefined> => {
-    await host.sleep(softMs, soft.signal);
-    if (hard.signal.aborted) return undefined;
-    if (!soft.signal.aborted) {
-      isLate = true;
+async function waitFor<Value>(
+  value: PromiseLike<Value>,
+  startedAtMs: number,
+  limit: TimeLimit,
+  judge: (ending: Ending<Value>) => Ending<Value>,
+): Promise<Ending<Value>> {
+  let ended: Ending<Value> | undefined;
+  const ending = Promise.resolve(value).then(
+    (value): Ending<Value> => (ended = { kind: "returned", value }),
+    (error: unknown): Ending<Value> => (ended = { kind: "threw", error }),
+  );
+  for (let turn = 0; turn < TURNS && ended === undefined; turn++) await A_TURN;
+  if (ended !== undefined) return judge(ended);
+  const watch = new Watch(limit, startedAtMs);
+  const first = await Promise.race([ending, watch.givenUp()]);
+  watch.end();
+  if (first === undefined) return { kind: "deaf", over: ending.then(() => undefined) };
+  return watch.isLate ? { kind: "late" } : judge(first);
+}
+
+/** Looks after work that takes its time. */
+class Watch {
+  isLate = false;
+  readonly #limit: TimeLimit;
+  readonly #startedAtMs: number;
+  /** Ends the first wait: the work has ended, or somebody has asked it to. */
+  readonly #soft = new AbortController();
+  readonly #hard = new AbortController();
+  readonly #asked = (): void => this.#soft.abort(ENDED);
+
+  constructor(limit: TimeLimit, startedAtMs: number) {
+    this.#limit = limit;
+    this.#startedAtMs = startedAtMs;
+    const { signal } = limit.abort;
+    if (signal.aborted) this.#asked();
+    else signal.addEventListener("abort", this.#asked, { once: true });
+  }
+
+  /** Resolves when the work was asked to stop and has not listened. */
+  async givenUp(): Promise<undefined> {
+    const { host, softMs, hardMs, abort } = this.#limit;
+    await host.sleep(softMs - (host.monotonicMs() - this.#startedAtMs), this.#soft.signal);
+    if (this.#hard.signal.aborted) return undefined;
+    if (!this.#soft.signal.aborted) {
+      this.isLate = true;
       abort.abort();
     }
-    await host.sleep(hardMs, hard.signal);
+    await host.sleep(hardMs, this.#hard.signal);
     return undefined;
-  };
-  const first = await Promise.race([ending, giveUp()]);
-  abort.signal.removeEventListener("abort", asked);
-  hard.abort(ENDED);
-  soft.abort(ENDED);
-  if (first === undefined) return { kind: "deaf", over: ending.then(() => undefined) };
-  return isLate || host.monotonicMs() - startedAtMs > softMs ? { kind: "late" } : first;
+  }
+
+  end(): void {
+    this.#limit.abort.signal.removeEventListener("abort", this.#asked);
+    this.#hard.abort(ENDED);
+    this.#soft.abort(ENDED);
+  }
+}
+
+function isPromise<Value>(value: PromiseLike<Value> | Value): value is PromiseLike<Value> {
+  return typeof (value as Partial<PromiseLike<Value>> | null | undefined)?.then === "function";
 }

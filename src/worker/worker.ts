@@ -1,20 +1,14 @@
 import type { TaskText } from "../core/execution/prepare.ts";
 import { taskMessage } from "../core/message.ts";
-import type { ErrorValue } from "../core/message.ts";
-import { INLINE_BYTES, type Value } from "../core/value.ts";
 import type { Host } from "../host/host.ts";
-import { contentHash } from "../json/hash.ts";
 import type { Json } from "../json/json.ts";
 import type { LeasedTask, Settlement, Store } from "../store/contract.ts";
-import { Delivery, type Given, heartbeatOf, type LogEntry } from "./delivery.ts";
-import { errorValue, retryAfter } from "./error-value.ts";
-import { fillHoles, HoleUnfilled } from "../expression/fill-holes.ts";
+import { Delivery, heartbeatOf, type LogEntry } from "./delivery.ts";
 import type { Handler } from "./handler.ts";
 import { type HeartbeatSource, HeartbeatThread } from "./heartbeat-thread.ts";
 import { AvoidedQueues } from "./avoided-queues.ts";
-import { type StorableOutput, storableOutput } from "./output.ts";
 import { type Slots, slotsOf } from "./slots.ts";
-import { underTimeLimit } from "./time-limit.ts";
+import { type Called, type Outcome, TaskCaller } from "./task-caller.ts";
 
 export interface WorkerOptions {
   readonly store: Store;
@@ -87,7 +81,17 @@ const SETTLE_RETRY_MS = 500;
 /** Longer than any handler blocks; and an embedded worker that is dropped without a stop does not hold tasks for ever. */
 const IN_PROCESS_LEASE_MS = 3_600_000;
 
-type Outcome = { readonly output: Value } | { readonly error: ErrorValue; readonly retryAfterMs?: number };
+/** How many results are posted in one call. */
+const MAX_POSTED = 250;
+
+/** A result on its way. */
+interface Finished {
+  readonly task: TaskText;
+  readonly delivery: Delivery;
+  readonly settlement: Settlement;
+  readonly slots: Slots;
+  readonly deaf: Promise<void> | undefined;
+}
 
 /**
  * Takes tasks only when it has a free slot, runs their handlers, keeps the leases alive, and posts each result to the
@@ -107,6 +111,9 @@ export class Worker {
   private readonly ended = new AbortController();
   private loops: Promise<unknown> | undefined;
   private thread: HeartbeatThread | undefined;
+  private readonly caller: TaskCaller;
+  /** What came of this turn of the event loop; it is posted together. */
+  private finished: Finished[] = [];
   private deaf = 0;
 
   constructor(options: WorkerOptions) {
@@ -118,6 +125,17 @@ export class Worker {
     this.settings = { ...settings, leaseMs: Math.max(leaseMs, settings.leaseMs) };
     this.name = `worker-${options.host.id()}`;
     this.slots = slotsOf(settings.slots, options.ownSlots ?? new Map(), options.queues);
+    this.caller = new TaskCaller({
+      store: options.store,
+      host: options.host,
+      secret: options.secret,
+      hardMs: this.settings.heartbeatMs,
+      patienceMs: this.settings.leaseMs,
+      retryMs: SETTLE_RETRY_MS,
+      started: (task) => this.watch("started", task),
+      ended: (task, output) => this.watch("ended", task, output),
+      logged: (task, entry) => this.watch("logged", task, entry),
+    });
   }
 
   /** How many tasks it is working on. */
@@ -163,7 +181,7 @@ export class Worker {
         continue;
       }
       try {
-        for (const leased of await this.lease(slots)) void this.run(leased, slots);
+        for (const leased of await this.lease(slots)) this.run(leased, slots);
       } catch {
         await this.host.sleep(SETTLE_RETRY_MS, this.stopping.signal);
       }
@@ -185,30 +203,47 @@ export class Worker {
     return [];
   }
 
-  /** One task from beginning to end. Never rejects: whatever goes wrong becomes a result. */
-  private async run(leased: LeasedTask, slots: Slots): Promise<void> {
+  /** One task from beginning to end. Never throws: whatever goes wrong becomes a result. */
+  private run(leased: LeasedTask, slots: Slots): void {
     const delivery = new Delivery(leased, this.host.monotonicMs());
     this.running.set(leased.token, delivery);
     slots.take();
     this.thread?.add(leased);
-    let over: Promise<void> | undefined;
     try {
       const task = JSON.parse(leased.text) as TaskText;
       this.watch("delivered", task);
       const handler = this.options.handlers.get(task.handler);
-      if (handler === undefined) return await this.refuse(task, leased);
+      if (handler === undefined) return void this.refuse(task, delivery, slots);
       this.avoided.welcome(leased.queue);
-      const { outcome, deaf } = await this.call(handler, task, delivery);
-      over = deaf;
-      if (delivery.gone !== "lost") await this.settle(task, this.settlement(delivery, outcome), delivery);
+      const called = this.caller.call(handler, task, delivery);
+      if (called instanceof Promise) void this.finishLater(task, delivery, slots, called);
+      else this.finish(task, delivery, slots, called);
     } catch {
       // A task that cannot even be read, or a bug of ours: its lease runs out, and after three times it is poison.
-    } finally {
-      delivery.settled = true;
-      this.thread?.remove(leased.token);
-      if (over === undefined) this.free(leased.token, slots);
-      else void this.keepUntil(over, leased.token, slots);
+      this.end(delivery, slots);
     }
+  }
+
+  private async finishLater(task: TaskText, delivery: Delivery, slots: Slots, called: Promise<Called>): Promise<void> {
+    try {
+      this.finish(task, delivery, slots, await called);
+    } catch {
+      this.end(delivery, slots);
+    }
+  }
+
+  private finish(task: TaskText, delivery: Delivery, slots: Slots, { outcome, deaf }: Called): void {
+    if (delivery.gone === "lost") return this.end(delivery, slots, deaf);
+    this.finished.push({ task, delivery, settlement: this.settlement(delivery, outcome), slots, deaf });
+    if (this.finished.length === 1) queueMicrotask(() => this.post());
+  }
+
+  private end(delivery: Delivery, slots: Slots, deaf?: Promise<void>): void {
+    const { token } = delivery.leased;
+    delivery.settled = true;
+    this.thread?.remove(token);
+    if (deaf === undefined) this.free(token, slots);
+    else void this.keepUntil(deaf, token, slots);
   }
 
   private free(token: string, slots: Slots): void {
@@ -217,10 +252,12 @@ export class Worker {
   }
 
   /** Another worker may know the handler: the task goes back, and its attempt is not used up. */
-  private async refuse(task: TaskText, leased: LeasedTask): Promise<void> {
+  private async refuse(task: TaskText, delivery: Delivery, slots: Slots): Promise<void> {
+    const { leased } = delivery;
     this.avoided.avoid(leased.queue, this.host.monotonicMs());
     this.watch("unknownHandler", task, leased.queue);
     await this.handBack([leased]);
+    this.end(delivery, slots);
   }
 
   /** A handler that does not listen still uses what it uses: its slot is not given to another before it ends. */
@@ -256,103 +293,33 @@ export class Worker {
     return { ref, token, partition, outcome: "completed", text: taskMessage(leased, this.name, body) };
   }
 
-  private async call(
-    handler: Handler,
-    task: TaskText,
-    delivery: Delivery,
-  ): Promise<{ outcome: Outcome; deaf?: Promise<void> }> {
+  /** Posts what has come up in one turn. */
+  private post(): void {
+    const results = this.finished;
+    this.finished = [];
+    const untilMs = this.host.monotonicMs() + this.settings.leaseMs;
+    for (let from = 0; from < results.length; from += MAX_POSTED) {
+      void this.settle(results.slice(from, from + MAX_POSTED), untilMs);
+    }
+  }
+
+  /** Again and again while the leases may still be ours; after that they are somebody else's tasks. */
+  private async settle(results: readonly Finished[], untilMs: number): Promise<void> {
     try {
-      const given = await this.given(task, delivery);
-      this.watch("started", task);
-      return await this.underTimeLimit(handler, task, given, delivery);
-    } catch (error) {
-      if (!(error instanceof HoleUnfilled)) return { outcome: { error: errorValue(error, delivery.concealment) } };
-      return { outcome: { error: { code: error.code, message: error.message, retryable: false } } };
-    }
-  }
-
-  /** Config and inputs, fetched if they were too large for the task, with every hole filled. */
-  private async given(task: TaskText, delivery: Delivery): Promise<Given> {
-    let body = { config: task.config ?? null, holes: task.holes ?? [], inputs: task.inputs };
-    if (task.body !== undefined) body = (await this.blob(delivery.leased, task.body.hash)) as unknown as typeof body;
-    const blobs = new Map<string, Json>();
-    for (const hole of body.holes) {
-      if (hole.kind === "blob") blobs.set(hole.ref.hash, await this.blob(delivery.leased, hole.ref.hash));
-    }
-    const secret = (name: string): string | undefined => {
-      const value = this.options.secret?.(name);
-      if (value !== undefined) delivery.concealment.add(value);
-      return value;
-    };
-    const config = fillHoles(body.config, body.holes, { secret, blob: (hash) => blobs.get(hash) });
-    return { config, inputs: body.inputs };
-  }
-
-  private async blob(leased: LeasedTask, hash: string): Promise<Json> {
-    const [text] = await this.patiently(() => this.store.records.get([{ scope: leased.entity, hash }]));
-    if (text === null || text === undefined)
-      throw new HoleUnfilled("VALUE_MISSING", `The value ${hash} is not in the store`);
-    return JSON.parse(text) as Json;
-  }
-
-  /** The store's trouble is not the handler's: it is tried again for as long as the lease may hold. */
-  private async patiently<T>(call: () => Promise<T>): Promise<T> {
-    const untilMs = this.host.monotonicMs() + this.settings.leaseMs;
-    for (;;) {
-      try {
-        return await call();
-      } catch (error) {
-        if (this.host.monotonicMs() >= untilMs) throw error;
-        await this.host.sleep(SETTLE_RETRY_MS);
+      const outcomes = await this.store.tasks.settle(results.map(({ settlement }) => settlement));
+      for (const [i, { task, delivery, slots, deaf }] of results.entries()) {
+        this.watch("settled", task, outcomes[i]!);
+        this.end(delivery, slots, deaf);
+      }
+    } catch {
+      await this.host.sleep(SETTLE_RETRY_MS);
+      // Each by itself: one that the store does not take keeps nobody else back.
+      for (const one of results) {
+        const isOurs = one.delivery.gone === null && this.host.monotonicMs() < untilMs;
+        if (isOurs) void this.settle([one], untilMs);
+        else this.end(one.delivery, one.slots, one.deaf);
       }
     }
-  }
-
-  private async underTimeLimit(
-    handler: Handler,
-    task: TaskText,
-    given: Given,
-    delivery: Delivery,
-  ): Promise<{ outcome: Outcome; deaf?: Promise<void> }> {
-    const { abort, concealment, leased } = delivery;
-    const call = delivery.call(task, given, (entry) => this.watch("logged", task, entry));
-    const limit = { host: this.host, softMs: task.timeoutMs, hardMs: this.settings.heartbeatMs, abort };
-    const ending = await underTimeLimit(() => handler(call), limit);
-    switch (ending.kind) {
-      case "returned": {
-        const output = storableOutput(ending.value, concealment);
-        this.watch("ended", task, "error" in output ? undefined : output.json);
-        return { outcome: "error" in output ? output : { output: await this.outputValue(leased, output) } };
-      }
-      case "threw":
-        return { outcome: { error: errorValue(ending.error, concealment), ...retryAfter(ending.error) } };
-      // A handler that minds the signal throws because of it; that is our doing, not its failure.
-      case "late":
-        return { outcome: { error: timeOut(task) } };
-      case "deaf":
-        return { outcome: { error: timeOut(task) }, deaf: ending.over };
-    }
-  }
-
-  private async outputValue(leased: LeasedTask, { json, text, bytes }: StorableOutput): Promise<Value> {
-    if (bytes <= INLINE_BYTES) return bytes >= 1024 ? { json, bytes } : { json };
-    const hash = contentHash(text);
-    await this.patiently(() => this.store.records.put([{ scope: leased.entity, hash, text }]));
-    return { blob: { hash, bytes } };
-  }
-
-  /** Posts the result, again and again while the lease may still be ours; after that it is somebody else's task. */
-  private async settle(task: TaskText, settlement: Settlement, delivery: Delivery): Promise<void> {
-    const untilMs = this.host.monotonicMs() + this.settings.leaseMs;
-    do {
-      try {
-        const [outcome] = await this.store.tasks.settle([settlement]);
-        this.watch("settled", task, outcome!);
-        return;
-      } catch {
-        await this.host.sleep(SETTLE_RETRY_MS);
-      }
-    } while (delivery.gone === null && this.host.monotonicMs() < untilMs);
   }
 
   private async handBack(tasks: readonly LeasedTask[]): Promise<void> {
@@ -415,8 +382,4 @@ export class Worker {
     delivery.gone = why;
     delivery.abort.abort();
   }
-}
-
-function timeOut(task: TaskText): ErrorValue {
-  return { code: "TIMEOUT", message: `The handler did not end within ${task.timeoutMs} ms`, retryable: true };
 }

@@ -40,6 +40,8 @@ const afterIt = at(after);
 const FILE = "drivers/sqlite/file";
 const ENGINE = "engine/engine.ts";
 const WORKER = "worker/worker.ts";
+const CALLER = "worker/task-caller.ts";
+const SETTLE = "const outcomes = await this.store.tasks.settle(results.map(({ settlement }) => settlement));";
 const PROCESS = "process/process.ts";
 const COMMIT = "drivers/sqlite/commit.ts";
 
@@ -174,25 +176,21 @@ export const FAILPOINTS: readonly Failpoint[] = [
   afterIt("purge.midSweep", [`${FILE}/purge.ts`, "left -= this.#remove(next.entity, left);"], 3, "removal"),
 
   // ── the worker ────────────────────────────────────────────────────────────────────────────────────────────────
-  beforeIt(
-    "worker.afterFetch",
-    [WORKER, "if (this.stopping.signal.aborted) await this.handBack(tasks);", "tasks.length > 0"],
-    15,
-  ),
-  beforeIt("worker.beforeRun", [WORKER, "return await this.underTimeLimit(handler, task, given, delivery);"], 15),
-  beforeIt("worker.afterRun", [WORKER, "const output = storableOutput(ending.value, concealment);"], 15),
+  beforeIt("worker.afterFetch", [WORKER, "if (!this.stopping.signal.aborted) return tasks;", "tasks.length > 0"], 15),
+  beforeIt("worker.beforeRun", [CALLER, "const ending = underTimeLimit(() =>"], 15),
+  beforeIt("worker.afterRun", [CALLER, "const output = storableOutput(ending.value, concealment);"], 15),
   beforeIt(
     "worker.beforeBlob",
-    [WORKER, "await this.patiently(() => this.store.records.put([{ scope: leased.entity, hash, text }]));"],
+    [CALLER, "await this.patiently(() => this.options.store.records.put([{ scope: leased.entity, hash, text }]));"],
     1,
   ),
   afterIt(
     "worker.afterBlob",
-    [WORKER, "await this.patiently(() => this.store.records.put([{ scope: leased.entity, hash, text }]));"],
+    [CALLER, "await this.patiently(() => this.options.store.records.put([{ scope: leased.entity, hash, text }]));"],
     1,
   ),
-  beforeIt("worker.beforeSettle", [WORKER, "const [outcome] = await this.store.tasks.settle([settlement]);"], 15),
-  afterIt("worker.afterSettle", [WORKER, "const [outcome] = await this.store.tasks.settle([settlement]);"], 15),
+  beforeIt("worker.beforeSettle", [WORKER, SETTLE], 15),
+  afterIt("worker.afterSettle", [WORKER, SETTLE], 15),
 
   // ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────
   beforeIt("lock.afterTake", [`${FILE}/lock.ts`, "const holder: Holder = {"], 1, "start"),

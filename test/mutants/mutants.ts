@@ -490,7 +490,7 @@ export const MUTANTS: readonly Mutant[] = [
     thought: "replace the placeholder wherever it stands",
     patches: [
       {
-        file: "worker/worker.ts",
+        file: "worker/task-caller.ts",
         find: "    return { config, inputs: body.inputs };",
         put: '    const scanned = JSON.parse(JSON.stringify(config).replaceAll("{{ secrets.CANARY }}", () => secret("CANARY") ?? "")) as Json;\n    return { config: scanned, inputs: body.inputs };',
       },

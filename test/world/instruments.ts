@@ -18,7 +18,7 @@ export const WORKER_WITNESS: readonly Patch[] = [
   ),
   {
     file: "worker/worker.ts",
-    find: "await underTimeLimit(() => handler(call), limit);",
-    put: `await underTimeLimit(() => ${WITNESS}.run(this.name, call, handler), limit);`,
+    find: "this.caller.call(handler, task, delivery);",
+    put: `this.caller.call((call) => ${WITNESS}.run(this.name, call, handler), task, delivery);`,
   },
 ];

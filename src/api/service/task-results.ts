@@ -80,16 +80,20 @@ export class TaskResults {
       const settlements = posted.map((report) => settlementOf(report, caller, expected.get(report)!));
       const given = settlements.length === 0 ? [] : await this.#store.tasks.settle(settlements);
       for (const [i, report] of posted.entries()) outcomes.set(report, given[i]!);
-    } catch (error) {
-      for (const waiting of expected.values()) void waiting.wait(0);
-      throw error;
+      const decided = posted.filter((report) => outcomes.get(report) !== "stale");
+      await this.#requests.wait(
+        decided.map((report) => expected.get(report)!),
+        DECISION_TIMEOUT_MS,
+      );
+    } finally {
+      this.#requests.forget([...expected.values()]);
     }
     return Promise.all(
       results.map(async ({ token }, i): Promise<Settled> => {
         const report = reports[i];
         if (report === undefined) return { token, accepted: false, code: "TASK_TOKEN_INVALID" };
         const isStale = outcomes.get(report) === "stale";
-        const answer = await expected.get(report)!.wait(isStale ? 0 : DECISION_TIMEOUT_MS);
+        const { answer } = expected.get(report)!;
         const settled = isStale ? await this.#repeated(report.ticket, report.body.kind) : verdict(answer, report.unfit);
         if (settled.code !== "STALE_ATTEMPT") return { token, ...settled };
         const execution = await this.#reader.read(entityId(report.ticket.entity), ({ state }) => standing(state));

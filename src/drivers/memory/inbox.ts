@@ -82,7 +82,8 @@ function insert(memory: Memory, id: number, message: Outgoing): void {
   const { inbox } = partitionData(memory, message.partition);
   let index = inbox.length;
   while (index > 0 && inbox[index - 1]!.id > id) index--;
-  inbox.splice(index, 0, { id, text: message.text });
+  if (index === inbox.length) inbox.push({ id, text: message.text });
+  else inbox.splice(index, 0, { id, text: message.text });
   memory.waiters.wakeAll(inboxKey(message.partition));
 }
 
