@@ -1,38 +1,53 @@
 import type { AppendOutcome, Inbox, Outgoing, Position, ReadRequest, ReadResult, Reply } from "../../store/contract.ts";
 import type { Line } from "./connection.ts";
-import { checkPartition, isFull, keyOf, type Redis, run, send } from "./redis.ts";
+import { Gathering } from "./gathering.ts";
+import { checkPartition, isFull, keyOf, type Redis, run } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
 const DRIVER = "redis";
 const MAX_REPLIES = "10000";
+/** Messages in one script, as many as one may take its time for. */
+const MOST_APPENDED = 200;
 
 /** Its id, and its fields with their values. */
 type StreamEntry = readonly [id: string, fields: readonly string[]];
 
 export class RedisInbox implements Inbox {
   readonly #redis: Redis;
+  readonly #appending: Gathering<Outgoing, AppendOutcome>;
 
   constructor(redis: Redis) {
     this.#redis = redis;
+    this.#appending = new Gathering(MOST_APPENDED, (messages) => this.#appendAll(messages));
   }
 
   async append(messages: readonly Outgoing[]): Promise<readonly AppendOutcome[]> {
     if (messages.length === 0) return [];
     for (const { partition } of messages) checkPartition(this.#redis, partition);
+    return this.#appending.add(messages);
+  }
+
+  async #appendAll(messages: readonly Outgoing[]): Promise<readonly AppendOutcome[]> {
     if (!messages.some(({ start }) => start)) return this.#append(messages, scripts.append);
     try {
       return await this.#append(messages, scripts.appendStarts);
     } catch (error) {
       if (!isFull(error)) throw error;
-      await this.append(messages.filter(({ start }) => !start));
+      const others = messages.filter(({ start }) => !start);
+      if (others.length > 0) await this.#append(others, scripts.append);
       return messages.map(({ start }) => (start ? "overloaded" : "appended"));
     }
   }
 
   async read(requests: readonly ReadRequest[], waitMs: number): Promise<readonly ReadResult[]> {
+    const values = requests.flatMap(({ partition, after, limit }) => {
+      const last = lastId(after);
+      return [partition, last === undefined ? "-" : `(${last}`, limit];
+    });
     const attempt = async (): Promise<readonly ReadResult[] | undefined> => {
-      const results = await Promise.all(requests.map((request) => this.#readOne(request)));
-      return results.some(({ messages }) => messages.length > 0) ? results : undefined;
+      type Answer = readonly (readonly [number: number, entries: readonly StreamEntry[]])[];
+      const found = new Map(await run<Answer>(this.#redis, scripts.read, ...values));
+      return found.size === 0 ? undefined : requests.map((request, i) => resultOf(request, found.get(i + 1) ?? []));
     };
     const streams = requests.map(({ partition }) => keyOf(this.#redis, "inbox", partition));
     const starts = requests.map(({ after }) => lastId(after) ?? "0");
@@ -63,14 +78,6 @@ export class RedisInbox implements Inbox {
     const values = messages.flatMap(({ partition, start, text }) => [partition, start ? "1" : "0", text]);
     const outcomes = await run<readonly number[]>(this.#redis, script, this.#redis.maxInbox, ...values);
     return outcomes.map((outcome) => (outcome === 1 ? "appended" : "overloaded"));
-  }
-
-  async #readOne(request: ReadRequest): Promise<ReadResult> {
-    const last = lastId(request.after);
-    const key = keyOf(this.#redis, "inbox", request.partition);
-    const start = last === undefined ? "-" : `(${last}`;
-    const command = ["XRANGE", key, start, "+", "COUNT", String(request.limit)];
-    return resultOf(request, await send<readonly StreamEntry[]>(this.#redis, ...command));
   }
 }
 
