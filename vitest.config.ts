@@ -6,6 +6,7 @@ const WITH_SERVICES = [
   "test/drivers/postgres*.test.ts",
   "test/drivers/redis*.test.ts",
   "test/cli/fleet.test.ts",
+  "test/fleet/*.test.ts",
   "test/archive/*.test.ts",
 ];
 
