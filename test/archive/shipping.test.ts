@@ -166,7 +166,9 @@ test("what is in the archive only is brought back by a retry, a replay, and the 
     await expect.poll(async () => (await api.get(`/v1/executions/${id}`)).body.status).toBe("COMPLETED");
     expect((await api.get(`/v1/executions/${id}`)).body).toMatchObject({ generation: 2, output: { f: "mended" } });
   }
+  const { created_at: createdAt } = (await api.get(`/v1/executions/${keyed}`)).body;
   expect(await api.post("/v1/workflow?start=true", chain, key)).toMatchObject({ status: 201, body: started.body });
+  expect((await api.get(`/v1/executions/${keyed}`)).body).toMatchObject({ created_at: createdAt, status: "COMPLETED" });
   expect((await api.post("/v1/workflow?start=true", broken, key)).status).toBe(422);
   expect((await api.post(`/v1/executions/${keyed}/cancel`)).body.code).toBe("ALREADY_TERMINAL");
   for (const id of ids) {
@@ -185,6 +187,8 @@ test("without its archive the store goes on, keeps everything, and says what it 
   const id = await api.run(chain);
   await api.ended(id);
   await expect.poll(() => api.engine!.shipping!.trouble).toBeDefined();
+  // Longer than it would be kept if it were shipped, and long enough for many batches.
+  await nodeHost.sleep(300);
   expect(await isGone(id)).toBe(false);
   expect((await api.get(`/v1/executions/${id}`)).body.status).toBe("COMPLETED");
   expect((await api.get("/v1/executions?limit=1")).body.items).toMatchObject([{ execution_id: id }]);

@@ -40,11 +40,13 @@ function calledAgain(state: ExecutionState, body: Start, context: Context): Exec
   const { input, around, parent } = body;
   const call = parent?.call ?? 1;
   const known = state.parent?.call ?? 1;
-  if (call < known || (call === known && !state.isEnded)) return undefined;
+  // Mail comes once; a start that is sent again comes from somebody who does not number his calls.
+  const isForgotten = parent?.call === known && state.isEnded;
+  if (call < known || (call === known && !isForgotten)) return undefined;
   // It was called off, and that has overtaken the call: nobody waits for what would come of it.
   if (state.requests.has(cancelRequest(state.id, call))) return NOTHING;
   // The parent has forgotten that it called, or that it was answered: its store was lost, and what had come of it was not.
-  if (call === known) return decided(state, context, [{ kind: "parentCalled", atMs: context.nowMs, call }]);
+  if (isForgotten) return decided(state, context, [{ kind: "parentCalled", atMs: context.nowMs, call }]);
   if (state.startedAtMs === null && state.isEnded) {
     // It was called off before it was called, and what it works on comes only now.
     const given = { input, ...(around !== undefined && { around }) };

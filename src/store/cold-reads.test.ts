@@ -1,0 +1,94 @@
+import { expect, test } from "vitest";
+import { Random } from "../simulator/random.ts";
+import type { Archive } from "./archive.ts";
+import { withArchive } from "./cold-reads.ts";
+import type { Header, HeaderQuery, Page, Store } from "./contract.ts";
+import { pageOf, parseCursor } from "./page.ts";
+
+function header(id: number, more: Partial<Header> = {}): Header {
+  const entity = `execution/${String(id).padStart(3, "0")}`;
+  // Several share a moment: then their names decide.
+  const times = { createdAtMs: 1_000 + Math.floor(id / 3), endedAtMs: null };
+  return { entity, class: "endedWell", status: "COMPLETED", workflow: "w", tenant: "t", version: 1, ...times, ...more };
+}
+
+/** The list of a store, as drivers give it. */
+function listOf(headers: () => readonly Header[]): (query: HeaderQuery) => Promise<Page<Header>> {
+  return async (query) => {
+    const { atMs, key } = parseCursor(query.cursor);
+    const found = headers()
+      .filter((one) => one.createdAtMs < atMs || (one.createdAtMs === atMs && one.entity < key))
+      .filter((one) => query.class === undefined || one.class === query.class)
+      .toSorted((a, b) => b.createdAtMs - a.createdAtMs || (a.entity < b.entity ? 1 : -1));
+    return pageOf(found.slice(0, query.limit + 1), query.limit, (one) => ({ atMs: one.createdAtMs, key: one.entity }));
+  };
+}
+
+function both(hot: () => readonly Header[], cold: () => readonly Header[]): Store["queries"] {
+  const store = {
+    capabilities: { partitionCount: 1 },
+    queries: {
+      headers: listOf(hot),
+      header: async (_: number, entity: string) => hot().find((one) => one.entity === entity) ?? null,
+    },
+  } as unknown as Store;
+  return withArchive(store, { queries: { headers: listOf(cold) } } as unknown as Archive).queries;
+}
+
+async function walk(queries: Store["queries"], query: HeaderQuery): Promise<Header[]> {
+  const found: Header[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await queries.headers({ ...query, ...(cursor !== undefined && { cursor }) });
+    expect(page.items.length).toBeLessThanOrEqual(query.limit);
+    found.push(...page.items);
+    cursor = page.cursor ?? undefined;
+  } while (cursor !== undefined);
+  return found;
+}
+
+test("whatever is where, both lists are one: in order, without doubles, and nothing is left out", async () => {
+  for (let seed = 1; seed <= 200; seed++) {
+    const random = new Random(seed);
+    const all = Array.from({ length: 30 }, (_, id) => header(id));
+    const places = all.map(() => random.pick(["hot", "cold", "both"] as const));
+    const hot = all.filter((_, i) => places[i] !== "cold");
+    // What the archive knows of something that goes on is out of date.
+    const cold = all
+      .filter((_, i) => places[i] !== "hot")
+      .map((one) => (hot.includes(one) ? { ...one, class: "open" as const, status: "RUNNING" } : one));
+    const queries = both(
+      () => hot,
+      () => cold,
+    );
+    const limit = 1 + Math.floor(random.next() * 12);
+    const expected = all.toSorted((a, b) => b.createdAtMs - a.createdAtMs || (a.entity < b.entity ? 1 : -1));
+    expect(await walk(queries, { limit })).toEqual(expected);
+    expect(await walk(queries, { limit, class: "endedWell" })).toEqual(expected);
+    expect(await walk(queries, { limit, class: "open" })).toEqual([]);
+  }
+});
+
+test("what leaves the store while both are read is shown once", async () => {
+  const one = header(1);
+  let reads = 0;
+  // It is in the list of the store, and gone when somebody looks whether the store has it.
+  const queries = both(
+    () => (reads++ === 0 ? [one] : []),
+    () => [one],
+  );
+  expect((await queries.headers({ limit: 10 })).items).toEqual([one]);
+  // It is gone before the list of the store is read.
+  expect((await queries.headers({ limit: 10 })).items).toEqual([one]);
+});
+
+test("without the archive the list is that of the store", async () => {
+  const one = header(1);
+  const queries = both(
+    () => [one],
+    () => {
+      throw new Error("away");
+    },
+  );
+  expect((await queries.headers({ limit: 10 })).items).toEqual([one]);
+});
