@@ -16,7 +16,7 @@ export interface Field {
 }
 
 export type Rule =
-  | { readonly kind: "text"; readonly maxLength: number }
+  | { readonly kind: "text"; readonly maxLength: number; readonly isExpression?: boolean }
   | {
       readonly kind: "number";
       readonly min: number;
@@ -47,6 +47,7 @@ const ON_ERROR = ["fail_fast", "fail_branch", "continue"];
 const DLQ = ["all", "non_retryable", "exhausted", "none"];
 
 const object: Rule = { kind: "object" };
+const expression: Rule = { kind: "text", maxLength: 10_000, isExpression: true };
 
 function text(maxLength: number): Rule {
   return { kind: "text", maxLength };
@@ -169,7 +170,7 @@ export const NODE_FIELDS: FieldTable = {
     doc: "When a failed attempt is repeated. What is not given comes from the workflow's `retry`.",
     aliases: ["retry_config"],
   },
-  condition: { rule: text(10_000), doc: "An expression. If it is false the node is skipped." },
+  condition: { rule: expression, doc: "An expression. If it is false the node is skipped." },
   condition_on_error: {
     rule: choice(["fail", "skip"]),
     default: "fail",
@@ -252,7 +253,7 @@ export const MAX_RETRIES_FIELD: Field = {
 };
 
 export const REPEAT_FIELDS: FieldTable = {
-  until: { rule: text(10_000), doc: "An expression that may read this node's own output. Required." },
+  until: { rule: expression, doc: "An expression that may read this node's own output. Required." },
   every_seconds: { rule: timeout(0), default: 10, doc: "The wait between two rounds." },
   max: { rule: count(1, 10_000), default: 100, doc: "The number of rounds after which the node fails." },
 };

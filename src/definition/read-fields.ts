@@ -113,6 +113,11 @@ export function checkField(
       return checkNumber(name, rule, value, at, problems);
     case "text":
       if (typeof value !== "string") return wrongType(name, "text", value, at, problems);
+      if (rule.isExpression === true && value.length > rule.maxLength) {
+        const reason = `An expression may not have more than ${rule.maxLength} characters; this one has ${value.length}.`;
+        problems.add("EXPRESSION_TOO_COMPLEX", at, { reason });
+        return false;
+      }
       problems.add("INVALID_NAME", at, {
         field: name,
         reason: value.length > rule.maxLength ? `is longer than ${rule.maxLength} characters` : badText(value),

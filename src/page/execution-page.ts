@@ -145,7 +145,7 @@ function nodeRow(id: string, name: string, node: PageNode): Html {
   const place = inPath(name);
   return markup`<tr id="node-${place}">
 <th scope="row"><a href="/v1/executions/${id}/nodes/${place}"><code>${name}</code></a></th>
-<td>${state(status)}</td><td>${attempt}</td><td>${durationOf(node)}</td>
+<td class="short">${state(status)}</td><td>${attempt}</td><td class="short">${durationOf(node)}</td>
 <td>${items !== undefined && markup`${items.completed} of ${items.total} items `}
 ${child !== null && markup`<a href="/runs/${inPath(child)}">child execution</a> `}
 ${reason ?? ""} ${error !== null && errorText(error)}</td>

@@ -58,7 +58,7 @@ function row(item: ListedExecution): Html {
   const took = finished === null ? "" : shownDuration(Date.parse(finished) - Date.parse(created));
   return markup`<tr>
 <td><a href="/runs/${inPath(id)}"><code>${id}</code></a></td><td>${workflow}</td><td>${state(status)}</td>
-<td><time datetime="${created}">${shownTime(created)}</time></td><td>${took}</td>
+<td><time datetime="${created}">${shownTime(created)}</time></td><td class="short">${took}</td>
 </tr>
 `;
 }
@@ -72,7 +72,7 @@ function needsYou({ reviews, deadLetters }: ExecutionsView): Html | undefined {
   });
   const letters =
     deadLetters > 0 &&
-    markup`<li>${deadLetters} dead letters: <code>millrace dlq ls</code></li>
+    markup`<li>${deadLetters} dead ${deadLetters === 1 ? "letter" : "letters"}: <code>millrace dlq ls</code></li>
 `;
   return markup`<h2>Needs you</h2>
 <ul>
