@@ -3,12 +3,19 @@ import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { startPostgresServer } from "../../scripts/services/postgres.ts";
 import type { MortalService } from "../../scripts/services/service.ts";
+import { entityKey, partitionOf } from "../../src/core/entity.ts";
+import { executionMachine } from "../../src/core/execution/machine.ts";
+import { messageText } from "../../src/core/message.ts";
 import { openPostgres, type PostgresOptions } from "../../src/drivers/postgres/postgres-store.ts";
+import { Engine } from "../../src/engine/engine.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
+import { contentHash } from "../../src/json/hash.ts";
 import { acquire, type Owner } from "../../src/store/conformance/owner.ts";
 import { appendTexts, ENTITY, inboxTexts, record } from "../../src/store/conformance/things.ts";
-import type { CommitBatch, Store } from "../../src/store/contract.ts";
+import type { CommitBatch, Outgoing, Store } from "../../src/store/contract.ts";
+import { Worker } from "../../src/worker/worker.ts";
 import { type Mischief, PostgresProxy } from "../support/postgres-proxy.ts";
+import { node, workflow } from "../support/workflows.ts";
 
 // A server of its own: it is killed.
 let server: MortalService;
@@ -211,3 +218,53 @@ describe("time-outs", () => {
     expect(found!.count).toBeLessThanOrEqual(3);
   });
 });
+
+test("executions go on when their server was killed, and nothing is done twice that was answered once", async () => {
+  const schema = `test_${nodeHost.id()}`;
+  const store = await openStore({ schema, connectMs: 2_000 });
+  const diamond = workflow([node("a"), node("b", [on("a")]), node("c", [on("a")]), node("d", [on("b"), on("c")])]);
+  const text = JSON.stringify(diamond);
+  const definition = contentHash(text);
+  await store.records.put([{ scope: "definition", hash: definition, text }]);
+  const { promise: isHalfDone, resolve } = Promise.withResolvers<void>();
+  let settled = 0;
+  const engine = new Engine({ store, host: nodeHost, machines: [executionMachine] });
+  const worker = new Worker({
+    store,
+    host: nodeHost,
+    handlers: new Map([["step", () => 1]]),
+    queues: ["step"],
+    settings: { slots: 4 },
+    observer: { settled: () => void (++settled === 60 && resolve()) },
+  });
+  engine.start();
+  worker.start();
+  const ids = Array.from({ length: 40 }, () => nodeHost.id());
+  await store.inbox.append(ids.map((id) => startOf(id, definition, store.capabilities.partitionCount)));
+  await isHalfDone;
+  await server.end("SIGKILL");
+  await server.begin();
+  const ended = async (): Promise<number> =>
+    (await store.queries.headers({ class: "endedWell", limit: 100 })).items.length;
+  while ((await eventually(ended)) < ids.length) await sleep(50);
+  // One acceptance and one end for each, and for each node of each just one result.
+  const events = await sql<{ kind: string; count: number }>(
+    `select event ->> 'kind' as kind, count(*)::integer as count
+     from ${schema}.journal, json_array_elements(text::json) as event group by 1`,
+  );
+  const counts = Object.fromEntries(events.map(({ kind, count }) => [kind, count]));
+  expect(counts).toMatchObject({ accepted: 40, taskCompleted: 160, executionEnded: 40 });
+  await worker.stop();
+  await engine.stop();
+});
+
+function on(id: string): { readonly id: string; readonly on: "completed" } {
+  return { id, on: "completed" };
+}
+
+function startOf(id: string, definition: string, partitions: number): Outgoing {
+  const to = entityKey("execution", id);
+  const body = { kind: "start" as const, workflow: "test", definition, input: { json: null }, bodyHash: "b" };
+  const message = { id, to, by: "test", trace: "", tenant: "default", body };
+  return { partition: partitionOf(to, partitions), start: true, text: messageText(message) };
+}

@@ -67,7 +67,7 @@ export async function commitBatches(
 async function commitAll(postgres: Postgres, batches: readonly CommitBatch[]): Promise<readonly CommitOutcome[]> {
   if (batches.every(({ fence }) => fence.incarnation === postgres.incarnation)) {
     try {
-      await postgres.database.atOnce([advancing(batches), ...statementsOf(batches)]);
+      await postgres.database.atOnce([advancing(batches), ...statementsOf(batches, false)]);
       return batches.map(() => ({ kind: "committed" }));
     } catch (error) {
       if (!GUARD_FAILED.has(answerOf(error)?.code ?? "")) throw error;
@@ -91,7 +91,7 @@ async function commitEach(postgres: Postgres, batches: readonly CommitBatch[]): 
       connection,
       begun.map(({ entity }) => entity),
     );
-    for (const { sql, values } of [advancing(passed), ...statementsOf(passed)]) await connection.run(sql, values);
+    for (const { sql, values } of [advancing(passed), ...statementsOf(passed, true)]) await connection.run(sql, values);
     return outcomes;
   });
 }

@@ -40,7 +40,14 @@ const SQL = {
     insert into wakes (entity, partition, at_ms) select * from unnest($1::text[], $2::integer[], $3::bigint[])
     on conflict (entity) do update set at_ms = excluded.at_ms`,
   clearWakes: `delete from wakes where entity = any ($1)`,
+  // To look first whether a token is there costs as much as the row, and none ever is, except by a mistake of ours.
   addTasks: `
+    insert into tasks (token, entity, partition, queue, priority, text)
+    select token, entity, partition, queue, priority, text
+    from unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::integer[], (string_to_array($6, $7))[2:])
+      with ordinality as task (token, entity, partition, queue, priority, text, place)
+    order by place`,
+  addMissingTasks: `
     insert into tasks (token, entity, partition, queue, priority, text)
     select token, entity, partition, queue, priority, text
     from unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::integer[], (string_to_array($6, $7))[2:])
@@ -71,11 +78,15 @@ const SQL = {
     where listings.list = gone.list and listings.id = gone.id`,
 };
 
-/** A guard that does not hold divides by zero; an event that is there already is not unique. Nothing was written. */
+/** A guard that does not hold divides by zero; what is there already is not unique. Nothing was written. */
 export const GUARD_FAILED: ReadonlySet<string> = new Set(["22012", "23505"]);
 
-/** Everything the batches say, once they have passed the guard: one statement for each kind of row, in this order. */
-export function statementsOf(batches: readonly CommitBatch[]): readonly Statement[] {
+/**
+ * Everything the batches say, once they have passed the guard: one statement for each kind of row, in this order.
+ *
+ * @param isCareful a task that is there already is left alone, instead of failing all
+ */
+export function statementsOf(batches: readonly CommitBatch[], isCareful: boolean): readonly Statement[] {
   const consumed = batches.flatMap(({ fence, consumed }) =>
     (consumed === null ? [] : idsOf(consumed)).map((id) => ({ partition: fence.partition, id })),
   );
@@ -92,7 +103,15 @@ export function statementsOf(batches: readonly CommitBatch[]): readonly Statemen
   return [
     ...write(SQL.consume, consumed, "partition", "id"),
     ...entityStatements(batches),
-    ...writeTexts(SQL.addTasks, tasks, "token", "entity", "partition", "queue", "priority"),
+    ...writeTexts(
+      isCareful ? SQL.addMissingTasks : SQL.addTasks,
+      tasks,
+      "token",
+      "entity",
+      "partition",
+      "queue",
+      "priority",
+    ),
     // After the tasks: what one batch both sends out and withdraws has to be gone.
     ...(revoked.length > 0 ? [{ sql: SQL.revokeTasks, values: [revoked] }] : []),
     ...(mail.length > 0 ? [posting(mail)] : []),
