@@ -63,8 +63,21 @@ function simulate(mutant: string, seed: number): Promise<Caught> {
   });
 }
 
-const { values } = parseArgs({ options: { only: { type: "string" }, seed: { type: "string", default: "1" } } });
-const chosen = MUTANTS.filter(({ name }) => values.only === undefined || values.only.split(",").includes(name));
+/** So many of them, others each time: which of them are drawn is printed with what became of each. */
+function sample<Mutant>(all: readonly Mutant[]): readonly Mutant[] {
+  if (values.sample === undefined) return all;
+  const drawn = all.map((mutant) => ({ mutant, place: Math.random() }));
+  return drawn
+    .toSorted((a, b) => a.place - b.place)
+    .slice(0, Number(values.sample))
+    .map(({ mutant }) => mutant);
+}
+
+const { values } = parseArgs({
+  options: { only: { type: "string" }, sample: { type: "string" }, seed: { type: "string", default: "1" } },
+});
+const chosen = sample(MUTANTS.filter(({ name }) => values.only === undefined || values.only.split(",").includes(name)));
+process.stdout.write(`${chosen.length} of ${MUTANTS.length} mutants; all of them: npm run mutants\n`);
 const results: Caught[] = [];
 const queue = [...chosen];
 await Promise.all(
