@@ -133,7 +133,7 @@ function nodes({ execution, workflow }: ExecutionView): Html {
   }
   return markup`<table>
 <thead><tr>
-<th scope="col">Node</th><th scope="col">Status</th><th scope="col">Attempt</th><th scope="col">Took</th><th scope="col">Notes</th>
+<th scope="col">Node</th><th scope="col">Status</th><th scope="col" class="wide">Attempt</th><th scope="col" class="wide">Took</th><th scope="col">Notes</th>
 </tr></thead>
 <tbody>
 ${shown.map(([name, node]) => nodeRow(id, name, node))}</tbody>
@@ -145,7 +145,7 @@ function nodeRow(id: string, name: string, node: PageNode): Html {
   const place = inPath(name);
   return markup`<tr id="node-${place}">
 <th scope="row"><a href="/v1/executions/${id}/nodes/${place}"><code>${name}</code></a></th>
-<td class="short">${state(status)}</td><td>${attempt}</td><td class="short">${durationOf(node)}</td>
+<td class="short">${state(status)}</td><td class="wide">${attempt}</td><td class="short wide">${durationOf(node)}</td>
 <td>${items !== undefined && markup`${items.completed} of ${items.total} items `}
 ${child !== null && markup`<a href="/runs/${inPath(child)}">child execution</a> `}
 ${reason ?? ""} ${error !== null && errorText(error)}</td>

@@ -50,6 +50,7 @@ code,pre{font:14px/1.45 ui-monospace,monospace}pre{background:var(--box);padding
 .waiting,.paused,.partial{color:var(--wait)}.skipped,.cancelled,.pending{color:var(--soft)}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:.5rem 0}dt{color:var(--soft)}dd{margin:0}
 .filters{margin:1rem 0}.filters a{margin-right:.75rem}.filters [aria-current]{font-weight:700;color:inherit;text-decoration:none}
+@media (max-width:40rem){.wide{display:none}}
 .problem{color:var(--bad);font-weight:600}
 input,button{font:inherit;color:inherit;background:var(--box);border:1px solid var(--line);border-radius:6px;padding:.35rem .75rem}
 button{cursor:pointer}input{max-width:100%}input:focus-visible,button:focus-visible{outline:3px solid var(--link);outline-offset:2px}`;
