@@ -28,6 +28,8 @@ export const MAX_BULK_STARTS = 10_000;
 export const BULK_CHUNK = 250;
 /** Dead letters replayed by one request. */
 export const MAX_BULK_REPLAYS = 10_000;
+/** How fast, in executions. */
+export const MAX_REPLAYS_PER_SECOND = 100;
 
 export const MAX_KEY_CHARS = 255;
 

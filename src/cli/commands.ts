@@ -75,6 +75,12 @@ const ALL: readonly OptionSpec[] = [
   WORKFLOW,
   SINCE,
 ];
+const LETTER_FILTERS: readonly OptionSpec[] = [
+  { name: "class", value: "poison|exhausted", doc: "only these" },
+  { name: "queue", value: "NAME", doc: "only of this queue" },
+  { name: "execution", value: "ID", doc: "only of this execution" },
+];
+const LETTER_STATUS: OptionSpec = { name: "status", value: "open|replayed", doc: "only these" };
 const CLIENT: readonly SettingName[] = ["url"];
 const WORKER: readonly SettingName[] = [
   "workerConcurrency",
@@ -450,11 +456,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     group: "letters",
     args: [],
     summary: "Nodes that failed by their own fault, newest first",
-    options: [
-      { name: "class", value: "poison|exhausted", doc: "only these" },
-      { name: "queue", value: "NAME", doc: "only of this queue" },
-      LIMIT,
-    ],
+    options: [...LETTER_FILTERS, LETTER_STATUS, LIMIT],
     settings: CLIENT,
     load: () => import("./verbs/dead-letters.ts"),
   },
@@ -472,9 +474,20 @@ export const COMMANDS: readonly CommandSpec[] = [
     name: "dlq retry",
     also: [],
     group: "letters",
-    args: ["<id…>"],
+    args: ["[id…]"],
     summary: "Run their nodes again, in new generations",
-    options: [],
+    options: [
+      { name: "all", doc: "all open ones that the filters below find, instead of ids" },
+      ...LETTER_FILTERS,
+      { name: "limit", value: "N", doc: "with --all: how many at most (default 1000)" },
+      { name: "dry-run", doc: "with --all: only say how many" },
+      {
+        name: "set",
+        value: "PATH=JSON",
+        many: true,
+        doc: "change the config of the node first (needs the role admin)",
+      },
+    ],
     settings: CLIENT,
     load: () => import("./verbs/dead-letters.ts"),
   },
@@ -482,9 +495,14 @@ export const COMMANDS: readonly CommandSpec[] = [
     name: "dlq drop",
     also: [],
     group: "letters",
-    args: ["<id…>"],
+    args: ["[id…]"],
     summary: "Take them off the list for good",
-    options: [],
+    options: [
+      { name: "all", doc: "all that the filters below find, instead of ids" },
+      ...LETTER_FILTERS,
+      LETTER_STATUS,
+      { name: "limit", value: "N", doc: "with --all: how many at most (default 1000)" },
+    ],
     settings: CLIENT,
     load: () => import("./verbs/dead-letters.ts"),
   },

@@ -125,7 +125,7 @@ export interface Resume extends Command {
 export interface Retry extends Command {
   readonly kind: "retry";
   readonly scope: RetryScope;
-  /** The node to begin with; not for `failed` and `letters`. */
+  /** The node to begin with; for `letters` the one that gets another config; not for `failed`. */
   readonly from?: string;
   /** Another config for the node `from`. */
   readonly config?: { readonly [key: string]: Json };

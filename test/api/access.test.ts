@@ -141,6 +141,14 @@ describe("with keys", () => {
     expect((await api.post("/v1/workflow?start=true", definition, bearer("admin-key"))).status).toBe(201);
   });
 
+  test("to replay a dead letter with another config is for an admin", async () => {
+    const replay = async (role: Role, body: object) =>
+      (await api.post("/v1/dlq/nobody/retry", body, bearer(`${role}-key`))).status;
+    expect(await replay("operator", {})).toBe(404);
+    expect(await replay("operator", { config: {} })).toBe(403);
+    expect(await replay("admin", { config: {} })).toBe(404);
+  });
+
   test("who did it is written down, without the key", async () => {
     const definition = { name: "by", nodes: [{ id: "a", handler: "step" }] };
     const trace = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01";

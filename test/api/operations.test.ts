@@ -84,6 +84,21 @@ describe("dead letters", () => {
     expect((await letters(`execution_id=${id}&status=open`)).map((one) => one["node_id"])).toEqual(["d2-y"]);
   });
 
+  test("a replay may change the config of its node, which is checked like any other", async () => {
+    const definition = { name: "d9", nodes: [{ id: "d9-x", handler: "fragile", config: { a: 1 } }] };
+    const id = await api.run(definition);
+    await api.ended(id);
+    const [letter] = await letters(`execution_id=${id}`);
+    const path = `/v1/dlq/${encodeURIComponent(letter!["id"]!)}/retry`;
+    const wrong = await api.post(path, { config: { a: "{{ nobody.x }}" } });
+    expect(wrong).toMatchObject({ status: 422, body: { code: "INVALID_DEFINITION" } });
+    expect(wrong.body.errors[0]).toMatchObject({ code: "TEMPLATE_UNKNOWN_NODE", path: "/config/a" });
+    expect(await api.post(path, { config: { a: 2 } })).toMatchObject({ status: 202, body: { generation: 2 } });
+    await api.ended(id);
+    const open = await letters(`execution_id=${id}&status=open`);
+    expect(open.map((one) => one["config"])).toEqual([{ a: 2 }]);
+  });
+
   test("a replay needs an execution that is over", async () => {
     const definition = failing("d3");
     const id = await api.run({ ...definition, nodes: [...definition.nodes, { id: "d3-open", handler: "gate" }] });

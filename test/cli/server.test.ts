@@ -222,6 +222,25 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     expect(open.length).toBeGreaterThan(0);
     expect((await run("dlq", "drop", open[0]!.id)).stdout).toBe(`${open[0]!.id} dropped\n`);
     expect((await run("dlq", "show", open[0]!.id)).code).toBe(4);
+
+    await run("run", "failing.yaml", "--server", "--watch");
+    const filters = ["--class", "poison", "--queue", "http"];
+    const { items: more } = await json<{ items: { id: string; execution_id: string }[] }>(
+      "dlq",
+      ...filters,
+      "--status",
+      "open",
+    );
+    const [one] = more;
+    const all = [...filters, "--all", "--execution", one!.execution_id];
+    expect((await run("dlq", "retry", ...all, "--dry-run")).stdout).toBe("1 would run again\n");
+    expect((await run("dlq", "retry", one!.id, "--set", 'method="POST"')).stdout).toMatch(/runs again in/);
+    expect((await json<{ status: string }>("dlq", "show", one!.id)).status).toBe("replayed");
+    await run("watch", one!.execution_id);
+    expect((await run("dlq", "retry", ...all)).stdout).toBe("1 run again\n");
+    await run("watch", one!.execution_id);
+    expect((await run("dlq", "drop", ...all, "--status", "replayed")).stdout).toMatch(/dropped\n.*dropped\n/);
+    expect((await run("dlq", "drop")).code).toBe(2);
   });
 
   test("logs keep what handlers say; export and test replay it all offline", async () => {

@@ -6,6 +6,7 @@ export type Permission =
   | "submit"
   | "start"
   | "operate"
+  | "edit"
   | "reviews"
   | "decide"
   | "work";
@@ -20,7 +21,7 @@ const GRANTS: Readonly<Record<Role, readonly Permission[]>> = {
   operator: ["read", "definitions", "reviews", "start", "operate"],
   reviewer: ["reviews", "decide"],
   worker: ["work"],
-  admin: ["read", "definitions", "submit", "start", "operate", "reviews", "decide", "work"],
+  admin: ["read", "definitions", "submit", "start", "operate", "edit", "reviews", "decide", "work"],
 };
 
 export function isRole(name: string): name is Role {

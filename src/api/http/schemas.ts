@@ -98,6 +98,12 @@ export const reviewBody = z.strictObject({
   data: anyJson.optional(),
   comment: z.string().max(10_000).optional(),
 });
+export const replayOneBody = z.strictObject({
+  config: z
+    .record(z.string(), anyJson)
+    .optional()
+    .meta({ description: "Another config for the node; needs a key with the role admin" }),
+});
 export const replayBody = z.strictObject({
   filter: z
     .strictObject({

@@ -1,10 +1,11 @@
 import type { DiscardLetter, Retry } from "../../core/message.ts";
 import { entityId, entityKind } from "../../core/entity.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
+import type { Host } from "../../host/host.ts";
 import { canonicalHash } from "../../json/canonical.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
 import type { DeadLetter, RecordKey, Store } from "../../store/contract.ts";
-import { MAX_BULK_REPLAYS } from "../limits.ts";
+import { MAX_BULK_REPLAYS, MAX_REPLAYS_PER_SECOND } from "../limits.ts";
 import type { Caller } from "./caller.ts";
 import type { Decisions } from "./decisions.ts";
 import { executionKey, isExecutionId, keyedId } from "./ids.ts";
@@ -41,18 +42,26 @@ export interface Replayed {
   readonly errors?: readonly JsonObject[];
 }
 
+/** Another config for a node of an execution, checked; undefined if there is nothing to check it by. */
+export type EditCheck = (execution: string, node: string, config: JsonObject) => Promise<JsonObject | undefined>;
+
 const PAGE = 500;
 
 /** The dead letters: looked at here, replayed and thrown away by the owners of their executions. */
 export class Letters {
   readonly #store: Store;
+  readonly #host: Host;
   readonly #decisions: Decisions;
   readonly #paging: Paging;
+  readonly #checked: EditCheck;
 
-  constructor(store: Store, decisions: Decisions, paging: Paging) {
+  /** @param checked tells another config for a node as it would be stored, or what is wrong with it */
+  constructor(store: Store, host: Host, decisions: Decisions, paging: Paging, checked: EditCheck) {
     this.#store = store;
+    this.#host = host;
     this.#decisions = decisions;
     this.#paging = paging;
+    this.#checked = checked;
   }
 
   list(filter: LetterFilter, page: PageRequest): Promise<PageOf<ShownLetter>> {
@@ -71,10 +80,18 @@ export class Letters {
     return showLetter(await this.#find(id));
   }
 
-  /** A new generation of its execution, which opens that node again. */
-  async replay(caller: Caller, id: string): Promise<Json> {
+  /** A new generation of its execution, which opens that node again; with another config if one is given. */
+  async replay(caller: Caller, id: string, config?: JsonObject): Promise<Json> {
     const letter = await this.#find(id);
-    return this.#replay(caller, executionOf(letter), [letter], `dlq/${id}/retry`);
+    const execution = executionOf(letter);
+    if (config === undefined) return this.#replay(caller, execution, [letter], `dlq/${id}/retry`);
+    const node = showLetter(letter).node_id ?? "";
+    if (node === "" || node.includes("[")) {
+      const reason = "Only the config of a node can be changed: this letter is of an item, which has that of its map";
+      throw new MillraceError("BAD_REQUEST", { reason });
+    }
+    const edit = { from: node, config: (await this.#checked(execution, node, config)) ?? config };
+    return this.#replay(caller, execution, [letter], `dlq/${id}/retry`, edit);
   }
 
   /** Every letter that passes the filter, oldest last; those of one execution make one generation. */
@@ -107,7 +124,12 @@ export class Letters {
     }
     let count = 0;
     const errors: JsonObject[] = [];
+    const beganAtMs = this.#host.monotonicMs();
+    let done = 0;
     for (const [execution, own] of byExecution) {
+      // What failed together must not come back together.
+      const dueMs = beganAtMs + (done++ * 1_000) / MAX_REPLAYS_PER_SECOND - this.#host.monotonicMs();
+      if (dueMs > 0) await this.#host.sleep(dueMs);
       try {
         await this.#replay(caller, execution, own, `dlq/retry/${execution}`);
         count += own.length;
@@ -129,15 +151,21 @@ export class Letters {
     }));
   }
 
-  #replay(caller: Caller, execution: string, letters: readonly DeadLetter[], route: string): Promise<Json> {
+  #replay(
+    caller: Caller,
+    execution: string,
+    letters: readonly DeadLetter[],
+    route: string,
+    edit: { readonly from?: string; readonly config?: JsonObject } = {},
+  ): Promise<Json> {
     const named = letters.map(({ id, class: kind, queue, text }) => ({ id, class: kind, queue, text }));
-    return this.#decisions.command(
-      caller,
-      execution,
-      route,
-      letters.map(({ id }) => id),
-      (command): Retry => ({ kind: "retry", ...command, scope: "letters", letters: named }),
-    );
+    return this.#decisions.command(caller, execution, route, [letters.map(({ id }) => id), edit], (command): Retry => ({
+      kind: "retry",
+      ...command,
+      scope: "letters",
+      letters: named,
+      ...edit,
+    }));
   }
 
   async #collect(filter: LetterFilter, limit: number): Promise<readonly DeadLetter[]> {

@@ -7,6 +7,7 @@ import { Decisions } from "./decisions.ts";
 import { DefinitionChecker } from "./definition-checker.ts";
 import { Definitions } from "./definitions.ts";
 import { ExecutionReader } from "./execution-reader.ts";
+import { checkedConfig } from "./edited-config.ts";
 import { Executions } from "./executions.ts";
 import { Gateway } from "./gateway.ts";
 import { guarded } from "./guarded-store.ts";
@@ -89,7 +90,9 @@ export class Service {
     this.executions = new Executions({ store, reader, definitions, payloads, paging });
     this.histories = new Histories(store, host, reader, directory);
     this.workflows = new Workflows(store, this.submissions, reader, paging);
-    this.letters = new Letters(store, decisions, paging);
+    this.letters = new Letters(store, host, decisions, paging, (execution, node, config) =>
+      checkedConfig(checker, reader, execution, node, config),
+    );
     this.reviews = new Reviews(store, decisions, reader, paging);
     this.gateway = new Gateway({ store, host, requests, signing, directory, reader, secret });
     const { highWater, memory } = options;

@@ -1,10 +1,17 @@
-import type { Json } from "../../json/json.ts";
-import { type Call, option, type Verb } from "../call.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
+import { type Call, hasSwitch, option, type Verb } from "../call.ts";
+import { changedConfig, changesOf } from "../changed-config.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { countOption } from "../given-values.ts";
 import { printJson, printTable } from "../print.ts";
 import { connect, segment, type Server } from "../server.ts";
+
+interface RefusedReplay {
+  readonly execution_id: string;
+  readonly code: string;
+  readonly message: string;
+}
 
 interface Letter {
   readonly id: string;
@@ -26,22 +33,73 @@ export const verb: Verb = async (call) => {
       printJson(call, await server.get<Json>(`/v1/dlq/${segment(call.args[0]!)}`));
       return EXIT.done;
     case "dlq retry":
-      return each(call, async (id) => {
+      if (hasSwitch(call, "all")) return retryAll(call, server);
+      return each(call, await ids(call, server), async (id) => {
+        const config = await editedConfig(call, server, id);
         const answer = await server.post<{ readonly execution_id: string; readonly status: string }>(
           `/v1/dlq/${segment(id)}/retry`,
+          { body: { ...(config !== undefined && { config }) } },
         );
         return { told: `${id} runs again in ${answer.execution_id}`, answer };
       });
     default:
-      return each(call, async (id) => {
+      return each(call, await ids(call, server), async (id) => {
         await server.delete(`/v1/dlq/${segment(id)}`);
         return { told: `${id} dropped`, answer: { id } };
       });
   }
 };
 
+/** The letters that were named, or all that pass the filters. */
+async function ids(call: Call, server: Server): Promise<readonly string[]> {
+  const isAll = hasSwitch(call, "all");
+  if (isAll === call.args.length > 0) {
+    throw new Failure(EXIT.usage, "name dead letters, or say --all.", { hint: "millrace dlq ls   lists them" });
+  }
+  if (!isAll) return call.args;
+  const { items } = await server.list<Letter>(
+    "/v1/dlq",
+    { ...filterOf(call), status: option(call, "status") },
+    most(call),
+  );
+  return items.map(({ id }) => id);
+}
+
+/** All that pass the filters, as one request: those of one execution make one generation. */
+async function retryAll(call: Call, server: Server): Promise<ExitCode> {
+  if (call.args.length > 0) throw new Failure(EXIT.usage, "name dead letters, or say --all; not both.");
+  const isDryRun = hasSwitch(call, "dry-run");
+  const given = Object.entries(filterOf(call)).filter(([, value]) => value !== undefined);
+  const body = { filter: Object.fromEntries(given), limit: Math.min(10_000, most(call)), dry_run: isDryRun };
+  const answer = await server.post<{ readonly count: number; readonly errors?: readonly RefusedReplay[] }>(
+    "/v1/dlq/retry",
+    { body },
+  );
+  if (call.json) printJson(call, answer);
+  else call.terminal.out(`${answer.count} ${isDryRun ? "would run again" : "run again"}\n`);
+  for (const { execution_id, code, message } of answer.errors ?? []) {
+    call.terminal.err(`${execution_id}: ${code}: ${message}\n`);
+  }
+  return answer.errors === undefined ? EXIT.done : EXIT.notAllowed;
+}
+
+async function editedConfig(call: Call, server: Server, id: string): Promise<JsonObject | undefined> {
+  const changes = changesOf(call);
+  if (changes.length === 0) return undefined;
+  const { execution_id: execution, node_id: node } = await server.get<Letter>(`/v1/dlq/${segment(id)}`);
+  return changedConfig(server, execution ?? "", node ?? "", changes);
+}
+
+function filterOf(call: Call): Readonly<Record<"class" | "queue" | "execution_id", string | undefined>> {
+  return { class: option(call, "class"), queue: option(call, "queue"), execution_id: option(call, "execution") };
+}
+
+function most(call: Call): number {
+  return countOption(call, "limit", 1_000, 100_000);
+}
+
 async function list(call: Call, server: Server): Promise<ExitCode> {
-  const query = { class: option(call, "class"), queue: option(call, "queue") };
+  const query = { ...filterOf(call), status: option(call, "status") };
   const page = await server.list<Letter>("/v1/dlq", query, countOption(call, "limit", 50, 100_000));
   if (call.json) printJson(call, page);
   else if (page.items.length === 0) call.terminal.err("there are no dead letters\n");
@@ -63,21 +121,22 @@ async function list(call: Call, server: Server): Promise<ExitCode> {
 /** One after the other; one that cannot be does not keep the rest from being done. */
 async function each(
   call: Call,
+  letters: readonly string[],
   act: (id: string) => Promise<{ readonly told: string; readonly answer: unknown }>,
 ): Promise<ExitCode> {
   const answers: unknown[] = [];
   let exit: ExitCode = EXIT.done;
-  for (const id of call.args) {
+  for (const id of letters) {
     try {
       const { told, answer } = await act(id);
       answers.push(answer);
       if (!call.json) call.terminal.out(`${told}\n`);
     } catch (error) {
-      if (!(error instanceof Failure) || call.args.length === 1) throw error;
+      if (!(error instanceof Failure) || letters.length === 1) throw error;
       call.terminal.err(`${id}: ${error.message}\n`);
       if (exit === EXIT.done) exit = error.exit;
     }
   }
-  if (call.json) printJson(call, call.args.length === 1 ? answers[0] : answers);
+  if (call.json) printJson(call, letters.length === 1 ? answers[0] : answers);
   return exit;
 }

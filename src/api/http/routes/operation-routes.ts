@@ -1,3 +1,4 @@
+import type { JsonObject } from "../../../json/json.ts";
 import { MAX_BODY_BYTES, MAX_DEFINITION_BYTES } from "../../limits.ts";
 import { asJson, json, route, type Route } from "../route.ts";
 import * as shape from "../schemas.ts";
@@ -122,11 +123,15 @@ export const operationRoutes: readonly Route[] = [
     path: "/v1/dlq/{id}/retry",
     permission: "operate",
     tag: "Dead letters",
-    summary: "Replay a dead letter: a new generation that opens its node again",
-    body: { schema: shape.emptyBody, limitBytes: MAX_BODY_BYTES },
+    summary: "Replay a dead letter: a new generation that opens its node again, if wanted with another config",
+    body: { schema: shape.replayOneBody, limitBytes: MAX_BODY_BYTES },
     answers: { 202: { description: "It runs again", schema: shape.commanded } },
-    problems: ["EXECUTION_OPEN", "ALREADY_REPLAYED", "NO_OWNER"],
-    handle: async ({ service, caller, params }) => json(202, await service.letters.replay(caller, params["id"]!)),
+    problems: ["EXECUTION_OPEN", "ALREADY_REPLAYED", "INVALID_DEFINITION", "NO_OWNER"],
+    handle: async ({ service, caller, params, body, demand }) => {
+      if (body.config !== undefined) demand("edit");
+      const config = body.config === undefined ? undefined : (asJson(body.config) as JsonObject);
+      return json(202, await service.letters.replay(caller, params["id"]!, config));
+    },
   }),
 
   route({

@@ -21,7 +21,7 @@ function judge(state: ExecutionState, body: Retry, context: Context): Verdict {
   if (!state.isEnded) return { refused: "EXECUTION_OPEN" };
   if (state.startedAtMs === null) return { refused: "NOT_RETRYABLE" };
   if (scope === "failed" && state.end!.status === "completed") return { refused: "NOT_RETRYABLE" };
-  if (scope === "descendants" || scope === "node") {
+  if (scope === "descendants" || scope === "node" || config !== undefined) {
     if (from === undefined || !state.plan.graph.indexOf.has(from))
       return { refused: "NOT_FOUND", detail: `There is no node "${from ?? ""}"` };
   }

@@ -1,0 +1,58 @@
+import type { Json, JsonObject } from "../json/json.ts";
+import type { Call } from "./call.ts";
+import { EXIT } from "./exit-code.ts";
+import { Failure } from "./failure.ts";
+import { segment, type Server } from "./server.ts";
+
+/** The config of a node with some places changed: people change a part, and a retry takes the whole. */
+export async function changedConfig(
+  server: Server,
+  execution: string,
+  node: string,
+  changes: readonly Change[],
+): Promise<JsonObject | undefined> {
+  if (changes.length === 0) return undefined;
+  const { workflow, workflow_definition_id: hash } = await server.execution(execution);
+  const stored = await server.get<{
+    readonly definition: { readonly nodes: readonly { readonly id: string; readonly config: JsonObject }[] };
+  }>(`/v1/workflows/${segment(workflow)}/versions/${hash}`);
+  const found = stored.definition.nodes.find((one) => one.id === node);
+  if (found === undefined) throw new Failure(EXIT.notFound, `there is no node ${JSON.stringify(node)} in ${workflow}.`);
+  return changes.reduce<JsonObject>(
+    (config, { path, value }) => withValue(config, path, value) as JsonObject,
+    found.config,
+  );
+}
+
+export interface Change {
+  readonly path: readonly string[];
+  readonly value: Json;
+}
+
+/** What `--set path=json` asks for. */
+export function changesOf(call: Call): readonly Change[] {
+  const given = call.options["set"];
+  if (!Array.isArray(given)) return [];
+  return (given as readonly string[]).map((text) => {
+    const equals = text.indexOf("=");
+    const path = text.slice(0, Math.max(0, equals));
+    if (path === "") throw new Failure(EXIT.usage, `--set must be path=json, not ${JSON.stringify(text)}.`);
+    try {
+      return { path: path.split("."), value: JSON.parse(text.slice(equals + 1)) as Json };
+    } catch {
+      throw new Failure(EXIT.usage, `--set ${path} must be JSON, not ${JSON.stringify(text.slice(equals + 1))}.`, {
+        hint: `a text needs quotes: --set '${path}="${text.slice(equals + 1)}"'`,
+      });
+    }
+  });
+}
+
+/** The same value with one place changed; places that are not there are made. */
+function withValue(value: Json | undefined, [step, ...rest]: readonly string[], given: Json): Json {
+  if (step === undefined) return given;
+  if (Array.isArray(value) && /^\d+$/.test(step)) {
+    return (value as readonly Json[]).map((item, i) => (i === Number(step) ? withValue(item, rest, given) : item));
+  }
+  const object = typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
+  return { ...object, [step]: withValue(Object.hasOwn(object, step) ? object[step] : undefined, rest, given) };
+}
