@@ -9,6 +9,7 @@ export type Step =
   | { readonly kind: "hold"; readonly role: Role }
   /** One of the ends that the store must survive. */
   | { readonly kind: "end store"; readonly how: 0 | 1 }
+  | { readonly kind: "end archive"; readonly how: 0 | 1 }
   | { readonly kind: "pause store" }
   | { readonly kind: "network" };
 
@@ -32,14 +33,22 @@ const EVERY_WORLD: readonly (readonly [count: number, step: Step])[] = [
   [6, { kind: "network" }],
 ];
 
+/** What one with an archive suffers besides. */
+const WITH_ARCHIVE: typeof EVERY_WORLD = [
+  [1, { kind: "end archive", how: 0 }],
+  [1, { kind: "end archive", how: 1 }],
+  [3, { kind: "network" }],
+];
+
 /** How many processes die in a world; the store is one of them. */
 export const KILLS_PER_WORLD: number = EVERY_WORLD.reduce(
   (sum, [count, { kind }]) => sum + (kind === "kill" || kind === "stop" || kind === "end store" ? count : 0),
   0,
 );
 
-export function drawPlan(random: Random): readonly Step[] {
-  return EVERY_WORLD.flatMap(([count, step]) => Array<Step>(count).fill(step))
+export function drawPlan(random: Random, hasArchive: boolean): readonly Step[] {
+  return [...EVERY_WORLD, ...(hasArchive ? WITH_ARCHIVE : [])]
+    .flatMap(([count, step]) => Array<Step>(count).fill(step))
     .map((step) => [random.next(), step] as const)
     .sort(([one], [other]) => one - other)
     .map(([, step]) => step);

@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { MUTANTS } from "./mutants.ts";
+import { notice } from "./notice.ts";
 import { report } from "./report.ts";
 import { STORE_KINDS, type StoreKind } from "./stores.ts";
 import { sweep, type Verdict } from "./sweep.ts";
@@ -14,6 +15,8 @@ const { values } = parseArgs({
     store: { type: "string" },
     seed: { type: "string" },
     mutant: { type: "string" },
+    /** Each deliberate bug in turn: it fails if one is not noticed. */
+    mutants: { type: "boolean", default: false },
     keep: { type: "boolean", default: false },
   },
 });
@@ -29,6 +32,7 @@ if (!(STORE_KINDS as readonly string[]).includes(store)) fail(`there is no store
 if (values.mutant !== undefined && mutant === undefined) {
   fail(`there is no mutant ${values.mutant}: ${MUTANTS.map(({ name }) => name).join(", ")}`);
 }
+if (values.mutants) process.exit((await noticeAll()) ? 0 : 1);
 const untilMs = performance.now() + Number(values.minutes ?? 0) * 60_000;
 const verdicts: Verdict[] = [];
 let seed = Number(values.seed ?? Math.floor(Math.random() * 1e6));
@@ -44,3 +48,13 @@ do {
 } while (performance.now() < untilMs);
 process.stdout.write(`\n${report(verdicts)}\n`);
 process.exit(verdicts.some(({ violations }) => violations.length > 0) ? 1 : 0);
+
+async function noticeAll(): Promise<boolean> {
+  let isRight = true;
+  for (const bug of MUTANTS) {
+    const sentence = await notice(bug, Math.floor(Math.random() * 1e6));
+    isRight &&= sentence !== undefined;
+    process.stdout.write(`${bug.name}: ${sentence === undefined ? "NOT NOTICED" : `noticed: ${sentence}`}\n`);
+  }
+  return isRight;
+}

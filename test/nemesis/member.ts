@@ -43,6 +43,8 @@ export class Member {
   readonly name: string;
   readonly role: Role;
   readonly proxy: FaultProxy;
+  /** Its way to the archive, if there is one and it has to do with it. */
+  readonly archiveProxy: FaultProxy | undefined;
   readonly lives: Life[] = [];
   /** What must not happen to a process. */
   readonly wrong: string[] = [];
@@ -52,6 +54,7 @@ export class Member {
   child: Child | undefined;
   readonly #options: MemberOptions;
   #proxyPort = 0;
+  #archivePort = 0;
   #isWanted = false;
   #expectsEnd = false;
 
@@ -59,7 +62,10 @@ export class Member {
     this.name = options.name;
     this.role = options.role;
     this.#options = options;
-    this.proxy = new FaultProxy({ host: "127.0.0.1", port: options.store.service.port });
+    const { service, archive } = options.store;
+    this.proxy = new FaultProxy({ host: "127.0.0.1", port: service.port });
+    const ships = archive !== undefined && (this.role === "engine" || this.role === "api");
+    this.archiveProxy = ships ? new FaultProxy({ host: "127.0.0.1", port: archive.service.port }) : undefined;
   }
 
   get isReady(): boolean {
@@ -68,7 +74,8 @@ export class Member {
 
   /** Lives from now on, whatever happens to it. */
   async start(): Promise<void> {
-    if (this.#proxyPort === 0) this.#proxyPort = await this.proxy.listen();
+    this.#proxyPort = await this.proxy.listen();
+    this.#archivePort = (await this.archiveProxy?.listen()) ?? 0;
     this.#isWanted = true;
     this.#begin();
   }
@@ -119,6 +126,7 @@ export class Member {
       }
     }
     await this.proxy.close();
+    await this.archiveProxy?.close();
   }
 
   #begin(): void {
@@ -141,6 +149,7 @@ export class Member {
         WORKER_HEARTBEAT_INTERVAL: String(HEARTBEAT_SECONDS),
         WORKER_HEARTBEAT_TIMEOUT: String(LEASE_SECONDS),
         WORKER_GRACEFUL_SHUTDOWN_TIMEOUT: "0.2",
+        ...(this.archiveProxy !== undefined && { MILLRACE_ARCHIVE: store.archive!.url(this.#archivePort) }),
       },
     });
     this.child = child;

@@ -5,12 +5,14 @@ import { patched, SRC } from "../world/patch.ts";
 import { KILLS_PER_WORLD } from "./fault-plan.ts";
 import { INSTRUMENTS } from "./instruments.ts";
 import { MUTANTS, patchedScript } from "./mutants.ts";
+import { notice } from "./notice.ts";
 import { report } from "./report.ts";
-import { STORE_KINDS } from "./stores.ts";
 import { sweep, type Verdict } from "./sweep.ts";
 
 /** Fresh every time: what it finds, `npm run nemesis` repeats by the command that a failure prints. */
 const SEED = Math.floor(Math.random() * 1e6);
+/** With an archive it is part of `npm run test:long`. */
+const STORES = ["redis", "postgres"] as const;
 /** On a machine that is busy with other things; in peace a world takes a minute. */
 const TIMEOUT_MS = 900_000;
 
@@ -32,7 +34,7 @@ describe("the patches of the nemesis", () => {
 describe("a fleet whose processes and store die, stop and are cut off loses nothing and doubles nothing", () => {
   const verdicts: Verdict[] = [];
 
-  test.concurrent.each(STORE_KINDS)(`on %s, seed ${SEED}`, { timeout: TIMEOUT_MS }, async (store) => {
+  test.concurrent.each(STORES)(`on %s, seed ${SEED}`, { timeout: TIMEOUT_MS }, async (store) => {
     const verdict = await sweep({ seed: SEED, store });
     verdicts.push(verdict);
     const { violations, kills, command, folder } = verdict;
@@ -43,6 +45,15 @@ describe("a fleet whose processes and store die, stop and are cut off loses noth
   test("was killed often enough", () => {
     console.log(report(verdicts));
     expect(KILLS_PER_WORLD).toBeGreaterThanOrEqual(20);
-    expect(verdicts.length).toBe(STORE_KINDS.length);
+    expect(verdicts.length).toBe(STORES.length);
+  });
+});
+
+describe("the nemesis notices", () => {
+  // The quickest of them; `npm run test:long` has all.
+  const [mutant] = MUTANTS.filter(({ name }) => name === "redis-hasty-lapse");
+
+  test(`${mutant!.name}: ${mutant!.thought}`, { timeout: TIMEOUT_MS }, async () => {
+    expect(await notice(mutant!, SEED)).toMatch(mutant!.says);
   });
 });

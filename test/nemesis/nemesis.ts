@@ -58,8 +58,9 @@ export class Nemesis {
   }
 
   /** One after another, while all others are well: so it can be said how long it takes them to go on. */
-  async strikeInCalm(): Promise<void> {
-    for (const role of ["engine", "worker"] as const) {
+  async strikeInCalm(bringWork: () => Promise<void>): Promise<void> {
+    for (const role of ["engine", "worker", "worker"] as const) {
+      await bringWork();
       const member = await this.#victim([role]);
       if (member === undefined) return;
       this.#lasts(member, `kill -9 ${role}`, () => member.end("SIGKILL", CALM_MS));
@@ -78,6 +79,8 @@ export class Nemesis {
         return this.#hold(step.role);
       case "end store":
         return this.#endStore(step.how);
+      case "end archive":
+        return this.#endArchive(step.how);
       case "pause store":
         return this.#pauseStore();
       case "network":
@@ -121,17 +124,19 @@ export class Nemesis {
     const { name, fault, lastsMs, torn } = drawNetworkFault(this.#random);
     const member = await this.#victim(["api", "engine", "worker"]);
     if (member === undefined) return;
-    this.#lasts(member, name, async () => {
+    const proxy = this.#random.chance(0.5) ? (member.archiveProxy ?? member.proxy) : member.proxy;
+    const way = proxy === member.archiveProxy ? " to the archive" : "";
+    this.#lasts(member, `${name}${way}`, async () => {
       if (fault === "flap") {
         for (let i = 0; i < lastsMs / FLAP_MS; i++) {
-          member.proxy.cut();
+          proxy.cut();
           await sleep(FLAP_MS);
         }
         return;
       }
-      member.proxy.apply(fault);
+      proxy.apply(fault);
       await sleep(lastsMs);
-      member.proxy.heal(torn);
+      proxy.heal(torn);
     });
   }
 
@@ -142,6 +147,17 @@ export class Nemesis {
       await service.end(signal);
       await sleep(this.#random.integer(...AWAY_MS));
       await service.begin();
+    });
+  }
+
+  async #endArchive(how: 0 | 1): Promise<void> {
+    const { archive } = this.#store;
+    if (archive === undefined) return;
+    const [name, signal] = archive.ends[how]!;
+    await this.#strikeStore(`${name} archive`, async () => {
+      await archive.service.end(signal);
+      await sleep(this.#random.integer(...PAUSE_MS));
+      await archive.service.begin();
     });
   }
 

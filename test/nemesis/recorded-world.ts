@@ -5,6 +5,9 @@ import { now } from "./nemesis.ts";
 import type { Noted } from "./stores.ts";
 import type { Remainder } from "./world.ts";
 
+/** Less than anything stays in a store behind which there is an archive. */
+const SOON_MS = 60_000;
+
 /**
  * The history of a fleet in the form in which the simulator's checker reads one. That a commit took effect, and when, the
  * store has noted in the same step; what was in it, its sender had written down before.
@@ -12,7 +15,8 @@ import type { Remainder } from "./world.ts";
 export function recordedWorld(seed: number, remainder: Remainder, log: readonly Told[]): World {
   const { found, people, bornAt, healedAt, quietAt, blows } = remainder;
   const offsetMs = calendarOffsetMs();
-  const journal = journalOf(remainder.noted, log, offsetMs);
+  const whole = journalOf(remainder.noted, log, offsetMs);
+  const journal = remainder.hasArchive ? withoutLeaving(whole) : whole;
   const owners = new Map(journal.map(({ nonce, owner }) => [nonce, owner]));
   return {
     seed,
@@ -34,7 +38,7 @@ export function recordedWorld(seed: number, remainder: Remainder, log: readonly 
       { log: "nemesis", kind: "healed", at: healedAt },
       { log: "nemesis", kind: "quiet", at: quietAt },
     ]),
-    remains: found.remains,
+    remains: remainder.hasArchive ? { ...found.remains, wakes: openOnes(found) } : found.remains,
     liveness: true,
     lossy: false,
     volatileTasks: false,
@@ -70,6 +74,34 @@ function journalOf(noted: readonly Noted[], log: readonly Told[], offsetMs: numb
     if (commit === undefined) throw new Error(`nobody has sent the batch ${note.batch}`);
     return commitEntry(at, owners.get(note.nonce) ?? "nobody", commit);
   });
+}
+
+/**
+ * What has ended and is in the archive is looked at once more, to leave the store. That is sooner than some deadlines, so
+ * it is told from them by the end of the execution.
+ */
+function withoutLeaving(journal: readonly JournalEntry[]): readonly JournalEntry[] {
+  const ended = new Set<string>();
+  return journal.map((entry) => {
+    if (entry.kind !== "commit") return entry;
+    for (const { entity, events } of entry.records) {
+      for (const { kind } of events) {
+        if (kind === "executionEnded") ended.add(entity);
+        if (kind === "generationOpened") ended.delete(entity);
+      }
+    }
+    const wakes = entry.wakes.map((wake) => {
+      const leaves = wake.atMs !== null && wake.atMs > entry.timeMs + SOON_MS && ended.has(wake.entity);
+      return leaves ? { ...wake, atMs: null } : wake;
+    });
+    return { ...entry, wakes };
+  });
+}
+
+/** Wakes of what has not ended. */
+function openOnes({ remains }: Remainder["found"]): readonly string[] {
+  const open = new Set(remains.headers.filter((header) => header.class === "open").map(({ entity }) => entity));
+  return remains.wakes.filter((entity) => open.has(entity));
 }
 
 /** On a machine that does all of this at once, a worker may be late without having been struck itself. */

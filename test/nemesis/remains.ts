@@ -1,6 +1,7 @@
 import type { ExecutionEvent } from "../../src/core/execution/events.ts";
 import type { Workflow } from "../../src/definition/workflow.ts";
 import { partitionOf } from "../../src/core/entity.ts";
+import type { Archive } from "../../src/store/archive.ts";
 import type { Page, Snapshot, Store } from "../../src/store/contract.ts";
 import type { Remains } from "../../src/simulator/history.ts";
 import { letterOf, withoutRemoval } from "../world/history.ts";
@@ -43,6 +44,18 @@ export async function readStore(store: Store): Promise<Found> {
       folds: journals.folds(),
     },
   };
+}
+
+/** Entities whose journals the archive does not have record by record as the store has them. */
+export async function notShipped(store: Store, archive: Archive): Promise<readonly string[]> {
+  const { partitionCount } = store.capabilities;
+  const behind: string[] = [];
+  for (const { entity } of await all((page) => store.queries.headers(page))) {
+    const request = [{ partition: partitionOf(entity, partitionCount), entity, aboveVersion: 0 }];
+    const [[hot], [cold]] = await Promise.all([store.journal.load(request), archive.journal.load(request)]);
+    if (JSON.stringify(hot!.records) !== JSON.stringify(cold!.records)) behind.push(entity);
+  }
+  return behind;
 }
 
 async function storedJournals(

@@ -3,12 +3,15 @@ import { Client } from "pg";
 import { startPostgresServer } from "../../scripts/services/postgres.ts";
 import { startOwnRedis } from "../../scripts/services/redis.ts";
 import type { MortalService } from "../../scripts/services/service.ts";
+import { openPostgresArchive } from "../../src/drivers/postgres/archive.ts";
 import { openPostgres } from "../../src/drivers/postgres/postgres-store.ts";
 import { openRedis } from "../../src/drivers/redis/redis-store.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
+import type { Archive } from "../../src/store/archive.ts";
 import type { Store } from "../../src/store/contract.ts";
 
-export const STORE_KINDS = ["redis", "postgres"] as const;
+/** The last is a Redis with an archive in Postgres behind it. */
+export const STORE_KINDS = ["redis", "postgres", "redis-postgres"] as const;
 export type StoreKind = (typeof STORE_KINDS)[number];
 
 /** Few enough that each has something to do in a short world. */
@@ -20,14 +23,19 @@ export type Noted = { readonly wallMs: number; readonly partition: number; reado
   | { readonly kind: "acquired"; readonly nonce: string; readonly owner: string }
 );
 
-/** A store that all processes of a world share, and that can die. */
-export interface SharedStore {
-  readonly kind: StoreKind;
+/** A server that can die. */
+interface Mortal {
   readonly service: MortalService;
   /** Its address for those who go by this port. */
   url(port: number): string;
   /** Ends that it must survive without losing what it has acknowledged. */
   readonly ends: readonly (readonly [name: string, signal: NodeJS.Signals])[];
+}
+
+/** A store that all processes of a world share. */
+export interface SharedStore extends Mortal {
+  readonly kind: StoreKind;
+  readonly archive?: Mortal & { open(): Archive };
   /** Whether a stop of its main process is a stop of all of it. */
   readonly canPause: boolean;
   open(): Promise<Store>;
@@ -36,7 +44,21 @@ export interface SharedStore {
 }
 
 export async function startStore(kind: StoreKind): Promise<SharedStore> {
-  return kind === "redis" ? startSharedRedis() : startSharedPostgres();
+  if (kind === "postgres") return startSharedPostgres();
+  const redis = await startSharedRedis();
+  if (kind === "redis") return redis;
+  const service = await startPostgresServer();
+  const open = (): Archive => openPostgresArchive({ url: service.url, host: nodeHost });
+  return { ...redis, kind, archive: { service, ends: POSTGRES_ENDS, url: postgresUrl, open } };
+}
+
+const POSTGRES_ENDS = [
+  ["fast shutdown", "SIGINT"],
+  ["immediate shutdown", "SIGQUIT"],
+] as const;
+
+function postgresUrl(port: number): string {
+  return `postgres://postgres@127.0.0.1:${port}/postgres`;
 }
 
 type ScriptNote = readonly [kind: string, seconds: string, micros: string, partition: string, ...(readonly string[])];
@@ -108,11 +130,8 @@ async function startSharedPostgres(): Promise<SharedStore> {
   return {
     kind: "postgres",
     service,
-    url: (port) => `postgres://postgres@127.0.0.1:${port}/postgres`,
-    ends: [
-      ["fast shutdown", "SIGINT"],
-      ["immediate shutdown", "SIGQUIT"],
-    ],
+    url: postgresUrl,
+    ends: POSTGRES_ENDS,
     canPause: false,
     open,
     noted: async () => {

@@ -10,7 +10,7 @@ import { drawPlan } from "./fault-plan.ts";
 import type { Mutant } from "./mutants.ts";
 import { type Life, Member, type Role } from "./member.ts";
 import { type Blow, Nemesis, now } from "./nemesis.ts";
-import { type Found, readStore } from "./remains.ts";
+import { type Found, notShipped, readStore } from "./remains.ts";
 import { type Noted, type SharedStore, startStore, type StoreKind } from "./stores.ts";
 
 export interface WorldOptions {
@@ -34,6 +34,7 @@ export interface Remainder {
   readonly views: Views;
   readonly found: Found;
   readonly noted: readonly Noted[];
+  readonly hasArchive: boolean;
   /** What was wrong already while it ran. */
   readonly wrong: readonly string[];
 }
@@ -53,6 +54,8 @@ const TICK_MS = 50;
 /** People come with new work this often, while not too much is open. */
 const WORK_MS = 800;
 const MOST_OPEN = 60;
+/** What takes its time has begun by then, and has not ended. */
+const SLOW_MS = 700;
 const READY_WITHIN_MS = 120_000;
 /** A world in peace in which nothing moves for this long is stuck; with a deliberate bug in it, we do not wait as long. */
 const STUCK_MS = 60_000;
@@ -71,6 +74,7 @@ export async function runWorld(options: WorldOptions): Promise<Remainder> {
     return await new NemesisWorld(options, store).run();
   } finally {
     await store.service.stop();
+    await store.archive?.service.stop();
   }
 }
 
@@ -96,10 +100,10 @@ class NemesisWorld {
     try {
       const working = this.#bringWork();
       const random = this.#random.fork();
-      await nemesis.strike(this.#options.mutant?.steps ?? drawPlan(random));
+      await nemesis.strike(this.#options.mutant?.steps ?? drawPlan(random, this.#store.archive !== undefined));
       if (this.#options.takesTimes === true) {
         await this.#allReady();
-        await nemesis.strikeInCalm();
+        await nemesis.strikeInCalm(() => this.#bringSlowWork());
       }
       this.#isStruck = false;
       await working;
@@ -108,6 +112,7 @@ class NemesisWorld {
       const store = await this.#store.open();
       await this.#rest();
       await this.#emptied(store);
+      await this.#shipped(store);
       const quietAt = now();
       const views = await this.#viewAll();
       await this.#disperse("SIGTERM");
@@ -124,6 +129,7 @@ class NemesisWorld {
         views,
         found,
         noted: await this.#store.noted(),
+        hasArchive: this.#store.archive !== undefined,
         wrong: [...this.#wrong, ...wrong, ...this.#complaints()],
       };
     } finally {
@@ -176,6 +182,12 @@ class NemesisWorld {
     }
   }
 
+  /** Until some of it is under way. */
+  async #bringSlowWork(): Promise<void> {
+    for (let i = 0; i < 3; i++) this.#people.startSome(true);
+    await sleep(SLOW_MS);
+  }
+
   /** Until everything is over, or nothing moves any more. */
   async #rest(): Promise<void> {
     // Whatever has happened, it takes new work as before.
@@ -206,6 +218,21 @@ class NemesisWorld {
       if (isEmpty && progress === seen) return;
       seen = progress;
     }
+  }
+
+  /** Until the archive has every journal as the store has it. */
+  async #shipped(store: Store): Promise<void> {
+    const archive = this.#store.archive?.open();
+    if (archive === undefined) return;
+    const untilMs = performance.now() + EMPTY_WITHIN_MS;
+    for (;;) {
+      const behind = await notShipped(store, archive);
+      const isLate = performance.now() > untilMs;
+      if (isLate) this.#wrong.push(...behind.map((entity) => `The archive does not have all of ${entity}`));
+      if (behind.length === 0 || isLate) break;
+      await sleep(4 * TICK_MS);
+    }
+    await archive.close();
   }
 
   async #viewAll(): Promise<Views> {
