@@ -3,7 +3,7 @@ import type { Entry } from "./contender.ts";
 import { CONCURRENCY, runsOnBullMq, startBullMq } from "./contenders/bullmq.ts";
 import { POOL, startDbos, WIDTH } from "./contenders/dbos.ts";
 import { CONCURRENT_JOBS, LOCAL_QUEUE, startGraphileWorker } from "./contenders/graphile-worker.ts";
-import { startMillrace } from "./contenders/millrace.ts";
+import { startMillrace, type Variation } from "./contenders/millrace.ts";
 import { BATCH, startPgBoss } from "./contenders/pg-boss.ts";
 import { preparePostgres } from "./contenders/postgres-server.ts";
 import { type Fsync, prepareRedis } from "./contenders/redis-server.ts";
@@ -35,7 +35,28 @@ const LIMIT = {
   latency: "none",
 } as const;
 
-function millraceOnRedis(fsync: Fsync, workers: "inside" | "apart"): Entry {
+function embedded(variation: Variation = {}): Entry {
+  return {
+    ...MILLRACE,
+    name: "millrace-embedded",
+    label: "Millrace embedded, SQLite",
+    durability: `${FSYNCED} (synchronous=FULL)`,
+    settings: `one process, concurrency ${SLOTS}`,
+    limit: "bare-sqlite",
+    start: (probe, { folder }) => {
+      const store = `sqlite:${join(folder, "millrace.db")}`;
+      return startMillrace(probe, { store, slots: SLOTS, workers: "inside", variation }, {});
+    },
+  };
+}
+
+function varied(base: string, text: string): Entry {
+  const variation = Object.fromEntries(text.split(",").map((one) => [one.split("=")[0]!, Number(one.split("=")[1])]));
+  const entry = base === "millrace-embedded" ? embedded(variation) : millraceOnRedis("everysec", "apart", variation);
+  return { ...entry, name: `${base}@${text}`, label: `${entry.label}, ${text}` };
+}
+
+function millraceOnRedis(fsync: Fsync, workers: "inside" | "apart", variation: Variation = {}): Entry {
   const redisDurability = fsync === "always" ? "strict" : "fast";
   return {
     ...MILLRACE,
@@ -46,7 +67,7 @@ function millraceOnRedis(fsync: Fsync, workers: "inside" | "apart"): Entry {
     limit: `bare-streams-${fsync}`,
     start: async (probe, { redis }) => {
       const pid = await prepareRedis(redis, fsync);
-      return startMillrace(probe, { store: redis, slots: SLOTS, workers, redisDurability }, { redis: pid });
+      return startMillrace(probe, { store: redis, slots: SLOTS, workers, redisDurability, variation }, { redis: pid });
     },
   };
 }
@@ -113,18 +134,7 @@ function bareStreams(fsync: Fsync): Entry {
 
 /** All that is measured, in the order in which they take turns. */
 export const ENTRIES: readonly Entry[] = [
-  {
-    ...MILLRACE,
-    name: "millrace-embedded",
-    label: "Millrace embedded, SQLite",
-    durability: `${FSYNCED} (synchronous=FULL)`,
-    settings: `one process, concurrency ${SLOTS}`,
-    limit: "bare-sqlite",
-    start: (probe, { folder }) => {
-      const store = `sqlite:${join(folder, "millrace.db")}`;
-      return startMillrace(probe, { store, slots: SLOTS, workers: "inside" }, {});
-    },
-  },
+  embedded(),
   millraceOnRedis("everysec", "apart"),
   millraceOnRedis("everysec", "inside"),
   millraceOnRedis("always", "apart"),
@@ -188,7 +198,10 @@ export const ENTRIES: readonly Entry[] = [
   },
 ];
 
+/** By its name, or one of ours varied, as `millrace-embedded@waiting=1000`. */
 export function entryNamed(name: string): Entry {
+  const [base, variation] = name.split("@");
+  if (variation !== undefined) return varied(base!, variation);
   const entry = ENTRIES.find((one) => one.name === name);
   if (entry === undefined) throw new Error(`there is no ${name}: ${ENTRIES.map(({ name }) => name).join(", ")}`);
   return entry;

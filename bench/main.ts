@@ -8,11 +8,13 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startPostgres } from "../scripts/services/postgres.ts";
 import { startRedis } from "../scripts/services/redis.ts";
+import { measureApi } from "./api/measure-api.ts";
 import { ENTRIES } from "./entries.ts";
+import { growthTable, measureGrowth } from "./growth.ts";
 import { type Item, itemKey, type Mode, planOf } from "./plan.ts";
-import { tables } from "./report/terminal.ts";
-import { machine, RESULTS, writeResults } from "./report/write-results.ts";
-import { runTurn, type TurnResult, type Urls } from "./run-turn.ts";
+import { apiTable, tables } from "./report/terminal.ts";
+import { machine, RESULTS, writeApi, writeGrowth, writeResults } from "./report/write-results.ts";
+import { attempt, type TurnResult, type Urls } from "./run-turn.ts";
 import { againstLimits, summarize } from "./summary.ts";
 
 const { values } = parseArgs({
@@ -22,6 +24,11 @@ const { values } = parseArgs({
     /** Contenders, by name, instead of those that the mode has. */
     only: { type: "string", multiple: true, default: [] },
     shape: { type: "string", multiple: true, default: [] },
+    /** What grows, instead of the contenders: all of it, or as named. */
+    growth: { type: "boolean", default: false },
+    axis: { type: "string", multiple: true, default: [] },
+    /** Requests over HTTP, instead of the contenders. */
+    api: { type: "boolean", default: false },
     /** Begin anew, though an earlier run was not finished. */
     fresh: { type: "boolean", default: false },
   },
@@ -63,24 +70,8 @@ async function rounds(urls: Urls): Promise<ReadonlyMap<Item, readonly TurnResult
   return results;
 }
 
-/** One that fails is left out, and said so; the others are not thrown away for it. */
-async function attempt(...given: Parameters<typeof runTurn>): Promise<TurnResult | undefined> {
-  try {
-    return await runTurn(...given);
-  } catch (error) {
-    process.stderr.write(`  failed: ${String(error)}\n`);
-    return undefined;
-  }
-}
-
-installPeers();
-mkdirSync(RESULTS, { recursive: true });
-const [redis, postgres] = await Promise.all([
-  startRedis({ shared: false }),
-  startPostgres({ shared_buffers: "1GB", max_wal_size: "8GB", max_connections: "200", jit: "off" }),
-]);
-try {
-  const results = await rounds({ redis: redis.url, postgres: postgres.url });
+async function contenders(urls: Urls): Promise<void> {
+  const results = await rounds(urls);
   const summaries = againstLimits(
     [...results].filter(([, all]) => all.length > 0).map(([item, all]) => summarize(item, all)),
     ENTRIES,
@@ -97,6 +88,31 @@ try {
   for (const [label, told] of Object.entries(settings)) if (used.has(label)) console.log(`${label}: ${told}`);
   console.log(tables(summaries));
   writeResults(mode, summaries, settings);
+}
+
+async function growth(urls: Urls): Promise<void> {
+  const growths = await measureGrowth(mode, values.axis, urls);
+  console.log(growthTable(growths));
+  writeGrowth(mode, growths);
+}
+
+async function api(): Promise<void> {
+  const figures = await measureApi(mode);
+  console.log(apiTable(figures));
+  writeApi(mode, figures);
+}
+
+installPeers();
+mkdirSync(RESULTS, { recursive: true });
+const [redis, postgres] = await Promise.all([
+  startRedis({ shared: false }),
+  startPostgres({ shared_buffers: "1GB", max_wal_size: "8GB", max_connections: "200", jit: "off" }),
+]);
+const urls: Urls = { redis: redis.url, postgres: postgres.url };
+try {
+  if (values.growth) await growth(urls);
+  else if (values.api) await api();
+  else await contenders(urls);
   console.log(`\nJSON and charts are in ${RESULTS}`);
 } finally {
   await Promise.all([redis.stop(), postgres.stop()]);

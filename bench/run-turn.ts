@@ -57,6 +57,16 @@ export async function runTurn(order: Omit<TurnOrder, "servers">, urls: Urls): Pr
   }
 }
 
+/** One that fails is left out, and said so; the others are not thrown away for it. */
+export async function attempt(...given: Parameters<typeof runTurn>): Promise<TurnResult | undefined> {
+  try {
+    return await runTurn(...given);
+  } catch (error) {
+    process.stderr.write(`  failed: ${String(error)}\n`);
+    return undefined;
+  }
+}
+
 export interface Urls {
   readonly redis: string;
   readonly postgres: string;

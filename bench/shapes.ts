@@ -31,6 +31,12 @@ export function fan(width: number): Shape {
   return { name: `fan${width}`, label: `1→${width}→1`, nodes, taskMs: 0 };
 }
 
+/** One node and all the others behind it: a graph of any size with one level. */
+export function star(size: number): Shape {
+  const rest = Array.from({ length: size - 1 }, (_, i) => ({ id: `k${i}`, after: ["a"] }));
+  return { name: `star${size}`, label: `1→${size - 1}`, nodes: [{ id: "a", after: [] }, ...rest], taskMs: 0 };
+}
+
 const DIAMOND: Shape = {
   name: "diamond",
   label: "diamond",
@@ -78,7 +84,8 @@ function montage(): Shape {
 export const SHAPES: readonly Shape[] = [DIAMOND, chain(3), fan(FAN), chain(50), montage(), chain(40, 10)];
 
 export function shapeNamed(name: string): Shape {
-  const shape = SHAPES.find((one) => one.name === name);
+  const size = /^star(\d+)$/.exec(name)?.[1];
+  const shape = size === undefined ? SHAPES.find((one) => one.name === name) : star(Number(size));
   if (shape === undefined) throw new Error(`there is no shape ${name}: ${SHAPES.map(({ name }) => name).join(", ")}`);
   return shape;
 }

@@ -1,8 +1,13 @@
-/** A Millrace worker in a process of its own. */
+/** A Millrace worker, or an engine, in a process of its own. */
+import type { Role } from "../../src/settings/declarations.ts";
 import { handlerOf, type MillraceOptions, startProcess } from "./millrace.ts";
 import { workApart } from "./worker-process.ts";
 
-await workApart<MillraceOptions>(async (probe, options) => {
-  const running = await startProcess(options, ["worker"], handlerOf(probe));
+interface Given extends MillraceOptions {
+  readonly roles: readonly Role[];
+}
+
+await workApart<Given>(async (probe, { roles, ...options }) => {
+  const running = await startProcess(options, roles, handlerOf(probe));
   return () => running.stop();
 });

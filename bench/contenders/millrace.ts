@@ -27,7 +27,26 @@ export interface MillraceOptions {
   readonly workers: "inside" | "apart";
   /** Of a Redis: whether it syncs every write before it answers. */
   readonly redisDurability?: "strict" | "fast";
+  readonly variation?: Variation;
+  /** Where the API listens, if it does. */
+  readonly port?: number;
 }
+
+/** What growth is measured by: each is 0 or 1 unless it is varied. */
+export interface Variation {
+  readonly partitions?: number;
+  /** Processes with an engine, and with a worker, where they have their own. */
+  readonly engines?: number;
+  readonly workers?: number;
+  /** Executions that wait for a signal, and that have ended, before anything is measured. */
+  readonly waiting?: number;
+  readonly finished?: number;
+}
+
+const WAITING: Json = { name: "waiting", nodes: [{ id: "w", handler: "wait", config: { signal: "go" } }] };
+const ENDED: Json = { name: "ended", nodes: [{ id: "o", handler: "output", config: { done: true } }] };
+/** What one bulk start of these takes. */
+const CROWD = 5_000;
 
 /** A shape in Millrace's own format. Every node is given the outputs of its parents. */
 export function definitionOf({ name, nodes }: Shape): Json {
@@ -43,13 +62,20 @@ export function handlerOf(probe: Probe): Handler {
 }
 
 export function startProcess(
-  { store, slots, redisDurability = "strict" }: Omit<MillraceOptions, "workers">,
+  { store, slots, redisDurability = "strict", variation = {}, port }: Omit<MillraceOptions, "workers">,
   roles: readonly Role[],
   handler: Handler,
 ): Promise<MillraceProcess> {
   const { settings, faults } = readSettings({
     env: {},
-    flags: { store, workerConcurrency: slots, redisDurability, allowMissingHandlers: true },
+    flags: {
+      store,
+      workerConcurrency: slots,
+      redisDurability,
+      allowMissingHandlers: true,
+      ...(port !== undefined && { port }),
+      ...(variation.partitions !== undefined && { partitions: variation.partitions }),
+    },
   });
   const address = storeAddress(settings);
   if (faults.length > 0 || "fault" in address) throw new Error([...faults, JSON.stringify(address)].join("\n"));
@@ -73,10 +99,17 @@ export async function startMillrace(
 ): Promise<Contender> {
   const inside = options.workers === "inside";
   const running = await startProcess(options, inside ? ["engine", "worker"] : ["engine"], handlerOf(probe));
-  const worker = inside ? undefined : await startWorkerProcess(probe, WORKER, { ...options });
+  const { engines = 1, workers = 1, waiting = 0, finished = 0 } = options.variation ?? {};
+  const others = [
+    ...Array.from({ length: engines - 1 }, () => ["engine"]),
+    ...Array.from({ length: inside ? 0 : workers }, () => ["worker"]),
+  ];
+  const stops = await Promise.all(others.map((roles) => startWorkerProcess(probe, WORKER, { ...options, roles })));
   const { submissions, store } = running.service;
   const { shape } = probe;
   await submissions.publish({ definition: definitionOf(shape) }, true);
+  await crowd(submissions, WAITING, waiting);
+  await crowd(submissions, ENDED, finished);
   const client = new Client(new LocalBackend(running.service, async () => {}), nodeHost);
   return {
     servers,
@@ -91,11 +124,26 @@ export async function startMillrace(
       await run.result();
     },
     settled: async () => {
-      while ((await store.queries.headers({ class: "open", limit: 1 })).items.length > 0) await nodeHost.sleep(2);
+      const query = { class: "open" as const, workflow: shape.name, limit: 1 };
+      while ((await store.queries.headers(query)).items.length > 0) await nodeHost.sleep(2);
     },
     close: async () => {
-      await worker?.();
+      await Promise.all(stops.map((stop) => stop()));
       await running.stop();
     },
   };
+}
+
+/** Executions that are there and have nothing to do. */
+async function crowd(
+  submissions: MillraceProcess["service"]["submissions"],
+  definition: Json,
+  count: number,
+): Promise<void> {
+  if (count === 0) return;
+  const { name } = await submissions.publish({ definition }, true);
+  for (let left = count; left > 0; left -= CROWD) {
+    const inputs = Array.from({ length: Math.min(CROWD, left) }, (): Json => ({}));
+    await submissions.startAll(LOCAL, name, { inputs });
+  }
 }

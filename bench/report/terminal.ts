@@ -1,3 +1,4 @@
+import type { ApiFigure } from "../api/measure-api.ts";
 import { ratioText, type Spread } from "../statistics.ts";
 import type { LatencySummary, Summary, ThroughputSummary } from "../summary.ts";
 
@@ -50,6 +51,19 @@ function latencyTable(rows: readonly LatencySummary[]): string {
       figure(row.wholeP99Ms.median),
       figure(row.firstP50Ms.median),
       figure(row.overheadP50Ms.median),
+    ]),
+  ]);
+}
+
+export function apiTable(figures: readonly ApiFigure[]): string {
+  return grid([
+    ["", "a second", "lowest–highest", "server CPU s/1000", "of the bare loop"],
+    ...figures.map(({ name, perSecond, serverCpuPer1000, ofBare }) => [
+      name,
+      figure(perSecond.median),
+      range(perSecond),
+      figure(serverCpuPer1000),
+      ofBare === undefined ? "" : `${Math.round(ofBare * 100)} %`,
     ]),
   ]);
 }

@@ -1,6 +1,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { join } from "node:path";
+import type { ApiFigure } from "../api/measure-api.ts";
+import { type Growth, growthChart } from "../growth.ts";
 import type { LatencySummary, Summary, ThroughputSummary } from "../summary.ts";
 import { type Bar, barChart, lineChart } from "./charts.ts";
 
@@ -38,6 +40,21 @@ export function writeResults(
     }
     if (delays.length > 0) save("latency", latencyChart(shape, delays));
   }
+}
+
+export function writeGrowth(mode: string, growths: readonly Growth[]): void {
+  mkdirSync(RESULTS, { recursive: true });
+  const told = { mode, machine: machine(), growths };
+  writeFileSync(join(RESULTS, `${mode}-growth.json`), `${JSON.stringify(told, null, 2)}\n`);
+  for (const one of growths) writeFileSync(join(RESULTS, `${mode}-growth-${one.name}.svg`), growthChart(one));
+}
+
+export function writeApi(mode: string, figures: readonly ApiFigure[]): void {
+  mkdirSync(RESULTS, { recursive: true });
+  writeFileSync(
+    join(RESULTS, `${mode}-api.json`),
+    `${JSON.stringify({ mode, machine: machine(), figures }, null, 2)}\n`,
+  );
 }
 
 function bars(rows: readonly ThroughputSummary[], field: "stepsPerSecond" | "cpuPer1000Steps"): readonly Bar[] {
