@@ -12,6 +12,8 @@ import { redisService } from "../support/services.ts";
 
 const SCRIPTS = join(import.meta.dirname, "../../src/drivers/redis/lua");
 const DAY_MS = 86_400_000;
+const NAMES: Readonly<Record<string, string>> = { zset: "sorted set", hash: "hash", list: "list", stream: "stream" };
+const TYPES = new Set(["string", ...Object.values(NAMES)]);
 
 describe("what the Redis driver does to its keys", () => {
   let service: Service;
@@ -349,6 +351,36 @@ describe("what the Redis driver does to its keys", () => {
     await live(1000);
     expect(await sizes()).toEqual(first);
     expect(JSON.stringify(first)).not.toContain("execution/");
+  });
+
+  // ── what docs/redis.md says ───────────────────────────────────────────────────────────────────────────────────────
+
+  const page = readFileSync(join(import.meta.dirname, "../../docs/redis.md"), "utf8");
+
+  test("docs/redis.md has every script, and none that is not there", () => {
+    const table = page.slice(page.indexOf("| Script | Does |"), page.indexOf("`library` stands"));
+    const told = [...table.matchAll(/^\| (`[^|]*) \|/gm)].flatMap(([, names]) =>
+      [...names!.matchAll(/`([^`]+)`/g)].map((found) => found[1]!),
+    );
+    const scripts = readdirSync(SCRIPTS).map((name) => name.replace(".lua", ""));
+    expect([...told, "library"].sort()).toEqual(scripts.sort());
+  });
+
+  test("docs/redis.md has every key with its type, and none that is not there", async () => {
+    const owner = await acquire(store);
+    await owner.commit({ ...everything, revoke: [], purge: [] });
+    await store.records.put([{ scope: "execution/e", hash: "h", text: "1" }]);
+    await store.records.publish("name", "hash");
+    await store.records.register({ process: "p", role: "worker", text: "{}" }, 60_000);
+    const found = new Map<string, string>([["run", "string"]]);
+    for (const key of await client.keys(`${prefix}:*`)) {
+      const [kind, rest] = key.slice(prefix.length + 1).split(":") as [string, string?];
+      // What follows is a name, or tells one of two keys of a kind from the other.
+      const name = rest === undefined ? kind : `${kind}:${rest === "at" || rest === "until" ? rest : ""}`;
+      found.set(name, NAMES[await client.type(key)]!);
+    }
+    const rows = [...page.matchAll(/^\| `([^`]+)`[^|]*\| ([a-z ]+) \|/gm)].filter(([, , type]) => TYPES.has(type!));
+    expect(Object.fromEntries(rows.map(([, key, type]) => [key, type]))).toEqual(Object.fromEntries(found));
   });
 
   async function sizeOf(key: string): Promise<number> {
