@@ -11,6 +11,7 @@ import { type EngineObserver, safely } from "./observer.ts";
 import { DecisionFailed, type Incoming, Owner } from "./owner.ts";
 import { mayBeRecalled, Recall } from "./recall.ts";
 import { DEFAULT_SETTINGS, DEFAULT_SHIPPING, type EngineSettings } from "./settings.ts";
+import type { Notes } from "./shipments.ts";
 import { Shipper, type ShippingState } from "./shipper.ts";
 import { Pressure } from "./pressure.ts";
 import { Tenures } from "./tenures.ts";
@@ -21,8 +22,9 @@ export interface EngineOptions {
   readonly machines: readonly Machine[];
   readonly settings?: Partial<EngineSettings>;
   readonly observer?: EngineObserver;
-  /** Where journals are kept for good. */
+  /** Where journals are kept for good, and what goes there with them. */
   readonly archive?: Archive;
+  readonly notes?: Notes;
 }
 
 const NOBODY: ReadonlySet<string> = new Set();
@@ -95,9 +97,10 @@ export class Engine {
     this.hurried = AbortSignal.any([this.stopping.signal, this.tenures.handingOver]);
     if (archive === undefined || shipping === null) return;
     const { store, host, loader, observer } = this;
+    const { notes } = options;
     const owners = (): readonly Owner[] => this.tenures.owners();
     this.recall = new Recall(archive, host);
-    this.shipper = new Shipper({ store, archive, host, settings: shipping, machines, loader, owners, observer });
+    this.shipper = new Shipper({ store, archive, host, settings: shipping, machines, loader, owners, observer, notes });
   }
 
   start(): void {

@@ -27,7 +27,7 @@ import { isOwnStore, openStore, storeSettings } from "./open-store.ts";
 import { ownMemory } from "./own-memory.ts";
 import { checkStoreSafety } from "./store-safety.ts";
 import { WorkerRegistration } from "./registration.ts";
-import { TaskLogs } from "./task-logs.ts";
+import { logNames, TaskLogs } from "./task-logs.ts";
 import { openBuiltins, ownSlots, queuesOf, workerSettings } from "./worker-options.ts";
 
 export interface ProcessOptions {
@@ -175,7 +175,7 @@ function startEngine(parts: Parts): void {
     store,
     host,
     machines: [executionMachine],
-    ...(archive !== undefined && { archive }),
+    ...(archive !== undefined && { archive, notes: logNames }),
     settings: {
       retentionMs: settings.retentionDays * 86_400_000,
       keepEnded: settings.retentionCount === 0 ? null : settings.retentionCount,

@@ -1,9 +1,10 @@
+import type { ExecutionEvent } from "../core/execution/events.ts";
 import type { TaskText } from "../core/execution/prepare.ts";
 import { entityKey } from "../core/entity.ts";
 import { parseToken } from "../core/token.ts";
 import type { Host } from "../host/host.ts";
 import type { JsonObject } from "../json/json.ts";
-import type { Store } from "../store/contract.ts";
+import type { JournalRecord, Store } from "../store/contract.ts";
 import type { LogEntry } from "../worker/delivery.ts";
 import type { WorkerObserver } from "../worker/worker.ts";
 
@@ -123,6 +124,20 @@ export async function readLogs(
     open = open.filter((_, i) => texts[i] !== null);
   }
   return found.filter(({ lines }) => lines.length > 0);
+}
+
+/** Under which names lines may be kept of the deliveries that a journal tells of. */
+export function logNames(records: readonly JournalRecord[]): readonly ((part: number) => string)[] {
+  const names: ((part: number) => string)[] = [];
+  let generation = 1;
+  for (const event of records.flatMap(({ text }) => JSON.parse(text) as ExecutionEvent[])) {
+    if (event.kind === "generationOpened") generation = event.generation;
+    if (event.kind !== "taskDispatched") continue;
+    const { node, round, attempt, delivery } = event;
+    const place = { generation, instance: round === undefined ? node : `${node}@${round}`, attempt, delivery };
+    names.push((part) => partKey(place, part));
+  }
+  return names;
 }
 
 /** Records asked for at a time. */

@@ -23,7 +23,10 @@ import { postgresService } from "../support/services.ts";
 const HANDLERS = `
 import { appendFileSync, existsSync } from "node:fs";
 export const handlers = {
-  echo: async (config) => config,
+  echo: async (config, ctx) => {
+    ctx.log("echoed");
+    return config;
+  },
   hold: async (config) => {
     appendFileSync("ran", config.name + "\\n");
     while (!existsSync("go")) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -132,7 +135,8 @@ test("a Redis that has lost everything stops all by name, and is rebuilt from wh
   const isShipped = async (): Promise<boolean> => {
     const metrics = await (await fetch(`${first.url}/metrics`)).text();
     const [open] = await sql<{ count: string }>(archive, `select count(*) from headers where class = 'open'`);
-    return /millrace_archive_behind 0\n/.test(metrics) && open!.count === "6";
+    const logs = await sql(archive, `select from records where scope = 'execution/${ids.get("done")}'`);
+    return /millrace_archive_behind 0\n/.test(metrics) && open!.count === "6" && logs.length > 0;
   };
   await expect.poll(isShipped, { timeout: 30_000 }).toBe(true);
 
@@ -166,6 +170,11 @@ test("a Redis that has lost everything stops all by name, and is rebuilt from wh
     await expect.poll(async () => (await shown(second, name)).status, { timeout: 60_000 }).toBe("COMPLETED");
   }
   expect((await shown(second, "done")).output).toEqual({ a: { x: 1 } });
+  // Of one that only the archive has, also what its handler logged.
+  const { items: lines } = await getJson<{ items: { message: string }[] }>(
+    `${second.url}/v1/executions/${ids.get("done")}/logs`,
+  );
+  expect(lines.map(({ message }) => message)).toEqual(["echoed"]);
   expect((await shown(second, "held")).output).toEqual({ z: { got: "held" } });
   expect((await shown(second, "calling")).output).toEqual({ c: { h: "called" } });
   expect((await shown(second, "waiting")).output).toEqual({ w: 7 });

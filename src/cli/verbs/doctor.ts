@@ -4,7 +4,7 @@ import { dirname, resolve } from "node:path";
 import type { ReadSettings } from "../../settings/read-settings.ts";
 import { type SettingName, SETTINGS } from "../../settings/declarations.ts";
 import type { Setting } from "../../settings/setting.ts";
-import { shownAddress, storeAddress, type StoreAddress } from "../../settings/store-address.ts";
+import { archiveAddress, shownAddress, storeAddress, type StoreAddress } from "../../settings/store-address.ts";
 import { inspectPostgresStore } from "../../process/inspect-store.ts";
 import type { Call, Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
@@ -33,6 +33,7 @@ export const verb: Verb = async (call) => {
     const address = storeAddress(read.settings);
     if ("fault" in address) findings.push({ what: "store", state: "bad", told: address.fault });
     else findings.push(...(await storeFindings(call, address, read)));
+    findings.push(...(await archiveFindings(read)));
     findings.push(...(await serverFindings(read)), llmFinding(read));
   }
   if (call.json) printJson(call, findings);
@@ -100,6 +101,17 @@ async function storeFinding(call: Call, address: StoreAddress): Promise<Finding>
       };
     }
   }
+}
+
+async function archiveFindings({ settings }: ReadSettings): Promise<readonly Finding[]> {
+  const what = "archive";
+  const url = archiveAddress(settings);
+  if (url === undefined) return [];
+  if (typeof url !== "string") return [{ what, state: "bad", told: url.fault }];
+  const told = shownAddress({ kind: "postgres", url });
+  const fault = await reach(url, 5432);
+  if (fault === undefined) return [{ what, state: "ok", told: `${told} answers` }];
+  return [{ what, state: "bad", told: `${told}: ${fault}`, fix: "start it: the store fills until it is back" }];
 }
 
 function fileFinding(file: string, told: string): Finding {
