@@ -80,10 +80,10 @@ describe("on a terminal", () => {
   test("items of a map are counted on its line", () => {
     const shown = progress();
     shown.begin({ id: "x", workflow: "w", nodes: ["ocr"] });
-    shown.change(change("ocr", "RUNNING"));
+    shown.change(change("ocr", "RUNNING", { items: 9 }));
     for (let i = 0; i < 5; i++) shown.change(change(`ocr[${i}]`, i < 3 ? "COMPLETED" : "RUNNING"));
     shown.end();
-    expect(screen.shown[1]).toBe("  ocr  ▶ running    completed 3, running 2");
+    expect(screen.shown[1]).toBe("  ocr  ▶ running    3/9 running 2");
   });
 
   test("more than thirty nodes are counted, and those that failed are named", () => {

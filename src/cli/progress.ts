@@ -69,6 +69,7 @@ class LiveProgress implements Progress {
   readonly #terminal: Terminal;
   readonly #rows = new Map<string, Row>();
   readonly #items = new Map<string, Map<string, string>>();
+  readonly #totals = new Map<string, number>();
   #title = "";
   #status = "PENDING";
   #drawn = 0;
@@ -91,6 +92,7 @@ class LiveProgress implements Progress {
       // A new generation begins with what it keeps; what runs again says so itself.
     } else if (this.#rows.has(node)) {
       this.#rows.set(node, { status, note: liveNote(transition) });
+      if (transition.items !== undefined) this.#totals.set(node, transition.items);
     } else this.#item(node, status);
     this.#soon();
   }
@@ -139,9 +141,17 @@ class LiveProgress implements Progress {
     return [...this.#rows].map(([id, { status, note }]) => {
       const items = this.#items.get(id);
       const counted =
-        items === undefined ? note : [countsOf(items.values()), note].filter((part) => part !== "").join(" · ");
+        items === undefined ? note : [this.#itemsOf(id, items), note].filter((part) => part !== "").join(" · ");
       return this.#line(`  ${oneLine(id).padEnd(width)}`, status, counted);
     });
+  }
+
+  /** `412/1000 running 8 failed 1` */
+  #itemsOf(id: string, items: ReadonlyMap<string, string>): string {
+    const statuses = [...items.values()];
+    const done = statuses.filter((status) => status === "COMPLETED").length;
+    const others = countsOf(statuses.filter((status) => status !== "COMPLETED")).replaceAll(",", "");
+    return `${done}/${this.#totals.get(id) ?? items.size} ${others}`.trimEnd();
   }
 
   /** Every state that occurs, and the few nodes that somebody may have to look at. */

@@ -21,6 +21,8 @@ export interface Transition {
   readonly ms?: number;
   readonly reason?: string;
   readonly until?: string;
+  /** Of a map that was opened: how many it has. */
+  readonly items?: number;
   readonly error?: { readonly code: string; readonly message: string };
 }
 
@@ -45,8 +47,11 @@ export function transitionOf(event: ToldEvent): Transition | undefined {
     case "delivery_lost":
       return { ...base, status: "QUEUED" };
     case "task_started":
-    case "map_opened":
       return { ...base, status: "RUNNING" };
+    case "map_opened": {
+      const { total } = data;
+      return { ...base, status: "RUNNING", ...(typeof total === "number" && { items: total }) };
+    }
     case "task_completed":
       return { ...base, status: "COMPLETED", ...msOf(at, data["started_at"]) };
     case "node_completed":
