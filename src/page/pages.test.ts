@@ -100,4 +100,14 @@ describe("pages", () => {
       '<p title="&quot;">&lt;b&gt;3<i></i></p>',
     );
   });
+
+  test("show what the SDK adds to a node only where it is what goes wrong", () => {
+    const built = { name: "p", nodes: [{ id: "a", handler: "transform", config: { value: 1 } }] };
+    const parts = ["a#when", "a#title"].map((id) => ({ ...built.nodes[0]!, id, "x-millrace-part-of": "a" }));
+    const { workflow: folded } = checkDefinition({ ...built, nodes: [...built.nodes, ...parts] });
+    const { a } = EXECUTION.nodes!;
+    const nodes = { a: a!, "a#when": { ...a!, status: "COMPLETED" }, "a#title": { ...a!, status: "FAILED" } };
+    const text = executionPage(view({ execution: { ...EXECUTION, nodes }, workflow: folded }));
+    expect([text.includes("a#when"), text.includes("a#title")]).toEqual([false, true]);
+  });
 });

@@ -409,3 +409,16 @@ test("a worker whose lease ran out does not post, and the task is delivered agai
     nodes: { a: { attempt: 1, deliveries: 2 } },
   });
 });
+
+test("where tasks live in the process a stop waits for no poll, and what the poll is given goes back", async () => {
+  world = new TestWorld({ volatileTasks: true });
+  world.engine();
+  const stopped = world.worker({ step: () => "never" }, { pollMs: 600_000 });
+  // It is waiting for a task.
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  await world.stop(stopped);
+  const id = await world.start(workflow([node("a")]));
+  world.worker({ step: () => "next" });
+  const ended = await world.ended(id);
+  expect(ended).toMatchObject({ status: "COMPLETED", nodes: { a: { attempt: 1, output: { json: "next" } } } });
+});

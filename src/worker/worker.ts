@@ -167,7 +167,9 @@ export class Worker {
     if (left.length > 0) await this.handBack(left.map((one) => one.leased));
     this.ended.abort();
     await this.thread?.close();
-    await this.loops;
+    // A poll that is still waiting gives back what it is given. Where tasks live in the process, nobody has to wait for it:
+    // if the process ends first, they are put back from the state.
+    if (!this.store.capabilities.volatileTasks) await this.loops;
   }
 
   private unsettled(): Delivery[] {
