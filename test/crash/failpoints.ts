@@ -58,7 +58,14 @@ export const FAILPOINTS: readonly Failpoint[] = [
     ["api/service/definitions.ts", "definition.version = await records.publish(name, hash);"],
     4,
   ),
-  beforeIt("input.afterPut", ["api/service/payloads.ts", 'if (put === "refused") throw new Refusal("STORE_FULL"'], 1),
+  beforeIt(
+    "input.afterPut",
+    [
+      "api/service/payloads.ts",
+      'if (put === "refused") throw new Refusal("STORE_FULL", {}, { retryAfterSeconds: 2 });\n    return { blob',
+    ],
+    1,
+  ),
   beforeIt("api.beforeAccept", ["inbox/requests.ts", "return await Promise.race([this.store.inbox.append"], 12),
   beforeIt("api.afterAccept", ["inbox/requests.ts", 'const taken = "outcomes" in appended'], 12),
   beforeIt(

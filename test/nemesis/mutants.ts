@@ -42,7 +42,11 @@ export const MUTANTS: readonly Mutant[] = [
         put: "",
       },
       { script: "commit", find: "if next_seq ~= seq then", put: "if false then" },
-      { script: "commit", find: "if tonumber(version) ~= last + 1 or tonumber(count) < 1 then", put: "if false then" },
+      {
+        script: "commit",
+        find: "if tonumber(version) ~= entity.version + 1 or tonumber(count) < 1 then",
+        put: "if false then",
+      },
     ],
   },
   {
