@@ -69,6 +69,24 @@ describe("a connection to Redis that breaks", () => {
     await expect.poll(() => inboxTexts(store).catch(() => null), { timeout: 10_000 }).toEqual([]);
   });
 
+  test("a connection for waiting that broke while nobody waited is nobody's trouble", async () => {
+    const read = (waitMs: number): Promise<unknown> =>
+      store.inbox.read([{ partition: 0, after: null, limit: 10, maxChars: 100 }], waitMs);
+    await read(50);
+    await server.end("SIGKILL");
+    await server.begin();
+    await expect.poll(() => inboxTexts(store).catch(() => null), { timeout: 10_000 }).toEqual([]);
+    await read(50);
+  });
+
+  test("a store that is closed while it waits for its server does not wait any longer", async () => {
+    await server.end("SIGKILL");
+    const appending = store.inbox.append([message('"away"')]).catch((error: unknown) => error);
+    await store.close();
+    expect(await appending).toMatchObject({ code: "STORE_UNAVAILABLE" });
+    await server.begin();
+  });
+
   test("a server that forgot the scripts is told them again", async () => {
     await store.inbox.append([message('"first"')]);
     const client = await createClient({ url: server.url }).connect();

@@ -112,14 +112,23 @@ export class Connection {
     // Whoever has a command under way hears of it.
     client.on("error", () => {});
     const line = new Line(client, this.#options);
+    const stop = new AbortController();
+    const close = (): void => {
+      stop.abort();
+      line.end();
+    };
+    this.#closing.signal.addEventListener("abort", close);
     try {
-      await this.#connected(client);
+      await this.#connected(client, stop.signal);
       await this.#check(line);
       if (this.#reason !== undefined) throw this.#reason;
       return line;
     } catch (error) {
       line.end();
       throw error instanceof ErrorReply ? unavailable(error) : error;
+    } finally {
+      stop.abort();
+      this.#closing.signal.removeEventListener("abort", close);
     }
   }
 
@@ -161,19 +170,15 @@ export class Connection {
   }
 
   /** Also a server that takes the connection and then says nothing has had its time. */
-  async #connected(client: RedisClientType): Promise<void> {
+  async #connected(client: RedisClientType, stopped: AbortSignal): Promise<void> {
     const { host, connectMs } = this.#options;
-    const stop = new AbortController();
-    this.#closing.signal.addEventListener("abort", () => stop.abort(), { once: true });
     const connecting = client.connect().then(() => true);
     connecting.catch(() => {});
     try {
-      const isConnected = await Promise.race([connecting, host.sleep(connectMs, stop.signal).then(() => false)]);
+      const isConnected = await Promise.race([connecting, host.sleep(connectMs, stopped).then(() => false)]);
       if (!isConnected) throw new Error("no connection in time");
     } catch (error) {
       throw unavailable(error);
-    } finally {
-      stop.abort();
     }
   }
 }

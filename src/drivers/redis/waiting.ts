@@ -49,7 +49,7 @@ export class Waiting {
   }
 
   async #wait(wait: (line: Line) => Promise<unknown>): Promise<void> {
-    const line = this.#idle.pop() ?? (await this.#open());
+    const line = this.#unused() ?? (await this.#open());
     if (line === undefined) return;
     try {
       await wait(line);
@@ -59,6 +59,16 @@ export class Waiting {
       line.end();
       if (!this.#closing.signal.aborted) throw error;
     }
+  }
+
+  /** One that broke while nobody waited on it is nobody's trouble. */
+  #unused(): Line | undefined {
+    for (let line = this.#idle.pop(); line !== undefined; line = this.#idle.pop()) {
+      if (line.isUsable) return line;
+      this.#all.delete(line);
+      line.end();
+    }
+    return undefined;
   }
 
   async #open(): Promise<Line | undefined> {
