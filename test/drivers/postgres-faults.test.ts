@@ -11,7 +11,15 @@ import { Engine } from "../../src/engine/engine.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
 import { contentHash } from "../../src/json/hash.ts";
 import { acquire, type Owner } from "../../src/store/conformance/owner.ts";
-import { appendTexts, ENTITY, inboxTexts, record } from "../../src/store/conformance/things.ts";
+import {
+  appendTexts,
+  ENTITY,
+  inboxTexts,
+  lease,
+  record,
+  settlement,
+  task,
+} from "../../src/store/conformance/things.ts";
 import type { CommitBatch, Outgoing, Store } from "../../src/store/contract.ts";
 import { Worker } from "../../src/worker/worker.ts";
 import { type Mischief, PostgresProxy } from "../support/postgres-proxy.ts";
@@ -185,6 +193,31 @@ describe("a commit whose line is cut", () => {
     expect(again.kind).toBe("acquired");
     expect(await store.journal.commit([batch])).toEqual([{ kind: "fenced" }]);
   });
+});
+
+test("a statement that was locked out with another is tried again", async () => {
+  const schema = `test_${nodeHost.id()}`;
+  const store = await openStore({ schema });
+  const owner = await acquire(store);
+  await owner.commit({ tasks: [task("a"), task("b")] });
+  const leased = await lease(store);
+  const other = new Client({
+    connectionString: server.url,
+    options: `-c search_path=${schema} -c deadlock_timeout=60s`,
+  });
+  await other.connect();
+  const lock = (token: string): Promise<unknown> =>
+    other.query("select from tasks where token = $1 for update", [token]);
+  await other.query("begin");
+  await lock("b");
+  const settling = store.tasks.settle(leased.map((one) => settlement(one, "completed")));
+  await until(async () => (await waiting()).length > 0);
+  // Waits for the statement that waits for us; the server ends that one, since it is the first to look.
+  await lock("a");
+  await other.query("rollback");
+  await other.end();
+  expect(await settling).toEqual(["settled", "settled"]);
+  expect(await inboxTexts(store)).toHaveLength(2);
 });
 
 describe("time-outs", () => {
