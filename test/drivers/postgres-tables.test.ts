@@ -16,6 +16,7 @@ import {
   OTHER,
   QUEUE,
   read,
+  readRequest,
   record,
   reply,
   settlement,
@@ -249,6 +250,23 @@ test("thousands of commits leave tables no larger than hundreds do", async () =>
     [schema],
   );
   expect(dead).toEqual([]);
+  await store.close();
+});
+
+test("a commit of messages that the store has lost is fenced, and those beside it are not", async () => {
+  const store = await open();
+  const owners = [await acquire(store, 0), await acquire(store, 1)];
+  await store.inbox.append([message('"a"'), message('"b"'), message('"c"', { partition: 1 })]);
+  const requests = [readRequest(), readRequest({ partition: 1 })];
+  const reads = await store.inbox.read(requests, 0);
+  // As a standby is that was promoted too early.
+  await client.query("delete from inbox where text = '\"b\"'");
+  const batches = owners.map((owner, i) => {
+    const entity = `e/${i}`;
+    return owner.batch({ consumed: reads[i]!.position, records: [record(entity, 1)] });
+  });
+  expect(await store.journal.commit(batches)).toEqual([{ kind: "fenced" }, { kind: "committed" }]);
+  expect([await count("inbox"), await count("journal")]).toEqual([1, 1]);
   await store.close();
 });
 

@@ -1,15 +1,18 @@
 import assert from "node:assert/strict";
 import type { CommitBatch, CommitOutcome } from "../../store/contract.ts";
-import { columns, rows, type Statement } from "./database.ts";
+import { columns, type Connection, rows, type Statement } from "./database.ts";
 import { answerOf, whyRefused } from "./faults.ts";
 import type { Postgres } from "./postgres.ts";
 import { finishPurges } from "./purge.ts";
 import { wakeKey } from "./wake-ups.ts";
-import { GUARD_FAILED, statementsOf } from "./write.ts";
+import { consumedBy, GUARD_FAILED, statementsOf } from "./write.ts";
 
 const SQL = {
   // In order of their ids, so that two commits of the same partitions wait for each other and do not lock each other out.
   lock: `select id, epoch, nonce, seq, last_batch as "lastBatch" from partitions where id = any ($1) order by id for update`,
+  present: `
+    select inbox.partition, count(*) as count from unnest($1::integer[], $2::bigint[]) as asked (partition, id)
+    join inbox on inbox.partition = asked.partition and inbox.id = asked.id group by inbox.partition`,
   // Guard: only the holder of this nonce may write the next number, and the call divides by zero if one of the batches is
   // not its. With a suspect the owner has yet to show that it survives: vanishing now is a strike.
   advance: `
@@ -80,9 +83,13 @@ async function commitEach(postgres: Postgres, batches: readonly CommitBatch[]): 
   return postgres.database.transaction(async (connection) => {
     const ids = batches.map(({ fence }) => fence.partition);
     const locked = new Map((await rows<PartitionRow>(connection, SQL.lock, [ids])).map((row) => [row.id, row]));
+    const present = await messagesPresent(connection, batches);
     const outcomes = batches.map((batch): CommitOutcome => {
-      const isOurs = batch.fence.incarnation === postgres.incarnation;
-      return { kind: isOurs ? judge(batch, locked.get(batch.fence.partition)) : "fenced" };
+      const { partition, incarnation } = batch.fence;
+      if (incarnation !== postgres.incarnation) return { kind: "fenced" };
+      const kind = judge(batch, locked.get(partition));
+      const isWhole = (present.get(partition) ?? 0) === consumedBy(batch).length;
+      return { kind: kind === "committed" && !isWhole ? "fenced" : kind };
     });
     const passed = batches.filter((_, i) => outcomes[i]!.kind === "committed");
     if (passed.length === 0) return outcomes;
@@ -94,6 +101,16 @@ async function commitEach(postgres: Postgres, batches: readonly CommitBatch[]): 
     for (const { sql, values } of [advancing(passed), ...statementsOf(passed, true)]) await connection.run(sql, values);
     return outcomes;
   });
+}
+
+/** How many of the messages that each partition's batch consumes are there. All, unless the store has lost some. */
+async function messagesPresent(
+  connection: Connection,
+  batches: readonly CommitBatch[],
+): Promise<ReadonlyMap<number, number>> {
+  const values = columns(batches.flatMap(consumedBy), "partition", "id");
+  const found = await rows<{ partition: number; count: number }>(connection, SQL.present, values);
+  return new Map(found.map(({ partition, count }) => [partition, count]));
 }
 
 function judge({ id, fence }: CommitBatch, row: PartitionRow | undefined): "committed" | "alreadyApplied" | "fenced" {

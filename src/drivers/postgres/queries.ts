@@ -72,13 +72,13 @@ const SQL = {
     where not is_gone and ($1::text is null or name > $1) order by name, version desc limit $2`,
   counts: `
     select wall_ms() as "storeTimeMs", (select count(*) from inbox) as inbox,
-      (select count(*) from tasks where lease_until_ms is not null) as leased,
       (select count(*) from dead_letters) as "deadLetters"`,
+  // Each half by its own index.
   queues: `
-    select queue, count(*) filter (where lease_until_ms is null) as queued,
-      count(*) filter (where lease_until_ms is not null) as leased,
-      min(queued_at_ms) filter (where lease_until_ms is null) as "oldestAtMs"
-    from tasks group by queue`,
+    select queue, true as "isQueued", count(*) as count, min(queued_at_ms) as "oldestAtMs"
+    from tasks where lease_until_ms is null group by queue
+    union all
+    select queue, false, count(*), null from tasks where lease_until_ms is not null group by queue`,
 };
 
 const HEADER_CLASSES: readonly Header["class"][] = ["open", "endedWell", "endedBadly"];
@@ -86,12 +86,12 @@ const LETTER_CLASSES: readonly DeadLetter["class"][] = ["poison", "exhausted"];
 
 interface QueueRow {
   readonly queue: string;
-  readonly queued: number;
-  readonly leased: number;
+  readonly isQueued: boolean;
+  readonly count: number;
   readonly oldestAtMs: number | null;
 }
 
-type Sums = Pick<Counts, "storeTimeMs" | "inbox" | "leased" | "deadLetters">;
+type Sums = Pick<Counts, "storeTimeMs" | "inbox" | "deadLetters">;
 
 export class PostgresQueries implements Queries {
   readonly #postgres: Postgres;
@@ -156,12 +156,14 @@ export class PostgresQueries implements Queries {
       rows<Sums>(database, SQL.counts),
       rows<QueueRow>(database, SQL.queues),
     ]);
-    const waiting = queues.filter(({ oldestAtMs }) => oldestAtMs !== null);
+    const queued = queues.filter(({ isQueued }) => isQueued);
+    const leased = queues.filter(({ isQueued }) => !isQueued);
     return {
       ...sums!,
-      queued: Object.fromEntries(queues.map(({ queue, queued }) => [queue, queued])),
-      leasedOf: Object.fromEntries(queues.map(({ queue, leased }) => [queue, leased])),
-      oldestAtMs: Object.fromEntries(waiting.map(({ queue, oldestAtMs }) => [queue, oldestAtMs!])),
+      leased: leased.reduce((sum, { count }) => sum + count, 0),
+      queued: Object.fromEntries(queued.map(({ queue, count }) => [queue, count])),
+      leasedOf: Object.fromEntries(leased.map(({ queue, count }) => [queue, count])),
+      oldestAtMs: Object.fromEntries(queued.map(({ queue, oldestAtMs }) => [queue, oldestAtMs!])),
     };
   }
 

@@ -9,13 +9,13 @@ import { finishPurges } from "./purge.ts";
 const REPLY_TTL_MS = 3_600_000;
 
 const SQL = {
-  // In order, so that two who put the same records do not lock each other out. Not into the remains of what was purged.
+  // In order, so that two who put the same records do not lock each other out. Answers which scopes are still being purged.
   put: `
     with pending as materialized (select entity from purges where entity = any ($1)),
       put as (
         insert into records (scope, hash, text)
         select * from unnest($1::text[], $2::text[], $3::text[]) as record (scope, hash, text)
-        where scope not in (select entity from pending) order by scope, hash
+        order by scope, hash
         on conflict do nothing
       )
     select entity from pending`,

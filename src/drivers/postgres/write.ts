@@ -6,9 +6,13 @@ import { idsOf, posting } from "./inbox.ts";
 import { purging } from "./purge.ts";
 
 const SQL = {
+  // Guard: what was decided from messages that a store which went back does not have is of a past that never was.
   consume: `
-    delete from inbox using unnest($1::integer[], $2::bigint[]) as gone (partition, id)
-    where inbox.partition = gone.partition and inbox.id = gone.id`,
+    with consumed as (
+      delete from inbox using unnest($1::integer[], $2::bigint[]) as gone (partition, id)
+      where inbox.partition = gone.partition and inbox.id = gone.id returning 1
+    )
+    select 1 / (count(*) = cardinality($1))::integer from consumed`,
   // Guard: the first new version of an entity has to be the next one, or this divides by zero; the driver has looked at
   // those that follow it.
   appendRecords: `
@@ -87,9 +91,7 @@ export const GUARD_FAILED: ReadonlySet<string> = new Set(["22012", "23505"]);
  * @param isCareful a task that is there already is left alone, instead of failing all
  */
 export function statementsOf(batches: readonly CommitBatch[], isCareful: boolean): readonly Statement[] {
-  const consumed = batches.flatMap(({ fence, consumed }) =>
-    (consumed === null ? [] : idsOf(consumed)).map((id) => ({ partition: fence.partition, id })),
-  );
+  const consumed = batches.flatMap(consumedBy);
   const tasks = batches.flatMap((batch) => batch.tasks);
   const revoked = batches.flatMap(({ revoke }) => revoke);
   const mail = batches.flatMap((batch) => batch.mail);
@@ -122,6 +124,15 @@ export function statementsOf(batches: readonly CommitBatch[], isCareful: boolean
     // Last: whatever else a batch says of an entity it purges, nothing of it is left.
     ...(purged.length > 0 ? purging(purged) : []),
   ];
+}
+
+export interface Consumed {
+  readonly partition: number;
+  readonly id: number;
+}
+
+export function consumedBy({ fence, consumed }: CommitBatch): readonly Consumed[] {
+  return (consumed === null ? [] : idsOf(consumed)).map((id) => ({ partition: fence.partition, id }));
 }
 
 function listingStatements(batches: readonly CommitBatch[]): readonly Statement[] {
