@@ -168,6 +168,14 @@ describe("an error of a handler", () => {
   });
 });
 
+test("a task whose handler nobody ever knows fails in the end", async () => {
+  world.worker({ step: () => null }, { maxUnknownDeliveries: 2 });
+  const id = await world.start(workflow([node("a", [], { handler: "missing", queue: "step", retry: once })]));
+  const view = await world.ended(id);
+  const error = { code: "UNKNOWN_HANDLER", retryable: false };
+  expect(view.nodes["a"]).toMatchObject({ status: "FAILED", attempt: 1, deliveries: 2, error });
+});
+
 describe("slots of its own", () => {
   test("bound a handler, and leave the shared ones to the others", async () => {
     const { handler, open } = gate();

@@ -51,6 +51,8 @@ export interface WorkerSettings {
   readonly pollMs: number;
   /** How long a stop waits for handlers before their tasks are handed back. */
   readonly graceMs: number;
+  /** A task whose handler nobody has known for so many deliveries fails: nothing may go round for ever. */
+  readonly maxUnknownDeliveries: number;
 }
 
 export const DEFAULT_WORKER_SETTINGS: WorkerSettings = {
@@ -60,6 +62,7 @@ export const DEFAULT_WORKER_SETTINGS: WorkerSettings = {
   startReportMs: 1_000,
   pollMs: 1_000,
   graceMs: 30_000,
+  maxUnknownDeliveries: 1_000,
 };
 
 /** What a history of this worker is made of. No secret is in it. */
@@ -258,6 +261,11 @@ export class Worker {
     const { leased } = delivery;
     this.avoided.avoid(leased.queue, this.host.monotonicMs());
     this.watch("unknownHandler", task, leased.queue);
+    if (task.delivery >= this.settings.maxUnknownDeliveries) {
+      const message = `No worker that serves queue ${leased.queue} knows the handler ${task.handler}`;
+      const outcome: Outcome = { error: { code: "UNKNOWN_HANDLER", message, retryable: false } };
+      return this.finish(task, delivery, slots, { outcome });
+    }
     await this.handBack([leased]);
     this.end(delivery, slots);
   }
