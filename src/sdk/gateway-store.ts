@@ -78,7 +78,9 @@ export class GatewayStore {
       },
       get: async (keys) => keys.map(() => null),
     };
-    return { tasks, records } as unknown as Store;
+    // Tasks wait on the server: what a poll is given has to be given back before its worker ends.
+    const capabilities = { volatileTasks: false };
+    return { capabilities, tasks, records } as unknown as Store;
   }
 
   /** Nobody waits for tasks any more; what the server was about to hand out it keeps. */
