@@ -242,7 +242,7 @@ export class Engine {
     const due = owner.wakes.takeDue(owner.time.nowMs(), owner.careful ? 1 : this.settings.maxWakes);
     try {
       if (owner.careful) return await this.formCarefully(owner, incoming, due);
-      return await this.decide(owner, incoming, [...due, ...owner.busy]);
+      return await this.decide(owner, incoming, [...due, ...owner.absent()]);
     } catch (error) {
       for (const key of due) owner.wakes.file(key, owner.time.nowMs());
       if (!(error instanceof DecisionFailed)) throw error;

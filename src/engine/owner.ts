@@ -238,6 +238,15 @@ export class Owner {
     this.busy.add(entity.key);
   }
 
+  /**
+   * Entities with something to do that have to be brought in, or let out of quarantine, before they can. Those in memory
+   * go on by themselves as far as there is room; to touch each of them in every batch until then would cost more than
+   * what they do, and the store knows since they were last touched that they have to be looked at.
+   */
+  *absent(): Generator<string, void> {
+    for (const key of this.busy) if (this.entities.get(key)?.kind !== "resident") yield key;
+  }
+
   private takeWake(builder: BatchBuilder, key: string): void {
     const entity = this.entities.get(key);
     if (entity === undefined) {

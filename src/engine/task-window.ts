@@ -23,11 +23,20 @@ export class TaskWindow {
   /** Keeps count of what an entity has out, and lets those go on who waited for the room it leaves. */
   count(entity: Resident): void {
     const now = entity.machine.liveTasks(entity.state);
-    const before = entity.countedTasks;
-    for (const [queue, count] of now) this.change(queue, count - (before.get(queue) ?? 0));
-    for (const [queue, count] of before) if (!now.has(queue)) this.change(queue, -count);
-    before.clear();
-    for (const [queue, count] of now) before.set(queue, count);
+    const counted = entity.countedTasks;
+    // Called with every decision: by `forEach`, which makes no pairs.
+    now.forEach((count, queue) => {
+      const before = counted.get(queue) ?? 0;
+      if (count === before) return;
+      counted.set(queue, count);
+      this.change(queue, count - before);
+    });
+    if (counted.size === now.size) return;
+    counted.forEach((before, queue) => {
+      if (now.has(queue)) return;
+      counted.delete(queue);
+      this.change(queue, -before);
+    });
   }
 
   /** An entity leaves memory: others may use its room. */
