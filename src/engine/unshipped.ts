@@ -179,7 +179,8 @@ export class Unshipped {
     // One that was never triggered is not over: it stays as long as without an archive.
     const endMs = machine.isEnded(state) ? idleMs + this.settings.keepMs : plainMs;
     if (endMs === null) return null;
-    if (this.entries.has(key)) return Math.max(endMs, nowMs + ASK_AGAIN_MS);
+    // What has ended gets its time when it is taken off the list, whoever does that.
+    if (this.entries.has(key)) return machine.isEnded(state) ? null : Math.max(endMs, nowMs + ASK_AGAIN_MS);
     if (!this.complete) return Math.max(endMs, nowMs + ASK_SOON_MS);
     return Math.max(endMs, keepUntilMs ?? -Infinity);
   }
