@@ -57,7 +57,8 @@ test("a worker over HTTP does what the server hands out, and gives back what it 
   const long = await run(600_000);
   await first.says(/"here"[^]*"here"/);
   first.child.kill("SIGTERM");
-  expect((await first.ended).code).toBe(0);
+  const over = await first.ended;
+  expect([over.code, over.stderr]).toEqual([0, ""]);
   const { nodes } = await shown(long);
   expect(nodes["a"]).toMatchObject({ status: "QUEUED", attempt: 1 });
   const { items: events } = await getJson<{ items: { type: string; data: object }[] }>(
