@@ -25,7 +25,7 @@ interface Lengths {
 }
 
 const LENGTHS: Readonly<Record<Mode, Lengths>> = {
-  quick: { rounds: 3, warmSeconds: 0.5, seconds: 1, runs: 40 },
+  quick: { rounds: 3, warmSeconds: 1.5, seconds: 1.5, runs: 40 },
   default: { rounds: 3, warmSeconds: 2, seconds: 4, runs: 150 },
   full: { rounds: 3, warmSeconds: 4, seconds: 10, runs: 300 },
 };

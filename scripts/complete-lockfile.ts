@@ -3,9 +3,10 @@ import { join } from "node:path";
 
 /**
  * Adds the builds for other platforms to package-lock.json. A registry mirror that does not carry them makes `npm install`
- * leave them out, and then `npm ci` refuses the file as incomplete, on every machine. Run it after `npm install`.
+ * leave them out, and then `npm ci` refuses the file as incomplete, on every machine. Run it after `npm install`; for the
+ * package of another folder, name that: `node scripts/complete-lockfile.ts bench`.
  */
-const file = join(import.meta.dirname, "..", "package-lock.json");
+const file = join(import.meta.dirname, "..", process.argv[2] ?? ".", "package-lock.json");
 const lock = JSON.parse(readFileSync(file, "utf8")) as {
   packages: Record<string, { version?: string; dev?: boolean; optionalDependencies?: Record<string, string> }>;
 };
