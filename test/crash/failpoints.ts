@@ -163,7 +163,11 @@ export const FAILPOINTS: readonly Failpoint[] = [
   ),
   beforeIt(
     "dlq.replay",
-    ["engine/owner.ts", "this.busy.add(entity.key);\n  }\n\n  private takeWake", 'message.body.kind === "retry"'],
+    [
+      "engine/owner.ts",
+      "builder.reply(message.reply, decision.reply);\n    this.busy.add(entity.key);",
+      'message.body.kind === "retry"',
+    ],
     1,
   ),
 
