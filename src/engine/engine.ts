@@ -597,7 +597,8 @@ export class Engine {
 
   private async makeRoom(): Promise<void> {
     const { retentionMs, keepEnded, renewMs } = this.settings;
-    if (retentionMs === null) return;
+    // With an archive nothing is hurried: what is not shipped must stay, and what is goes soon.
+    if (retentionMs === null || this.shipper !== undefined) return;
     const pressure = new Pressure(this.store, () => this.tenures.owners(), { retentionMs, keepEnded }, this.observer);
     const waitMs = { now: AT_ONCE_MS, soon: renewMs, later: renewMs * UNLIMITED_RENEWALS };
     while (!this.stopping.signal.aborted) {
