@@ -14,8 +14,10 @@ export default defineConfig({
   test: {
     // Most of the time goes into waiting for processes, disks and servers: one worker fewer than cores, as by default, would idle.
     maxWorkers: availableParallelism(),
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // What is polled for comes sooner or later; a busy machine must not decide whether a test passes.
+    expect: { poll: { timeout: 30_000, interval: 20 } },
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
     projects: [
       {
         extends: true,
