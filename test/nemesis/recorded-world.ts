@@ -82,18 +82,24 @@ function journalOf(noted: readonly Noted[], log: readonly Told[], offsetMs: numb
  */
 function withoutLeaving(journal: readonly JournalEntry[]): readonly JournalEntry[] {
   const ended = new Set<string>();
+  const leaving = new Map<string, number>();
   return journal.map((entry) => {
     if (entry.kind !== "commit") return entry;
+    const wakes: { entity: string; atMs: number | null }[] = [];
     for (const { entity, events } of entry.records) {
       for (const { kind } of events) {
         if (kind === "executionEnded") ended.add(entity);
-        if (kind === "generationOpened") ended.delete(entity);
+        if (kind !== "generationOpened" || !ended.delete(entity)) continue;
+        // Opened again it is woken by what is still stored, unless it says another time.
+        const atMs = leaving.get(entity);
+        if (atMs !== undefined) wakes.push({ entity, atMs });
       }
     }
-    const wakes = entry.wakes.map((wake) => {
+    for (const wake of entry.wakes) {
       const leaves = wake.atMs !== null && wake.atMs > entry.timeMs + SOON_MS && ended.has(wake.entity);
-      return leaves ? { ...wake, atMs: null } : wake;
-    });
+      if (leaves) leaving.set(wake.entity, wake.atMs);
+      wakes.push(leaves ? { ...wake, atMs: null } : wake);
+    }
     return { ...entry, wakes };
   });
 }
