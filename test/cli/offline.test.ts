@@ -53,7 +53,7 @@ describe("bin/millrace", () => {
     [
       ["runs"],
       2,
-      'millrace: "runs" needs one more word.\n  hint: one of: runs ls, runs show, runs result, runs watch, runs events, runs logs, runs why, runs cancel, runs pause, runs resume, runs retry, runs rerun, runs signal, runs export\n',
+      'millrace: "runs" needs one more word.\n  hint: one of: runs ls, runs show, runs io, runs open, runs result, runs watch, runs events, runs logs, runs why, runs cancel, runs pause, runs resume, runs retry, runs rerun, runs fork, runs signal, runs export\n',
     ],
     [["run"], 2, "millrace: <file|workflow> is missing.\n  hint: usage: millrace run <file|workflow> [options]\n"],
     [
@@ -111,7 +111,7 @@ describe("bin/millrace", () => {
     [
       ["worker", "--store", "memory:"],
       2,
-      "millrace: a memory store belongs to one process, which has its own worker.\n  hint: name a store that is shared: --store postgres://… or redis://…   or write a worker for the HTTP API: /docs, Tasks\n",
+      "millrace: a memory store belongs to one process, which has its own worker.\n  hint: name a store that is shared: --store postgres://… or redis://…   or a server: --url http://…\n",
     ],
     [["ls", "--url", "localhost:1"], 2, 'millrace: --url must begin with http:// or https://, not "localhost:1".\n'],
     [
