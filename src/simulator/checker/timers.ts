@@ -286,8 +286,15 @@ function peaceOf(evidence: Evidence): ReadonlyMap<number, number> {
   PEACE.set(evidence, (peace = new Map()));
   const healed = healedOf(evidence);
   if (healed < 0) return peace;
-  const from = evidence.world.history[healed]!.at + RECOVERED_MS;
+  const { history, poisoned } = evidence.world;
+  const healedAt = history[healed]!.at;
+  // What is poisoned goes on killing its owners until it is left alone: their partitions have no peace before the last.
+  const takenAt = new Map<number, number>();
+  for (const entry of poisoned.length === 0 ? [] : history) {
+    if (entry.log === "journal" && entry.kind === "acquired") takenAt.set(entry.partition, entry.at);
+  }
   for (const { entry } of evidence.surviving) {
+    const from = Math.max(healedAt, takenAt.get(entry.partition) ?? 0) + RECOVERED_MS;
     if (entry.at >= from && !peace.has(entry.partition)) peace.set(entry.partition, entry.timeMs);
   }
   return peace;
