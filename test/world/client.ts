@@ -64,12 +64,14 @@ export class Client {
   /** Somebody who listens, once somebody does. */
   async listener(): Promise<{ readonly url: string; readonly pid: number }> {
     for (;;) {
+      // Before anything is awaited: whoever comes meanwhile must be noticed.
+      const changed = this.#changed.promise;
       const alive = this.#servers.filter(({ exit }) => exit === undefined);
       const ready = alive.filter(({ listenedAt }) => listenedAt !== undefined);
       const server = ready[this.#asked++ % Math.max(1, ready.length)];
       const url = await server?.url;
       if (server !== undefined && url !== undefined && server.exit === undefined) return { url, pid: server.pid };
-      if (server === undefined) await Promise.race([this.#changed.promise, ...alive.map((one) => one.url)]);
+      if (server === undefined) await Promise.race([changed, ...alive.map((one) => one.url)]);
     }
   }
 

@@ -98,6 +98,11 @@ export class Definitions {
     return definition.version;
   }
 
+  /** Whether it is a version already. Its number is not kept: the first `publish` of a process stores the text again. */
+  async isPublished({ version, name, hash }: Definition): Promise<boolean> {
+    return version !== undefined || (await this.#store.records.published(name, hash)) !== null;
+  }
+
   /** Its number; null if nobody has published it, as with what runs inside a map, or if its name was deleted. */
   async versionOf(hash: string): Promise<number | null> {
     const definition = await this.get(hash);

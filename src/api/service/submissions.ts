@@ -269,7 +269,7 @@ export class Submissions {
 
   /** A key that was used for something else is refused before its definition becomes a version. The owner decides. */
   async #refuseReuse({ id, definition, bodyHash }: Draft): Promise<void> {
-    if ((await this.#definitions.versionOf(definition.hash)) !== null) return;
+    if (await this.#definitions.isPublished(definition)) return;
     const used = await this.#reader.find(id, ({ state }) => state.bodyHash);
     if (used !== undefined && used !== bodyHash) throw refusedByOwner("IDEMPOTENCY_KEY_REUSED", id, {});
   }
