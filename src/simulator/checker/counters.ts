@@ -101,11 +101,14 @@ const priorities: Invariant = {
 /** Between a lease and what a worker that is well makes of it lies no more than a message. */
 const ON_ITS_WAY_MS = 1_000;
 
-/** Something that its nodes may read is kept apart from the journal. */
+/** From this many characters on a value may have left memory, and has to be fetched before it is read. */
+const LARGE = 1_000;
+
+/** Something that its nodes may read is kept apart from the journal, or only there. */
 function readsLarge(story: Story): boolean {
   const { item, nodes } = story.accepted?.around ?? {};
   return [story.input, item, nodes, ...story.nodes.map(({ output }) => output)].some(
-    (value) => value && "blob" in value,
+    (value) => value && ("blob" in value || JSON.stringify(value).length > LARGE),
   );
 }
 
