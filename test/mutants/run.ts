@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { type Mutant, MUTANTS } from "./mutants.ts";
+import { MUTANTS } from "./mutants.ts";
 
 /** How many schedules a bug may survive. */
 const MOST_SCHEDULES = 2000;
@@ -63,23 +63,10 @@ function simulate(mutant: string, seed: number): Promise<Caught> {
   });
 }
 
-/**
- * So many of them, others each time: which of them are drawn is printed with what became of each. Those that few worlds
- * meet take long, and have to be sought anew after every change of the generator: they are not among them.
- */
-function sample(all: readonly Mutant[]): readonly Mutant[] {
-  if (values.sample === undefined) return all;
-  const drawn = all.flatMap((mutant) => (mutant.firstSeed === undefined ? { mutant, place: Math.random() } : []));
-  return drawn
-    .toSorted((a, b) => a.place - b.place)
-    .slice(0, Number(values.sample))
-    .map(({ mutant }) => mutant);
-}
-
 const { values } = parseArgs({
-  options: { only: { type: "string" }, sample: { type: "string" }, seed: { type: "string", default: "1" } },
+  options: { only: { type: "string" }, seed: { type: "string", default: "1" } },
 });
-const chosen = sample(MUTANTS.filter(({ name }) => values.only === undefined || values.only.split(",").includes(name)));
+const chosen = MUTANTS.filter(({ name }) => values.only === undefined || values.only.split(",").includes(name));
 process.stdout.write(`${chosen.length} of ${MUTANTS.length} mutants; all of them: npm run mutants\n`);
 const results: Caught[] = [];
 const queue = [...chosen];
