@@ -36,7 +36,11 @@ export function toleratedOf({ spec, opened }: NodeStory): number {
 export function concurrencyOf({ spec, opened }: NodeStory): number {
   const limit = spec.config["max_concurrency"];
   const items = typeof limit === "number" ? limit : 1;
-  return opened?.chunked === true ? Math.max(1, Math.floor(items / PART_ITEMS)) : items;
+  // A map that calls children has no more of them than its share of what may be open below the root.
+  return Math.min(
+    opened?.concurrency ?? Infinity,
+    opened?.chunked === true ? Math.max(1, Math.floor(items / PART_ITEMS)) : items,
+  );
 }
 
 /** A map runs its items as it says: how many at a time, how many may fail, and what comes of it in which order. */

@@ -80,7 +80,13 @@ export interface NodeStory {
   items: readonly NodeStory[];
   readonly known: NodeStory[];
   /** The items as they were given, and the version that was seen then. */
-  opened: { readonly items: Value; readonly total: number; readonly chunked: boolean; readonly seen: number } | null;
+  opened: {
+    readonly items: Value;
+    readonly total: number;
+    readonly chunked: boolean;
+    readonly concurrency: number;
+    readonly seen: number;
+  } | null;
   /** The items of the generation before. */
   lastItems: Value | null;
   /** Of a part of a large map: how many of its items failed. */

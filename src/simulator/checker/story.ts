@@ -457,7 +457,7 @@ export class Story {
   private openMap(node: NodeStory, event: MapOpened): void {
     const { items, total, chunked, seen, kept, count } = event;
     node.status = "running";
-    node.opened = { items, total, chunked, seen };
+    node.opened = { items, total, chunked, seen, concurrency: event.concurrency };
     const shape = itemOf(node.shape, node.spec);
     const isEdited = this.openedBy?.config !== undefined && this.openedBy.from === node.shape.id;
     for (const item of node.items) node.known[item.item!.index] = item;
