@@ -45,6 +45,17 @@ describe("what an execution may have below it", () => {
     expect(allowances(trial.completes("s"))).toEqual([4999, 4999]);
   });
 
+  test("is shared with one behind a node that a router may leave out before its end", () => {
+    const routes = [{ when: "false", to: "left" }];
+    const trial = begun([
+      engineNode("r", "router", { routes }),
+      call("a"),
+      node("left", ["r", "a"]),
+      engineNode("b", "workflow", { name: "w" }, ["left"], { join: "all_done" }),
+    ]);
+    expect(allowances(trial)).toEqual([4999, 4999]);
+  });
+
   test("is what its own parent gave it", () => {
     expect(allowances(begun([call("a"), call("b")], 11))).toEqual([4, 4]);
   });

@@ -67,16 +67,22 @@ function rivals(plan: Plan, node: number): readonly number[] {
   return found;
 }
 
-/** What cannot begin before this node has ended: some joins do not wait for all of their parents. */
+/**
+ * What cannot begin before this node has ended. Whatever waits for all of its parents cannot; what comes after that can,
+ * if it may have been skipped or given up by then.
+ */
 function behind({ graph, nodes }: Plan, node: number): Set<number> {
+  const routed = new Set(nodes.flatMap((router) => router.routed));
   const reached = new Set<number>();
   const work = [node];
   for (let next = work.pop(); next !== undefined; next = work.pop()) {
     for (let k = graph.childStart[next]!; k < graph.childStart[next + 1]!; k++) {
       const child = graph.edgeChild[graph.childEdge[k]!]!;
-      if (reached.has(child) || !WAITS_FOR_ALL.has(nodes[child]!.spec.join)) continue;
+      const { join, join_timeout_seconds: giveUp } = nodes[child]!.spec;
+      if (reached.has(child) || !WAITS_FOR_ALL.has(join)) continue;
       reached.add(child);
-      work.push(child);
+      const endsEarly = giveUp !== undefined || routed.has(child);
+      if (!endsEarly) work.push(child);
     }
   }
   return reached;
