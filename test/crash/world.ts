@@ -8,7 +8,7 @@ import { People } from "../world/people.ts";
 import { RemoteWorker } from "./remote-worker.ts";
 import { filesOf, Server } from "./server.ts";
 import { StoreCopy } from "./store-copy.ts";
-import { viewAll, type Views } from "../world/views.ts";
+import { NO_VIEWS, viewAll, type Views } from "../world/views.ts";
 
 export interface WorldOptions {
   readonly seed: number;
@@ -53,11 +53,16 @@ export interface Remainder {
 /** How often a life is tried until it dies where it should, and how many rounds of work each gets for it. */
 const MAX_LIVES = 4;
 const MAX_ROUNDS = 4;
-/** A process that does not do within this what it should never does. */
-const PATIENCE_MS = 120_000;
-/** A world in peace in which nothing moves for this long is stuck; with a deliberate bug in it, we do not wait as long. */
-const STUCK_MS = 40_000;
-const MUTANT_STUCK_MS = 2_500;
+/** How long we wait for what should come. */
+interface Patience {
+  /** A process that does not do within this what it should never does, and a world that still moves never rests. */
+  readonly enoughMs: number;
+  /** A world in peace in which nothing moves for this long is stuck. */
+  readonly stuckMs: number;
+}
+const PATIENCE: Patience = { enoughMs: 120_000, stuckMs: 40_000 };
+/** With a deliberate bug in it, it may turn in circles for ever, and we do not wait as long. */
+const MUTANT_PATIENCE: Patience = { enoughMs: 25_000, stuckMs: 2_500 };
 const TICK_MS = 25;
 /** How long after the start of its work or of its stop a kill from outside comes, at most. */
 const SOON_MS = 300;
@@ -72,6 +77,7 @@ export async function runWorld(options: WorldOptions): Promise<Remainder> {
 
 class CrashWorld {
   readonly #options: WorldOptions;
+  readonly #patience: Patience;
   readonly #random: Random;
   readonly #people: People;
   readonly #remote: RemoteWorker;
@@ -80,6 +86,7 @@ class CrashWorld {
 
   constructor(options: WorldOptions) {
     this.#options = options;
+    this.#patience = options.mutant === undefined ? PATIENCE : MUTANT_PATIENCE;
     this.#random = new Random(options.seed);
     this.#people = new People(options.seed, this.#random.fork());
     this.#remote = new RemoteWorker(this.#people.client, options.seed, this.#random.fork());
@@ -212,9 +219,10 @@ class CrashWorld {
   }
 
   async #listens(server: Server): Promise<string | undefined> {
-    const url = await Promise.race([server.url, sleep(PATIENCE_MS, "late" as const)]);
+    const { enoughMs } = this.#patience;
+    const url = await Promise.race([server.url, sleep(enoughMs, "late" as const)]);
     if (url !== "late") return url;
-    this.#wrong.push(`a process did not listen within ${PATIENCE_MS} ms: ${said(server)}`);
+    this.#wrong.push(`a process did not listen within ${enoughMs} ms: ${said(server)}`);
     return undefined;
   }
 
@@ -226,7 +234,7 @@ class CrashWorld {
   }
 
   async #until(fits: () => boolean): Promise<void> {
-    const untilMs = performance.now() + PATIENCE_MS;
+    const untilMs = performance.now() + this.#patience.enoughMs;
     while (!fits() && performance.now() < untilMs) await sleep(TICK_MS);
   }
 
@@ -236,25 +244,34 @@ class CrashWorld {
     const url = await this.#listens(server);
     if (url === undefined) throw new Error(`it does not start: ${said(server)}`);
     await work();
-    const views = await viewAll(this.#people);
+    const views = await this.#lookAtAll();
     const signal = this.#random.pick(["SIGTERM", "SIGKILL"] as const);
     server.kill(signal);
     await this.#ended(server, undefined);
     return views;
   }
 
+  /** Whoever gets no answer asks again: of what is broken there may never be a view. */
+  async #lookAtAll(): Promise<Views> {
+    const { enoughMs } = this.#patience;
+    const views = await Promise.race([viewAll(this.#people), sleep(enoughMs, undefined)]);
+    if (views === undefined) this.#wrong.push(`not everything could be read within ${enoughMs} ms`);
+    return views ?? NO_VIEWS;
+  }
+
   /** Until everything is over, or nothing moves any more. */
   async #rest(): Promise<void> {
     // Whatever has happened, it takes new work as before.
     this.#people.startSome(false);
-    const stuckMs = this.#options.mutant === undefined ? STUCK_MS : MUTANT_STUCK_MS;
+    const { enoughMs, stuckMs } = this.#patience;
     let seen = "";
     let movedAtMs = performance.now();
+    const untilMs = movedAtMs + enoughMs;
     while (!this.#people.isAllOver) {
       const now = this.#progress();
       if (now !== seen) movedAtMs = performance.now();
       seen = now;
-      if (performance.now() - movedAtMs > stuckMs) {
+      if (performance.now() > Math.min(movedAtMs + stuckMs, untilMs)) {
         this.#wrong.push(...this.#people.stuck());
         return;
       }
@@ -272,7 +289,7 @@ class CrashWorld {
     for (const name of names) await this.#dieAt(name);
     const server = this.#start(LONG_AFTER_MS);
     await this.#listens(server);
-    const untilMs = performance.now() + PATIENCE_MS;
+    const untilMs = performance.now() + this.#patience.enoughMs;
     for (;;) {
       const copy = this.#copy("removed");
       if (copy.leftOvers().length === 0 || performance.now() > untilMs) {
@@ -287,7 +304,14 @@ class CrashWorld {
 
   /** Until the process has written nothing for a while. */
   async #settle(): Promise<void> {
-    for (let seen = ""; seen !== this.#progress(); await sleep(8 * TICK_MS)) seen = this.#progress();
+    const untilMs = performance.now() + this.#patience.enoughMs;
+    for (let seen = ""; seen !== this.#progress(); await sleep(8 * TICK_MS)) {
+      if (performance.now() > untilMs) {
+        this.#wrong.push("everything is over, and it still writes");
+        return;
+      }
+      seen = this.#progress();
+    }
   }
 
   /** Every commit and every result is told to the log. */

@@ -70,7 +70,8 @@ test("a file in which executions come and go does not grow for ever", async () =
   const oneRound = sizeOf("store.db") + sizeOf("store.db-wal");
   expect(oneRound).toBeGreaterThan(A_ROUND * 32_000);
   for (let round = 0; round < 4; round++) await runRound();
-  // The log is put into the file again and again, and what was freed there is used again.
+  // The log is put into the file again and again, and what was freed there is used again: with what is kept from the
+  // round before it holds a little more than one round at a time, and after five rounds far less than five.
   expect(sizeOf("store.db")).toBeGreaterThan(KEPT * 32_000);
-  expect(sizeOf("store.db")).toBeLessThan(oneRound);
+  expect(sizeOf("store.db")).toBeLessThan(2 * oneRound);
 });

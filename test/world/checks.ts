@@ -190,7 +190,7 @@ function* sights({ views, journals }: Evidence): Iterable<string> {
 /** Whoever followed an execution has heard every event of it once and in order, to its end, whoever told it. */
 function* streams({ people, views }: Evidence): Iterable<string> {
   for (const [id, heard] of people.heard) {
-    const events = views.events.get(id)!.map((event) => {
+    const events = (views.events.get(id) ?? []).map((event) => {
       const { seq, type } = event as { seq: number; type: string };
       return `${seq} ${type}`;
     });
