@@ -241,11 +241,12 @@ export class Simulation implements Field, Town {
     return true;
   }
 
-  /** It was built to kill, and has: it stays where it is. */
+  /** It was built to kill, and has: it stays where it is, unless somebody has let it go on since. */
   private isGivenUp(entity: string): boolean {
     if (!this.poisoned.has(entityId(entity))) return false;
     const records = this.memory.data.entities.get(entity)?.records ?? [];
-    return records.some(({ text }) => text.includes('"kind":"quarantined"'));
+    const last = (kind: string): number => records.findLastIndex(({ text }) => text.includes(`"kind":"${kind}"`));
+    return last("quarantined") > last("released");
   }
 
   private *versions(): Iterable<readonly [string, { readonly version: number }]> {
