@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { INVARIANTS } from "../../src/simulator/checker/check.ts";
 import { MUTANTS } from "./mutants.ts";
 
 /** How many schedules a bug may survive. */
@@ -63,6 +64,21 @@ function simulate(mutant: string, seed: number): Promise<Caught> {
   });
 }
 
+/** For each invariant the bugs that nothing else would have noticed, in the world that showed them. */
+function whoCaughtWhat(results: readonly Caught[]): string {
+  const alone = Map.groupBy(
+    results.filter(({ invariants }) => invariants.length === 1),
+    ({ invariants }) => invariants[0]!,
+  );
+  const lines = INVARIANTS.map(({ id, name }) => {
+    const mutants = alone.get(id)?.map(({ mutant }) => mutant) ?? [];
+    const helped = results.filter(({ invariants }) => invariants.includes(id)).length;
+    const said = mutants.length > 0 ? `alone: ${mutants.join(", ")}` : `never alone, together with others ${helped}`;
+    return `${id.padEnd(14)} ${name.padEnd(40)} ${said}\n`;
+  });
+  return `which invariant caught what\n${lines.join("")}`;
+}
+
 const { values } = parseArgs({
   options: { only: { type: "string" }, seed: { type: "string", default: "1" } },
 });
@@ -81,6 +97,7 @@ await Promise.all(
     }
   }),
 );
+if (values.only === undefined) process.stdout.write(`\n${whoCaughtWhat(results)}`);
 const survived = results.filter(({ invariants }) => invariants.length === 0);
 process.stdout.write(
   `\n${results.length} mutants, ${results.length - survived.length} caught, ${survived.length} survived\n`,
