@@ -54,6 +54,13 @@ const KEY: OptionSpec = {
   value: "KEY",
   doc: "Idempotency-Key; repeating with the same key starts nothing twice",
 };
+const LABEL: OptionSpec = {
+  name: "label",
+  value: "NAME=VALUE",
+  many: true,
+  doc: "a label to find the execution by; may be given several times",
+};
+const LABELLED: OptionSpec = { ...LABEL, doc: "only those with this label; of several, with all" };
 const TIMEOUT: OptionSpec = {
   name: "timeout",
   value: "TIME",
@@ -205,6 +212,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     options: [
       INPUT,
       KEY,
+      LABEL,
       TIMEOUT,
       NO_APPROVAL,
       { name: "server", doc: "run a file on the server instead of here" },
@@ -220,7 +228,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     group: "start",
     args: ["<file>"],
     summary: "Store a definition with an execution that waits to be triggered",
-    options: [INPUT, KEY, { name: "start", doc: "start it at once" }],
+    options: [INPUT, KEY, LABEL, { name: "start", doc: "start it at once" }],
     settings: [...CLIENT, "allowMissingHandlers"],
     load: () => import("./verbs/submit.ts"),
   },
@@ -230,7 +238,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     group: "start",
     args: ["<execution>"],
     summary: "Start an execution that was submitted; of a failed one, retry what failed",
-    options: [INPUT, KEY],
+    options: [INPUT, KEY, LABEL],
     settings: CLIENT,
     load: () => import("./verbs/trigger.ts"),
   },
@@ -243,6 +251,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     options: [
       STATUS,
       WORKFLOW,
+      LABELLED,
       SINCE,
       { name: "search", value: "TEXT", doc: "only those with this in their id or the name of their workflow" },
       LIMIT,

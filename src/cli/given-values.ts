@@ -66,6 +66,18 @@ export function momentOption(call: Call, name: string): string | undefined {
   throw new Failure(EXIT.usage, `--${name} must be a time ago such as 1h, or a date, not ${JSON.stringify(given)}.`);
 }
 
+/** `name=value`, as often as it is given. What names and values may be is the server's to say. */
+export function labelsOption(call: Call): Readonly<Record<string, string>> | undefined {
+  const given = call.options["label"];
+  if (!Array.isArray(given)) return undefined;
+  const pairs = given.map((text: string) => {
+    const at = text.indexOf("=");
+    if (at < 1) throw new Failure(EXIT.usage, `--label must be name=value, not ${JSON.stringify(text)}.`);
+    return [text.slice(0, at), text.slice(at + 1)] as const;
+  });
+  return Object.fromEntries(pairs);
+}
+
 export function countOption(call: Call, name: string, standing: number, max: number): number {
   const given = option(call, name);
   if (given === undefined) return standing;

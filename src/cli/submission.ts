@@ -5,13 +5,20 @@ import type { Sent } from "./server.ts";
 
 /**
  * A definition as it is sent: as it is written, so that the server can say where something is wrong; only together with
- * an input it has to become one document.
+ * an input or labels it has to become one document.
  */
-export function submission({ source, format }: DefinitionText, input: Json | undefined): Sent {
+export function submission(
+  { source, format }: DefinitionText,
+  input: Json | undefined,
+  labels?: Readonly<Record<string, string>>,
+): Sent {
   const text = typeof source === "string" ? source : new TextDecoder().decode(source);
-  const definition = input === undefined ? undefined : format === "yaml" ? readYaml(text).value : jsonValue(text);
+  const isBare = input === undefined && labels === undefined;
+  const definition = isBare ? undefined : format === "yaml" ? readYaml(text).value : jsonValue(text);
   // What cannot be read is sent as it is: the server says where the fault is.
-  return definition === undefined ? { source: { source, format } } : { body: { definition, input_params: input } };
+  if (definition === undefined) return { source: { source, format } };
+  const beside = { ...(input !== undefined && { input_params: input }), ...(labels !== undefined && { labels }) };
+  return { body: { definition, ...beside } };
 }
 
 function jsonValue(text: string): Json | undefined {

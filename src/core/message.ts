@@ -61,7 +61,12 @@ export interface Start {
   readonly around?: Around;
   /** The execution it was forked from, and what that had completed: those nodes are done from the beginning. */
   readonly fork?: Fork;
+  /** What people find it by. */
+  readonly labels?: Labels;
 }
+
+/** Names and their values, checked by whoever takes them from people. */
+export type Labels = Readonly<Record<string, string>>;
 
 export interface Fork {
   readonly execution: string;
@@ -105,6 +110,8 @@ interface Command {
 export interface Trigger extends Command {
   readonly kind: "trigger";
   readonly input?: Value;
+  /** Besides those it was accepted with; of the same name they replace them. */
+  readonly labels?: Labels;
 }
 
 export interface Cancel extends Command {

@@ -156,7 +156,8 @@ function serviceOf(
   const secret = secretsOf(env);
   const { maxQueueAge, maxStoreFill: fill, maxMemory } = settings;
   const highWater = { queueAgeMs: maxQueueAge * 1_000, fill, memory: maxMemory };
-  const rest = { host, handlers, secret, highWater, memory: ownMemory };
+  const isStrict = settings.environment === "prod";
+  const rest = { host, handlers, isStrict, secret, highWater, memory: ownMemory };
   if (archive === undefined) return new Service({ store, ...rest });
   const notes = { archive: () => archiveTrouble(archive, behind.engine?.shipping?.trouble, host) };
   return new Service({ store: withArchive(store, archive), ...rest, notes });

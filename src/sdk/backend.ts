@@ -14,6 +14,7 @@ export interface ExecutionView {
   readonly generation: number;
   /** The last event. */
   readonly seq: number;
+  readonly labels: Readonly<Record<string, string>>;
   readonly input: Json;
   readonly output: Json;
   readonly error: (NodeError & { readonly node_id?: string }) | null;
@@ -40,6 +41,12 @@ export interface NodeView {
   readonly usage: Json;
   readonly child_execution_id: string | null;
   readonly items?: { readonly total: number; readonly completed: number; readonly failed: number };
+}
+
+/** What else a start may say. */
+export interface StartSettings {
+  readonly version?: number | string;
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
 /** Something that has happened to a run. */
@@ -70,7 +77,7 @@ export interface Backend {
   /** Starts a run of a stored workflow. */
   start(
     name: string,
-    request: { readonly input: Json; readonly version?: number | string },
+    request: { readonly input: Json } & StartSettings,
     key: string,
   ): Promise<{ readonly execution_id: string }>;
   execution(id: string): Promise<ExecutionView>;

@@ -10,6 +10,8 @@ import { PARTS, type Workflow, type WorkflowParts } from "./workflow.ts";
 export interface StartOptions {
   /** The same key again gives the same run, whoever asks. By default every start is a run of its own. */
   readonly idempotencyKey?: string;
+  /** Names and values to find the run by. */
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
 /** A workflow without an input need not be given one. */
@@ -40,8 +42,13 @@ export class Client implements AsyncDisposable {
     this.#meet(parts);
     const sent = await sendable(parts, input);
     const key = options.idempotencyKey ?? this.#key();
+    const { labels } = options;
     const start = async (): Promise<{ readonly execution_id: string }> =>
-      this.#backend.start(parts.name, { input: sent, version: await this.#publish(parts) }, key);
+      this.#backend.start(
+        parts.name,
+        { input: sent, version: await this.#publish(parts), ...(labels !== undefined && { labels }) },
+        key,
+      );
     const { execution_id: id } = await start().catch((error: unknown) => {
       if ((error as { readonly code?: unknown } | null)?.code !== "NOT_FOUND") throw error;
       // It was stored once: the store is another one since, or somebody has removed it.
@@ -64,9 +71,9 @@ export class Client implements AsyncDisposable {
   async startByName<Out = Json>(
     name: string,
     input: Json = {},
-    { version, idempotencyKey }: StartOptions & { readonly version?: number | string } = {},
+    { version, idempotencyKey, labels }: StartOptions & { readonly version?: number | string } = {},
   ): Promise<RunHandle<Out>> {
-    const request = { input, ...(version !== undefined && { version }) };
+    const request = { input, ...(version !== undefined && { version }), ...(labels !== undefined && { labels }) };
     const { execution_id: id } = await this.#backend.start(name, request, idempotencyKey ?? this.#key());
     return this.get<Out>(id);
   }

@@ -1,7 +1,7 @@
 import type { Host } from "../host/host.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import { ApiError, ServerUnreachable } from "./api-error.ts";
-import type { Backend, Command, Decided, EventView, ExecutionView, NodeView } from "./backend.ts";
+import type { Backend, Command, Decided, EventView, ExecutionView, NodeView, StartSettings } from "./backend.ts";
 import { type HttpClient, step } from "./http-client.ts";
 import { serverSentEvents } from "./server-sent-events.ts";
 
@@ -35,11 +35,10 @@ export class HttpBackend implements Backend {
 
   start(
     name: string,
-    { input, version }: { readonly input: Json; readonly version?: number | string },
+    { input, ...settings }: { readonly input: Json } & StartSettings,
     key: string,
   ): Promise<{ readonly execution_id: string }> {
-    const body = { input_params: input, ...(version !== undefined && { version }) };
-    return this.#post(`/v1/workflows/${step(name)}/executions`, body, key);
+    return this.#post(`/v1/workflows/${step(name)}/executions`, { input_params: input, ...settings }, key);
   }
 
   execution(id: string): Promise<ExecutionView> {

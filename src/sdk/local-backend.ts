@@ -1,7 +1,7 @@
 import { type Caller, LOCAL } from "../api/service/caller.ts";
 import type { Service } from "../api/service/service.ts";
 import type { Json, JsonObject } from "../json/json.ts";
-import type { Backend, Command, Decided, EventView, ExecutionView, NodeView } from "./backend.ts";
+import type { Backend, Command, Decided, EventView, ExecutionView, NodeView, StartSettings } from "./backend.ts";
 
 /** An engine in this process. */
 export class LocalBackend implements Backend {
@@ -21,10 +21,10 @@ export class LocalBackend implements Backend {
 
   start(
     name: string,
-    { input, version }: { readonly input: Json; readonly version?: number | string },
+    request: { readonly input: Json } & StartSettings,
     key: string,
   ): Promise<{ readonly execution_id: string }> {
-    return this.#service.submissions.start(caller(key), name, { input, version });
+    return this.#service.submissions.start(caller(key), name, request);
   }
 
   async execution(id: string): Promise<ExecutionView> {

@@ -38,7 +38,7 @@ export interface WorkerLog {
 
 /** A worker far from the engines. */
 export interface RunningWorker extends AsyncDisposable {
-  /** Resolves once it takes tasks. */
+  /** Resolves once it takes tasks. If it could not, it may be called again. */
   start(): Promise<void>;
   /** Takes nothing more, waits for what runs, and gives back the rest. */
   stop(): Promise<void>;
@@ -65,8 +65,14 @@ export function worker(options: WorkerOptions): RunningWorker {
   let stopping: Promise<void> | undefined;
   return {
     start: async () => {
-      running ??= run();
-      await running;
+      const starting = (running ??= run());
+      try {
+        await starting;
+      } catch (error) {
+        // What it could not reach may be there the next time.
+        if (running === starting) running = undefined;
+        throw error;
+      }
     },
     stop: () => (stopping ??= stop()),
     [Symbol.asyncDispose]: () => (stopping ??= stop()),

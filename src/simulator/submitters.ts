@@ -1,4 +1,5 @@
 import { entityKey } from "../core/entity.ts";
+import type { Labels } from "../core/message.ts";
 import type { Workflow } from "../definition/workflow.ts";
 import { contentHash } from "../json/hash.ts";
 import type { Json } from "../json/json.ts";
@@ -152,6 +153,7 @@ export class Submitters {
       bodyHash,
       ...(hold && { hold }),
       ...(parent !== undefined && { parent: { entity: parent, instance: execution } }),
+      ...labelsOf(execution),
     };
     for (let attempt = 0; attempt < 50; attempt++) {
       const submit = { log: "client" as const, execution, definition, bodyHash, input, hold };
@@ -174,4 +176,9 @@ export class Submitters {
       await client.process.host.sleep(500);
     }
   }
+}
+
+/** Some have labels. Drawn from the name, so that worlds of before come out as they did. */
+function labelsOf(execution: string): { readonly labels?: Labels } {
+  return /^[0-5]/.test(execution) ? { labels: { team: execution[0]!, run: execution } } : {};
 }

@@ -33,7 +33,7 @@ describe("an execution", () => {
     const id = await api.run({ name: "shape", nodes: [{ id: "a", handler: "step", config: { x: 1 } }] });
     const body = await api.ended(id);
     expect(Object.keys(body).sort()).toEqual(
-      `created_at error execution_id finished_at generation input nodes output seq started_at status version workflow
+      `created_at error execution_id finished_at generation input labels nodes output seq started_at status version workflow
        workflow_definition_id`.split(/\s+/),
     );
     expect(Object.keys(body.nodes.a).sort()).toEqual(
@@ -234,7 +234,8 @@ describe("lists", () => {
     expect((await api.get(`/v1/executions?limit=5&cursor=${cursor}`)).status).toBe(200);
     expect((await api.get(`/v1/executions?workflow=listed&cursor=${cursor}`)).body.code).toBe("INVALID_CURSOR");
     expect((await api.get(`/v1/dlq?cursor=${cursor}`)).body.code).toBe("INVALID_CURSOR");
-    const forged = `${(body.next_cursor as string).slice(0, -1)}A`;
+    const sealed = body.next_cursor as string;
+    const forged = sealed.slice(0, -1) + (sealed.endsWith("A") ? "B" : "A");
     expect((await api.get(`/v1/executions?cursor=${encodeURIComponent(forged)}`)).body.code).toBe("INVALID_CURSOR");
   });
 });

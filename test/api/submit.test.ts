@@ -301,3 +301,15 @@ describe("Idempotency-Key", () => {
     expect((await api.post("/v1/workflow", diamond, key("x".repeat(255)))).status).toBe(201);
   });
 });
+
+test("in production nobody may ask for handlers that nobody serves, and is told so by name", async () => {
+  const strict = await TestApi.start({ isStrict: true, known: ["step"] });
+  const missing = { name: "later", nodes: [{ id: "a", handler: "nobody" }] };
+  for (const path of ["/v1/workflow", "/v1/workflows", "/v1/validate"]) {
+    const answer = await strict.post(`${path}?allow_missing_handlers=true`, missing);
+    expect(answer).toMatchObject({ status: 403, body: { code: "FORBIDDEN" } });
+    expect(answer.body.detail).toContain("allow_missing_handlers");
+    expect((await strict.post(`${path}?allow_missing_handlers=false`, diamond)).status).toBeLessThan(300);
+  }
+  await strict.close();
+});

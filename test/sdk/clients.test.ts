@@ -1,4 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -400,6 +402,24 @@ describe("a server, with a worker far from it", () => {
       "Cannot reach Millrace at http://127.0.0.1:4: nobody listens there. Start one with: millrace dev",
     );
     expect(() => connect({ url: "localhost:4747" })).toThrow(/must begin with http:/);
+  });
+
+  test("a worker that could not start may be started again", async () => {
+    let isOpen = false;
+    const server = createServer((request, response) => {
+      request.resume();
+      response.writeHead(isOpen ? 200 : 403, { "content-type": "application/json" });
+      response.end(JSON.stringify(isOpen ? { tasks: [], cancelled: [] } : { code: "FORBIDDEN", detail: "Not yet." }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const patient = worker({ url: `http://127.0.0.1:${port}`, workflows: [double] });
+    await expect(patient.start()).rejects.toMatchObject({ code: "FORBIDDEN" });
+    isOpen = true;
+    await patient.start();
+    await patient.stop();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
   });
 
   test("a worker needs something to serve, and a store that others share", async () => {

@@ -108,6 +108,25 @@ export function apiStory(name: string, open: () => Promise<Store>, isShared: boo
       expect(names).toContainEqual(expect.objectContaining({ name: diamond.name }));
     });
 
+    test("labels find executions, whichever process asks", async () => {
+      const label = { "a.b/c-d": 'é 💎 "=\\%_*' };
+      const started = await api.post("/v1/workflows/good/executions", {
+        inputs: Array.from({ length: 5 }, () => ({ text: "x" })),
+        labels: { ...label, second: "x" },
+      });
+      const ids = started.body.items.map((item: { execution_id: string }) => item.execution_id) as string[];
+      for (const id of ids) await api.ended(id);
+      const query = encodeURIComponent(`a.b/c-d=${label["a.b/c-d"]},second=x`);
+      const first = (await other.get(`/v1/executions?label=${query}&limit=3`)).body;
+      const cursor = encodeURIComponent(first.next_cursor);
+      const rest = (await api.get(`/v1/executions?label=${query}&limit=3&cursor=${cursor}&status=COMPLETED`)).body;
+      expect(rest.code).toBe("INVALID_CURSOR");
+      const second = (await api.get(`/v1/executions?label=${query}&limit=3&cursor=${cursor}`)).body;
+      const found = [...first.items, ...second.items].map((item: { execution_id: string }) => item.execution_id);
+      expect(new Set(found)).toEqual(new Set(ids));
+      expect((await other.get(`/v1/executions?label=second=y`)).body.items).toEqual([]);
+    });
+
     test("dead letters, retries, signals and reviews", async () => {
       const id = await api.run({
         name: "people",

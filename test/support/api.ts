@@ -32,6 +32,8 @@ export interface TestApiOptions extends Partial<ServerOptions> {
   readonly retentionMs?: number;
   /** The part of its memory that the process uses. */
   readonly memoryUsed?: () => number;
+  /** As in production. */
+  readonly isStrict?: boolean;
   /** What the API sees of the store. */
   readonly wrap?: (store: Store) => Store;
 }
@@ -58,7 +60,7 @@ export class TestApi {
 
   private constructor(options: TestApiOptions) {
     const { handlers = {}, known = [], secret, memory, store: given, wrap, engine: _, ...more } = options;
-    const { archive, shipping, retentionMs = null, pagesOf, memoryUsed, ...server } = more;
+    const { archive, shipping, retentionMs = null, pagesOf, memoryUsed, isStrict = false, ...server } = more;
     const host = nodeHost;
     this.#isShared = memory !== undefined || given !== undefined;
     this.memory = memory ?? openMemory({ host });
@@ -91,6 +93,7 @@ export class TestApi {
       store: wrap?.(seen) ?? seen,
       host,
       handlers: catalogue,
+      isStrict,
       ...(secret !== undefined && { secret }),
       ...(memoryUsed !== undefined && { memory: memoryUsed }),
     });

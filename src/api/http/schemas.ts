@@ -11,6 +11,14 @@ import {
   MAX_QUEUES,
   MAX_RESULTS,
 } from "../limits.ts";
+import {
+  LABEL_NAME,
+  LABEL_NAME_RULE,
+  LABEL_VALUE,
+  LABEL_VALUE_RULE,
+  MAX_LABELS,
+  parseLabels,
+} from "../service/labels.ts";
 import { NODE_STATUSES, type Status, STATUSES } from "../service/executions.ts";
 
 /** Any JSON. (`z.json()` makes a recursive schema that OpenAPI tools refuse.) */
@@ -52,6 +60,12 @@ export const executionsQuery = z.strictObject({
     .transform((text) => Date.parse(text))
     .optional()
     .meta({ description: "Created then or later" }),
+  label: z
+    .string()
+    .refine((text) => parseLabels(text) !== undefined, "must be name=value, or several joined by commas")
+    .transform((text) => parseLabels(text)!)
+    .optional()
+    .meta({ description: "name=value; of several, joined by commas, all" }),
 });
 export const nodesQuery = z.strictObject({ ...pageFields, status: z.enum(NODE_STATUSES).optional() });
 export const eventsQuery = z.strictObject({ ...pageFields, after: z.string().optional() });
@@ -71,13 +85,19 @@ export const noQuery = z.strictObject({});
 // ── bodies ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export const emptyBody = z.strictObject({});
-export const triggerBody = z.strictObject({ input_params: anyJson.optional() });
+const labels = z
+  .record(z.string().regex(LABEL_NAME, LABEL_NAME_RULE), z.string().regex(LABEL_VALUE, LABEL_VALUE_RULE))
+  .refine((given) => Object.keys(given).length <= MAX_LABELS, `must have at most ${MAX_LABELS} entries`)
+  .optional()
+  .meta({ description: "Names and values to find it by" });
+export const triggerBody = z.strictObject({ input_params: anyJson.optional(), labels });
 const version = z.union([z.number().int().min(1), z.string().min(1).max(128)]).optional();
 export const startBody = z
   .strictObject({
     input_params: anyJson.optional(),
     inputs: z.array(anyJson).min(1).max(MAX_BULK_STARTS).optional().meta({ description: "Several executions at once" }),
     version,
+    labels,
   })
   .refine((body) => body.inputs === undefined || body.input_params === undefined, {
     message: 'must not have both "inputs" and "input_params"',
@@ -177,7 +197,7 @@ export const heartbeatBody = z.strictObject({
   tokens: z.array(token).max(MAX_LEASED),
 });
 export const definitionBody = z.union([
-  z.strictObject({ definition: z.record(z.string(), anyJson), input_params: anyJson.optional() }),
+  z.strictObject({ definition: z.record(z.string(), anyJson), input_params: anyJson.optional(), labels }),
   z.record(z.string(), anyJson).meta({ description: "A workflow, see /schema/workflow.json of the package" }),
 ]);
 
@@ -268,6 +288,7 @@ export const shownExecution = z.looseObject({
   status: z.enum(statuses),
   generation: z.number(),
   seq: z.number(),
+  labels: z.record(z.string(), z.string()),
   input: anyJson,
   output: anyJson,
   error: errorValue.extend({ node_id: z.string().optional() }).nullable(),

@@ -24,6 +24,8 @@ export interface Checked {
   readonly served?: readonly string[];
   /** The input that came with it, in the form `{definition, input_params}`. */
   readonly input?: Json;
+  /** The labels that came with it. */
+  readonly labels?: Json;
   /** Fields beside the definition that nobody knows. */
   readonly unknown?: readonly string[];
   readonly failure?: ErrorCode;
@@ -32,7 +34,7 @@ export interface Checked {
   readonly omitted: number;
 }
 
-const ENVELOPE: ReadonlySet<string> = new Set(["definition", "input_params"]);
+const ENVELOPE: ReadonlySet<string> = new Set(["definition", "input_params", "labels"]);
 
 /** Reads and checks a definition, by itself or in the form `{definition, input_params}`. Never throws because of it. */
 export function checkSource(order: CheckOrder): Checked {
@@ -47,9 +49,10 @@ export function checkSource(order: CheckOrder): Checked {
   const envelope = envelopeOf(source, format);
   if (envelope === undefined) return summary(readDefinition(source, { format, handlers }));
   const unknown = Object.keys(envelope).filter((name) => !ENVELOPE.has(name));
-  const { definition = null, input_params: input } = envelope;
+  const { definition = null, input_params: input, labels } = envelope;
   const checked = summary(checkDefinition(definition, { handlers }));
-  return { ...checked, ...(input !== undefined && { input }), ...(unknown.length > 0 && { unknown }) };
+  const beside = { ...(input !== undefined && { input }), ...(labels !== undefined && { labels }) };
+  return { ...checked, ...beside, ...(unknown.length > 0 && { unknown }) };
 }
 
 /**

@@ -11,7 +11,7 @@ import { Lru } from "./lru.ts";
 /** A definition as it arrives: text, or a value that somebody has built. */
 export type DefinitionSource =
   | { readonly source: Uint8Array | string; readonly format: "json" | "yaml" }
-  | { readonly definition: Json; readonly input_params?: Json };
+  | { readonly definition: Json; readonly input_params?: Json; readonly labels?: Json };
 
 /**
  * Checks definitions. The same text again costs one hash: whoever submits a workflow for every execution does not pay

@@ -16,6 +16,8 @@ export interface ShownEvent {
 /** What only the engine has to do with. */
 const HIDDEN: ReadonlySet<string> = new Set(["nonce", "token", "seen", "bodyHash", "message", "around"]);
 const ENVELOPE: ReadonlySet<string> = new Set(["kind", "atMs", "node", "attempt"]);
+/** What people and handlers have named themselves. */
+const OWN_WORDS: ReadonlySet<string> = new Set(["error", "config", "form", "usage", "labels"]);
 /** Fields that hold an input or output. */
 const PAYLOADS: ReadonlySet<string> = new Set(["input", "output", "items"]);
 
@@ -54,8 +56,7 @@ export function showEvent(seq: number, event: ExecutionEvent, id: string): Shown
 function shown(name: string, value: Json): Json {
   if (name.endsWith("AtMs")) return typeof value === "number" ? new Date(value).toISOString() : value;
   if (name.endsWith("Ms")) return typeof value === "number" ? value / 1000 : value;
-  // Errors and forms are the user's own words.
-  if (name === "error" || name === "config" || name === "form" || name === "usage") return value;
+  if (OWN_WORDS.has(name)) return value;
   if (!isJsonObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [nameOf(key), shown(key, member)]));
 }

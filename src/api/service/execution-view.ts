@@ -46,6 +46,7 @@ export function draftExecution(state: ExecutionState, version: number | null): A
     status: state.status.toUpperCase(),
     generation: state.generation,
     seq: state.version,
+    labels: state.labels ?? {},
   });
   const retryable = retryableFrom(state);
   const tail = JSON.stringify({

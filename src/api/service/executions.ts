@@ -1,8 +1,10 @@
 import { entityId, entityKind } from "../../core/entity.ts";
+import { labelList } from "../../core/execution/label-listing.ts";
 import { upstreamFailed } from "../../core/execution/reopen.ts";
 import type { ExecutionStatus } from "../../core/execution/moves.ts";
 import { viewNode } from "../../core/execution/view.ts";
-import type { Header, HeaderClass, Store } from "../../store/contract.ts";
+import type { Labels } from "../../core/message.ts";
+import type { Header, HeaderClass, Page, Store } from "../../store/contract.ts";
 import type { Definitions } from "./definitions.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
 import { draftExecution, draftNode, draftOutput, iso } from "./execution-view.ts";
@@ -47,6 +49,8 @@ export interface ExecutionFilter {
   readonly status?: Status | undefined;
   readonly workflow?: string | undefined;
   readonly sinceMs?: number | undefined;
+  /** All of them. */
+  readonly labels?: Labels | undefined;
 }
 
 /** Executions as they are read. Texts are JSON, written once and kept while nothing changes. */
@@ -73,20 +77,41 @@ export class Executions {
 
   /** Newest first. */
   list(filter: ExecutionFilter, page: PageRequest): Promise<PageOf<ListedExecution>> {
-    const { status, workflow, sinceMs } = filter;
+    const { status, workflow, sinceMs, labels } = filter;
+    const [label] = Object.entries(labels ?? {});
     if (workflow !== undefined && !isName(workflow)) return Promise.resolve({ items: [], next_cursor: null });
     return this.#paging.page(
       `executions ${JSON.stringify(filter)}`,
       page,
       (query) =>
-        this.#store.queries.headers({
-          ...query,
-          ...(status !== undefined && { class: STATUSES[status] }),
-          ...(workflow !== undefined && { workflow }),
-          ...(sinceMs !== undefined && { sinceMs }),
-        }),
-      (header) => (status === undefined || header.status === status ? showHeader(header) : undefined),
+        label !== undefined
+          ? this.#labelled(labelList(...label), filter, query)
+          : this.#store.queries.headers({
+              ...query,
+              ...(status !== undefined && { class: STATUSES[status] }),
+              ...(workflow !== undefined && { workflow }),
+              ...(sinceMs !== undefined && { sinceMs }),
+            }),
+      (header) => (header !== null && passes(header, filter) ? showHeader(header) : undefined),
     );
+  }
+
+  /** Those of one label, which tells the others too; what else is asked for stands in their headers. */
+  async #labelled(
+    list: string,
+    { labels = {}, sinceMs = 0 }: ExecutionFilter,
+    query: { readonly limit: number; readonly cursor?: string },
+  ): Promise<Page<Header | null>> {
+    const { items, cursor } = await this.#store.queries.listing({ ...query, list });
+    const wanted = Object.entries(labels);
+    const headers = items.map(async ({ entity, text }) => {
+      const own = JSON.parse(text) as Labels;
+      if (wanted.some(([name, value]) => own[name] !== value)) return null;
+      return this.#store.queries.header(this.#reader.partition(entity), entity);
+    });
+    // Nobody is on the list before he was created, and it goes back in time.
+    const isOver = items.length > 0 && items.at(-1)!.atMs < sinceMs;
+    return { items: await Promise.all(headers), cursor: isOver ? null : cursor };
   }
 
   async get(id: string): Promise<string> {
@@ -151,6 +176,11 @@ export class Executions {
     const items = drafts.map((draft, i) => draft.compose([texts[i]!]));
     return `{"items":[${items.join(",")}],"next_cursor":${JSON.stringify(await this.#paging.seal(list, next))}}`;
   }
+}
+
+function passes(header: Header, { status, workflow, sinceMs = 0 }: ExecutionFilter): boolean {
+  if (status !== undefined && header.status !== status) return false;
+  return (workflow === undefined || header.workflow === workflow) && header.createdAtMs >= sinceMs;
 }
 
 function showHeader({ entity, workflow, status, createdAtMs, endedAtMs }: Header): ListedExecution | undefined {

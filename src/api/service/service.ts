@@ -28,6 +28,8 @@ export interface ServiceOptions {
   readonly host: Host;
   /** Handlers that are registered in this process, and whether others are accepted that nobody serves yet. */
   readonly handlers?: HandlerCatalogue;
+  /** Whoever asks for such handlers is refused: a misspelt one would wait for ever where nobody looks. */
+  readonly isStrict?: boolean;
   /** Where `{{ secrets.NAME }}` comes from, for tasks that go to workers elsewhere. */
   readonly secret?: (name: string) => string | undefined;
   /** Beyond which new work is refused. */
@@ -85,6 +87,7 @@ export class Service {
       payloads,
       decisions,
       allowMissing,
+      isStrict: options.isStrict ?? false,
     });
     this.commands = new Commands(decisions, reader, payloads, checker);
     this.executions = new Executions({ store, reader, definitions, payloads, paging });

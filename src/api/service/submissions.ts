@@ -1,5 +1,5 @@
 import { forkedNodes } from "../../core/execution/view.ts";
-import type { Fork, Start, Trigger } from "../../core/message.ts";
+import type { Fork, Labels, Start, Trigger } from "../../core/message.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Host } from "../../host/host.ts";
 import type { RequestOutcome } from "../../inbox/requests.ts";
@@ -16,6 +16,7 @@ import type { DefinitionChecker, DefinitionSource } from "./definition-checker.t
 import type { Definition, Definitions } from "./definitions.ts";
 import { type ExecutionReader, standing } from "./execution-reader.ts";
 import { isExecutionId, keyedId, newExecutionId } from "./ids.ts";
+import { readLabels } from "./labels.ts";
 import { Lru } from "./lru.ts";
 import type { Payloads } from "./payloads.ts";
 import { type Fault, notFound, Refusal, refusedByOwner } from "./refusal.ts";
@@ -58,6 +59,13 @@ interface Draft {
   readonly hold: boolean;
   readonly bodyHash: string;
   readonly fork?: Fork;
+  readonly labels?: Labels | undefined;
+}
+
+/** What a start of a stored workflow may say besides its input. */
+export interface StartOptions {
+  readonly version?: string | number | undefined;
+  readonly labels?: Labels | undefined;
 }
 
 /** Executions remembered from their submit, so that their trigger need not read them first. */
@@ -73,6 +81,7 @@ export class Submissions {
   readonly #payloads: Payloads;
   readonly #decisions: Decisions;
   readonly #allowMissing: boolean;
+  readonly #isStrict: boolean;
   readonly #submitted = new Lru<Definition>(REMEMBERED);
 
   constructor(parts: {
@@ -85,6 +94,7 @@ export class Submissions {
     readonly decisions: Decisions;
     /** Accept handlers that nobody serves yet, whoever asks. */
     readonly allowMissing: boolean;
+    readonly isStrict: boolean;
   }) {
     this.#store = parts.store;
     this.#host = parts.host;
@@ -94,6 +104,17 @@ export class Submissions {
     this.#payloads = parts.payloads;
     this.#decisions = parts.decisions;
     this.#allowMissing = parts.allowMissing;
+    this.#isStrict = parts.isStrict;
+  }
+
+  /** What a request may ask for: handlers that nobody serves yet, but not in production. */
+  allowing(asked = false): boolean {
+    if (asked && this.#isStrict) {
+      const reason =
+        '"allow_missing_handlers" is not possible with MILLRACE_ENV=prod: a misspelt handler would wait for ever';
+      throw new MillraceError("FORBIDDEN", { reason });
+    }
+    return asked;
   }
 
   async validate(source: DefinitionSource, allowMissing: boolean): Promise<Validation> {
@@ -115,13 +136,22 @@ export class Submissions {
     const { definition, checked } = await this.#good(source, allowMissing);
     // Without an input of its own the execution is judged by the one that its trigger brings.
     if (start || checked.input !== undefined) checkInput(definition, checked.input ?? {});
+    const labels = checked.labels === undefined ? undefined : goodLabels(checked.labels);
     const { key, tenant } = caller;
+    const asked = [
+      definition.hash,
+      checked.input ?? null,
+      start,
+      allowMissing,
+      ...(labels === undefined ? [] : [labels]),
+    ];
     const draft: Draft = {
       id: key === undefined ? newExecutionId(this.#host) : keyedId(tenant, "submit", key),
       definition,
       input: checked.input ?? {},
       hold: !start,
-      bodyHash: key === undefined ? "" : canonicalHash([definition.hash, checked.input ?? null, start, allowMissing]),
+      bodyHash: key === undefined ? "" : canonicalHash(asked),
+      labels,
     };
     if (key !== undefined) await this.#refuseReuse(draft);
     const version = await this.#definitions.publish(definition);
@@ -135,15 +165,16 @@ export class Submissions {
   }
 
   /** Runs what was submitted; on an execution that ended badly, runs again what failed. */
-  async trigger(caller: Caller, id: string, input: Json | undefined): Promise<Json> {
+  async trigger(caller: Caller, id: string, input: Json | undefined, labels?: Labels): Promise<Json> {
     if (!isExecutionId(id)) throw notFound("execution", id);
     await this.#checkTriggered(id, input);
     const value = input === undefined ? undefined : await this.#payloads.keep(id, input);
-    const body = input === undefined ? {} : { input_params: input };
+    const body = { ...(input !== undefined && { input_params: input }), ...(labels !== undefined && { labels }) };
     const answer = await this.#decisions.command(caller, id, "trigger", body, (command): Trigger => ({
       kind: "trigger",
       ...command,
       ...(value !== undefined && { input: value }),
+      ...(labels !== undefined && { labels }),
     }));
     this.#submitted.delete(id);
     return answer;
@@ -153,7 +184,7 @@ export class Submissions {
   async start(
     caller: Caller,
     name: string,
-    { input, version }: { readonly input: Json; readonly version?: string | number | undefined },
+    { input, version, labels }: StartOptions & { readonly input: Json },
   ): Promise<{ readonly execution_id: string; readonly status: "RUNNING" }> {
     const definition = await this.named(name, version);
     checkInput(definition, input);
@@ -163,7 +194,8 @@ export class Submissions {
       definition,
       input,
       hold: false,
-      bodyHash: key === undefined ? "" : canonicalHash([input, version ?? null]),
+      bodyHash: key === undefined ? "" : startHash(input, { version, labels }),
+      labels,
     };
     accepted(draft.id, await this.#accept(caller, draft));
     return { execution_id: draft.id, status: "RUNNING" };
@@ -221,7 +253,7 @@ export class Submissions {
   async startAll(
     caller: Caller,
     name: string,
-    { inputs, version }: { readonly inputs: readonly Json[]; readonly version?: string | number | undefined },
+    { inputs, version, labels }: StartOptions & { readonly inputs: readonly Json[] },
   ): Promise<{ readonly items: readonly BulkItem[] }> {
     const definition = await this.named(name, version);
     const faults = inputs.flatMap((input, i) =>
@@ -230,10 +262,10 @@ export class Submissions {
     if (faults.length > 0) throw inputInvalid(faults);
     const { key, tenant } = caller;
     // One hash for all: the first item decides whether the key was used for something else.
-    const bodyHash = key === undefined ? "" : canonicalHash([inputs, version ?? null]);
+    const bodyHash = key === undefined ? "" : startHash(inputs, { version, labels });
     const drafts = inputs.map((input, i): Draft => {
       const id = key === undefined ? newExecutionId(this.#host) : keyedId(tenant, "start", name, key, String(i));
-      return { id, definition, input, hold: false, bodyHash };
+      return { id, definition, input, hold: false, bodyHash, labels };
     });
     const items: BulkItem[] = [];
     if (key !== undefined && drafts[0] !== undefined) {
@@ -313,7 +345,7 @@ export class Submissions {
   }
 
   async #request(caller: Caller, draft: Draft): Promise<ReturnType<Decisions["request"]>> {
-    const { id, definition, input, hold, bodyHash, fork } = draft;
+    const { id, definition, input, hold, bodyHash, fork, labels } = draft;
     const value = await this.#payloads.keep(id, input);
     const body: Start = {
       kind: "start",
@@ -323,9 +355,27 @@ export class Submissions {
       bodyHash,
       ...(hold && { hold }),
       ...(fork !== undefined && { fork }),
+      ...(labels !== undefined && { labels }),
     };
     return this.#decisions.request(caller, id, id, body);
   }
+}
+
+/** Without labels it is what it was before there were any: a key that was used then is known by it. */
+function startHash(input: Json, { version, labels }: StartOptions): string {
+  return canonicalHash([input, version ?? null, ...(labels === undefined ? [] : [labels])]);
+}
+
+function goodLabels(given: Json): Labels {
+  const read = readLabels(given);
+  if ("labels" in read) return read.labels;
+  const at = `/labels${read.path}`;
+  const message = `"${at}" ${read.reason}.`;
+  const details = { field: at, expected: "as described", got: "this" };
+  throw new Refusal("INVALID_TYPE", details, {
+    detail: message,
+    errors: [{ code: "INVALID_TYPE", path: at, message }],
+  });
 }
 
 function published({ hash, name }: Definition, version: number, { warnings }: Checked): Published {
@@ -377,7 +427,7 @@ function unknownFields(names: readonly string[]): Refusal {
   const errors = names.map((field) => ({
     code: "UNKNOWN_FIELD",
     path: pointerTo([field]),
-    message: `There is no field ${JSON.stringify(field)} beside "definition" and "input_params".`,
+    message: `There is no field ${JSON.stringify(field)} beside "definition", "input_params" and "labels".`,
   }));
   return new Refusal("UNKNOWN_FIELD", { field: names[0]!, where: 'What stands around a "definition"' }, { errors });
 }

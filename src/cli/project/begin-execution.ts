@@ -12,18 +12,23 @@ import { faultLines } from "../problems-text.ts";
 /** Something to run: a definition as it is written, or a workflow in TypeScript. */
 export type Runnable = { readonly text: DefinitionText } | { readonly file: string; readonly parts: WorkflowParts };
 
+export interface Beginning {
+  readonly input: Json | undefined;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+  readonly allowMissing: boolean;
+}
+
 /** Starts an execution in this process. Held first, then triggered: so a problem of the definition is told with its line. */
 export async function beginExecution(
   service: Service,
   runnable: Runnable,
-  input: Json | undefined,
-  allowMissing: boolean,
+  { input, labels, allowMissing }: Beginning,
 ): Promise<string> {
   const file = "text" in runnable ? runnable.text.file : runnable.file;
   try {
     const source = "text" in runnable ? runnable.text : { definition: await definitionOf(service, runnable.parts) };
     const { execution_id: id } = await service.submissions.submit(LOCAL, source, { start: false, allowMissing });
-    await service.submissions.trigger(LOCAL, id, input);
+    await service.submissions.trigger(LOCAL, id, input, labels);
     return id;
   } catch (error) {
     throw refusalOf(error, file);

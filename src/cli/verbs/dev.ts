@@ -141,7 +141,7 @@ class Dev {
     await this.#try(async () => {
       const { input, allowMissing } = this.#project;
       const { service } = this.#process;
-      const id = await beginExecution(service, runnable, input, allowMissing);
+      const id = await beginExecution(service, runnable, { input, allowMissing });
       await this.#follow(id);
     });
   }

@@ -1,7 +1,7 @@
 import { shownDuration, shownState } from "../../drawing/states.ts";
 import { type Call, option, type Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
-import { countOption, momentOption, statusOption } from "../given-values.ts";
+import { countOption, labelsOption, momentOption, statusOption } from "../given-values.ts";
 import { printJson, printTable } from "../print.ts";
 import { connect } from "../server.ts";
 import type { Listed } from "../shapes.ts";
@@ -17,7 +17,13 @@ interface Item {
 export const verb: Verb = async (call) => {
   const server = await connect(call);
   const limit = countOption(call, "limit", 50, 100_000);
-  const query = { status: statusOption(call), workflow: option(call, "workflow"), since: momentOption(call, "since") };
+  const labels = Object.entries(labelsOption(call) ?? {}).map(([name, value]) => `${name}=${value}`);
+  const query = {
+    status: statusOption(call),
+    workflow: option(call, "workflow"),
+    since: momentOption(call, "since"),
+    label: labels.length === 0 ? undefined : labels.join(","),
+  };
   const page = await searched(call, (most) => server.list<Item>("/v1/executions", query, most), limit);
   if (call.json) printJson(call, page);
   else {

@@ -4,7 +4,7 @@ import { definitionText, isFile } from "../definition-file.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { followExecution, type FollowOptions } from "../follow-execution.ts";
-import { durationOption, jsonOption } from "../given-values.ts";
+import { durationOption, jsonOption, labelsOption } from "../given-values.ts";
 import { localSource } from "../local-source.ts";
 import { printJson } from "../print.ts";
 import { beginExecution, type Runnable } from "../project/begin-execution.ts";
@@ -49,7 +49,11 @@ async function runHere(call: Call, file: string, input: Json | undefined): Promi
   const parts = { roles: ["engine", "worker"] as const, logTo: 2 as const, loopback: true, user };
   const { process } = await startProcess(call, { ...read, settings }, parts);
   const { service } = process;
-  const id = await beginExecution(service, runnable, input, settings.allowMissingHandlers);
+  const id = await beginExecution(service, runnable, {
+    input,
+    labels: labelsOption(call),
+    allowMissing: settings.allowMissingHandlers,
+  });
   // Nothing is stopped in order afterwards: a store in memory has nothing to lose, and the process ends with the command.
   return followExecution(call, localSource(service), id, options);
 }
@@ -81,8 +85,9 @@ async function started(
   input: Json | undefined,
 ): Promise<string> {
   const key = option(call, "key");
+  const labels = labelsOption(call);
   if (!isHere) {
-    const body = input === undefined ? {} : { input_params: input };
+    const body = { ...(input !== undefined && { input_params: input }), ...(labels !== undefined && { labels }) };
     const { execution_id: id } = await server.post<{ readonly execution_id: string }>(
       `/v1/workflows/${segment(name)}/executions`,
       { body, key },
@@ -94,7 +99,7 @@ async function started(
     start: "true",
     allow_missing_handlers: settings.allowMissingHandlers ? "true" : undefined,
   });
-  const sent = submission(await definitionText(call.terminal, name), input);
+  const sent = submission(await definitionText(call.terminal, name), input, labels);
   const { execution_id: id } = await server.post<{ readonly execution_id: string }>(path, { ...sent, key });
   return id;
 }

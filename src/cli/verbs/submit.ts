@@ -1,7 +1,7 @@
 import { hasSwitch, option, type Verb } from "../call.ts";
 import { definitionText } from "../definition-file.ts";
 import { EXIT } from "../exit-code.ts";
-import { jsonOption } from "../given-values.ts";
+import { jsonOption, labelsOption } from "../given-values.ts";
 import { printJson } from "../print.ts";
 import { connect, withQuery } from "../server.ts";
 import { submission } from "../submission.ts";
@@ -21,7 +21,7 @@ export const verb: Verb = async (call) => {
     start: hasSwitch(call, "start") ? "true" : undefined,
     allow_missing_handlers: settings.allowMissingHandlers ? "true" : undefined,
   });
-  const sent = submission(text, await jsonOption(call, "input"));
+  const sent = submission(text, await jsonOption(call, "input"), labelsOption(call));
   const answer = await server.post<Submitted>(path, { ...sent, key: option(call, "key") });
   if (call.json) printJson(call, answer);
   else {

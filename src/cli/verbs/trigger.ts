@@ -1,6 +1,6 @@
 import { option, type Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
-import { jsonOption } from "../given-values.ts";
+import { jsonOption, labelsOption } from "../given-values.ts";
 import { printJson } from "../print.ts";
 import { connect, segment } from "../server.ts";
 
@@ -8,7 +8,8 @@ export const verb: Verb = async (call) => {
   const server = await connect(call);
   const id = await server.idOf(call.args[0]!);
   const input = await jsonOption(call, "input");
-  const body = input === undefined ? {} : { input_params: input };
+  const labels = labelsOption(call);
+  const body = { ...(input !== undefined && { input_params: input }), ...(labels !== undefined && { labels }) };
   const answer = await server.post<{ readonly status: string }>(`/v1/workflow/trigger/${segment(id)}`, {
     body,
     key: option(call, "key"),

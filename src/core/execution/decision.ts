@@ -2,6 +2,7 @@ import type { Context, Decision } from "../machine.ts";
 import { formatToken } from "../token.ts";
 import { endMail } from "./end.ts";
 import type { ExecutionEvent } from "./events.ts";
+import { labelListings } from "./label-listing.ts";
 import { deadLetterOf } from "./letters.ts";
 import { cancelChild } from "./nodes/child.ts";
 import { closedReview, closedReviews, openReview } from "./review-listing.ts";
@@ -49,6 +50,9 @@ export function decided(
     }
     // The items of a map that has failed are of no use any more.
     if (event.kind === "nodeFailed") revoke.push(...itemTokens(state, event.node));
+    if (event.kind === "accepted" || event.kind === "started") {
+      listings.push(...labelListings(state, event.labels ?? {}));
+    }
     if (event.kind === "nodeWaiting" && event.wait.for === "review") {
       opened.add(event.node);
       listings.push(openReview(state, event));

@@ -1,6 +1,6 @@
 import type { BlobRef } from "../../expression/scope.ts";
 import type { Json } from "../../json/json.ts";
-import type { Around, ErrorValue, Fork, Message, Parent, RetryScope } from "../message.ts";
+import type { Around, ErrorValue, Fork, Labels, Message, Parent, RetryScope } from "../message.ts";
 import type { Value } from "../value.ts";
 
 /**
@@ -63,6 +63,7 @@ export interface Accepted extends At {
   readonly parent?: Parent;
   readonly around?: Around;
   readonly fork?: Fork;
+  readonly labels?: Labels;
 }
 
 export interface Started extends At {
@@ -71,6 +72,8 @@ export interface Started extends At {
   readonly deadlineAtMs: number | null;
   /** Instead of the one it was accepted with. */
   readonly input?: Value;
+  /** All it has from now on, if its trigger brought some. */
+  readonly labels?: Labels;
 }
 
 export interface Paused extends At {

@@ -209,6 +209,7 @@ function accepted(state: ExecutionState, event: Accepted): void {
   state.trace = event.trace;
   state.parent = event.parent ?? null;
   state.around = event.around ?? null;
+  state.labels = event.labels ?? null;
   state.createdAtMs = event.atMs;
   for (const { node, output } of event.fork?.kept ?? []) keepForked(state, unitOf(state, node), output, event.atMs);
   if (event.fork !== undefined) deriveGraph(state);
@@ -232,6 +233,7 @@ function started(state: ExecutionState, event: Started): void {
   state.startedAtMs = event.atMs;
   state.deadlineAtMs = event.deadlineAtMs;
   if (event.input !== undefined) state.input = event.input;
+  if (event.labels !== undefined) state.labels = event.labels;
   if (event.deadlineAtMs !== null) state.timers.push(event.deadlineAtMs, WORKFLOW_TIMER);
   if (state.runs.some((run) => run !== undefined)) return deriveGraph(state, placeJoined);
   for (let node = 0; node < state.plan.graph.nodeCount; node++) {

@@ -1,6 +1,7 @@
 import type { Context } from "../machine.ts";
 import { decided, type ExecutionDecision, NOTHING } from "./decision.ts";
 import type { Repaired } from "./events.ts";
+import { labelListings } from "./label-listing.ts";
 import { openReview } from "./review-listing.ts";
 import type { ExecutionState } from "./state.ts";
 
@@ -11,11 +12,12 @@ import type { ExecutionState } from "./state.ts";
  */
 export function recovered(state: ExecutionState, context: Context): ExecutionDecision {
   if (state.isEnded) return NOTHING;
-  const listings = Array.from(state.reviews, (unit) => {
+  const reviews = Array.from(state.reviews, (unit) => {
     const { wait, startedAtMs, dueAtMs } = state.runs[unit]!;
     const atMs = startedAtMs ?? context.nowMs;
     return openReview(state, { kind: "nodeWaiting", atMs, node: state.nameOf(unit), wait: wait!, dueAtMs });
   });
+  const listings = [...reviews, ...labelListings(state, state.labels ?? {})];
   const events = [...state.children].slice(0, context.maxEvents).map((unit): Repaired => {
     return {
       kind: "repaired",

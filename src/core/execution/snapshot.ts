@@ -24,6 +24,7 @@ interface SnapshotBody {
   readonly trace: string;
   readonly parent: ExecutionState["parent"];
   readonly around: ExecutionState["around"];
+  readonly labels?: ExecutionState["labels"];
   readonly owesAnswer: boolean;
   readonly times: readonly [number, number | null, number | null, number | null];
   readonly end: ExecutionState["end"];
@@ -70,6 +71,7 @@ export function snapshot(state: ExecutionState): string {
     trace: state.trace,
     parent: state.parent,
     around: state.around,
+    ...(state.labels !== null && { labels: state.labels }),
     owesAnswer: state.owesAnswer,
     times: [state.createdAtMs, state.startedAtMs, state.endedAtMs, state.deadlineAtMs],
     end: state.end,
@@ -108,6 +110,7 @@ export function restore(id: string, plan: Plan, text: string): ExecutionState {
   state.trace = body.trace;
   state.parent = body.parent;
   state.around = body.around;
+  state.labels = body.labels ?? null;
   state.owesAnswer = body.owesAnswer;
   [state.createdAtMs, state.startedAtMs, state.endedAtMs, state.deadlineAtMs] = body.times;
   state.end = body.end;

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from "../../json/json.ts";
 import { Line } from "../line.ts";
-import type { Around, ErrorValue, Message, Parent } from "../message.ts";
+import type { Around, ErrorValue, Labels, Message, Parent } from "../message.ts";
 import { TimerHeap } from "../timer-heap.ts";
 import type { KeptValue, Value } from "../value.ts";
 import { NULL_VALUE } from "../value.ts";
@@ -151,6 +151,7 @@ export class ExecutionState {
   trace = "";
   parent: Parent | null = null;
   around: Around | null = null;
+  labels: Labels | null = null;
   /** The parent has asked again, and has to be answered. */
   owesAnswer = false;
   createdAtMs = 0;

@@ -18,8 +18,8 @@ export const executionRoutes: readonly Route[] = [
     query: shape.executionsQuery,
     answers: { 200: { description: "A page", schema: shape.listOf(shape.listedExecution) } },
     handle: async ({ service, query }) => {
-      const { status, workflow, since: sinceMs, ...page } = query;
-      return json(200, await service.executions.list({ status, workflow, sinceMs }, page));
+      const { status, workflow, since: sinceMs, label: labels, ...page } = query;
+      return json(200, await service.executions.list({ status, workflow, sinceMs, labels }, page));
     },
   }),
   route({

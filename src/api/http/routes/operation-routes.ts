@@ -27,7 +27,7 @@ export const operationRoutes: readonly Route[] = [
     answers: { 201: { description: "Stored", schema: shape.namedVersion } },
     problems: ["INVALID_DEFINITION", "STORE_FULL"],
     handle: async ({ service, query, source }) =>
-      json(201, await service.submissions.publish(source, query.allow_missing_handlers ?? false)),
+      json(201, await service.submissions.publish(source, service.submissions.allowing(query.allow_missing_handlers))),
   }),
   route({
     method: "GET",

@@ -19,7 +19,7 @@ export const submissionRoutes: readonly Route[] = [
     handle: async ({ service, caller, query, source, demand }) => {
       const start = query.start ?? false;
       if (start) demand("start");
-      const options = { start, allowMissing: query.allow_missing_handlers ?? false };
+      const options = { start, allowMissing: service.submissions.allowing(query.allow_missing_handlers) };
       return json(201, await service.submissions.submit(caller, source, options));
     },
   }),
@@ -35,7 +35,7 @@ export const submissionRoutes: readonly Route[] = [
     isIngress: true,
     handle: async ({ service, caller, params, body }) => {
       const input = body.input_params === undefined ? undefined : asJson(body.input_params);
-      return json(202, await service.submissions.trigger(caller, params["execution_id"]!, input));
+      return json(202, await service.submissions.trigger(caller, params["execution_id"]!, input, body.labels));
     },
   }),
   route({
@@ -48,7 +48,7 @@ export const submissionRoutes: readonly Route[] = [
     body: { schema: shape.definitionBody, limitBytes: MAX_DEFINITION_BYTES, isDefinition: true },
     answers: { 200: { description: "Every problem at once", schema: shape.validation } },
     handle: async ({ service, query, source }) =>
-      json(200, await service.submissions.validate(source, query.allow_missing_handlers ?? false)),
+      json(200, await service.submissions.validate(source, service.submissions.allowing(query.allow_missing_handlers))),
   }),
   route({
     method: "POST",
@@ -61,12 +61,18 @@ export const submissionRoutes: readonly Route[] = [
     problems: ["INPUT_INVALID", "IDEMPOTENCY_KEY_REUSED", "STORE_FULL", "OVERLOADED", "NO_OWNER"],
     isIngress: true,
     handle: async ({ service, caller, params, body }) => {
-      const { version, inputs, input_params: input } = body;
+      const { version, labels, inputs, input_params: input } = body;
       const name = params["name"]!;
       if (inputs === undefined) {
-        return json(201, await service.submissions.start(caller, name, { input: asJson(input ?? {}), version }));
+        return json(
+          201,
+          await service.submissions.start(caller, name, { input: asJson(input ?? {}), version, labels }),
+        );
       }
-      return json(201, await service.submissions.startAll(caller, name, { inputs: inputs.map(asJson), version }));
+      return json(
+        201,
+        await service.submissions.startAll(caller, name, { inputs: inputs.map(asJson), version, labels }),
+      );
     },
   }),
 ];

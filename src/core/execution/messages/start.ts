@@ -78,6 +78,7 @@ export function acceptance(message: Message, body: Start, context: Context): Acc
     ...(body.parent !== undefined && { parent: body.parent }),
     ...(body.around !== undefined && { around: body.around }),
     ...(body.fork !== undefined && { fork: body.fork }),
+    ...(body.labels !== undefined && { labels: body.labels }),
   };
 }
 

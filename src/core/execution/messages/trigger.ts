@@ -15,16 +15,18 @@ export function trigger(state: ExecutionState, message: Message, body: Trigger, 
   return command(state, { ...message, body }, context, () => judge(state, body, context));
 }
 
-function judge(state: ExecutionState, { input }: Trigger, context: Context): Verdict {
+function judge(state: ExecutionState, { input, labels }: Trigger, context: Context): Verdict {
   switch (state.status) {
-    case "pending":
-      return {
-        events: [{ ...startedNow(state, context), ...(input !== undefined && { input }) }],
-        status: "RUNNING",
+    case "pending": {
+      const brought = {
+        ...(input !== undefined && { input }),
+        ...(labels !== undefined && { labels: { ...state.labels, ...labels } }),
       };
+      return { events: [{ ...startedNow(state, context), ...brought }], status: "RUNNING" };
+    }
     case "failed":
     case "partial": {
-      if (input !== undefined) return { refused: "INPUT_FIXED" };
+      if (input !== undefined || labels !== undefined) return { refused: "INPUT_FIXED" };
       const opened = openFailed(state, context);
       return { events: [opened], status: "RUNNING", generation: opened.generation };
     }

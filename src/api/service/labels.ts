@@ -1,0 +1,33 @@
+import type { Labels } from "../../core/message.ts";
+import { isJsonObject, type Json } from "../../json/json.ts";
+
+/** What labels look like; a list of them in a query is joined by commas, so there is none in a value. */
+export const MAX_LABELS = 16;
+export const LABEL_NAME: RegExp = /^[A-Za-z0-9][A-Za-z0-9_./-]{0,62}$/;
+export const LABEL_VALUE: RegExp = /^[^\p{Cc},]{1,255}$/u;
+export const LABEL_NAME_RULE = "must be up to 63 letters, digits or _ . / -, beginning with a letter or digit";
+export const LABEL_VALUE_RULE = "must be 1 to 255 characters, without commas and control characters";
+
+/** Labels as somebody gave them, or what is wrong with them. */
+export function readLabels(
+  given: Json,
+): { readonly labels: Labels } | { readonly path: string; readonly reason: string } {
+  if (!isJsonObject(given)) return { path: "", reason: "must be an object of names and their values" };
+  const entries = Object.entries(given);
+  if (entries.length > MAX_LABELS) return { path: "", reason: `must have at most ${MAX_LABELS} entries` };
+  for (const [name, value] of entries) {
+    if (!LABEL_NAME.test(name)) return { path: `/${name.slice(0, 80)}`, reason: LABEL_NAME_RULE };
+    if (typeof value !== "string" || !LABEL_VALUE.test(value) || !value.isWellFormed()) {
+      return { path: `/${name}`, reason: LABEL_VALUE_RULE };
+    }
+  }
+  return { labels: given as Labels };
+}
+
+/** `name=value,name=value`, as queries have it; undefined if it is not that. */
+export function parseLabels(text: string): Labels | undefined {
+  const pairs = text.split(",").map((pair) => /^([^=]*)=(.*)$/su.exec(pair));
+  if (pairs.some((pair) => pair === null)) return undefined;
+  const labels = Object.fromEntries(pairs.map((pair) => [pair![1]!, pair![2]!]));
+  return "labels" in readLabels(labels) ? labels : undefined;
+}
