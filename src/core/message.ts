@@ -31,6 +31,7 @@ export type MessageBody =
   | Retry
   | Signal
   | DecideReview
+  | AssignReview
   | DiscardLetter
   | TaskStarted
   | TaskCompleted
@@ -168,6 +169,14 @@ export interface DecideReview extends Command {
   readonly comment?: string;
 }
 
+/** Others are to decide it from now on. */
+export interface AssignReview extends Command {
+  readonly kind: "assignReview";
+  readonly instance: string;
+  readonly generation: number;
+  readonly assignees: readonly string[];
+}
+
 /** Throw a dead letter away. */
 export interface DiscardLetter extends Command {
   readonly kind: "discardLetter";
@@ -249,6 +258,7 @@ const KINDS: Readonly<Record<MessageKind, true>> = {
   retry: true,
   signal: true,
   decideReview: true,
+  assignReview: true,
   discardLetter: true,
   taskStarted: true,
   taskCompleted: true,

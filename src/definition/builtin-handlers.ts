@@ -72,7 +72,7 @@ function closed(...names: readonly string[]): JsonObject {
 const HTTP_OUTPUT = closed("status", "headers", "body");
 const LLM_OUTPUT = closed("text", "model", "finish_reason", "usage");
 const ROUTER_OUTPUT = closed("chosen");
-const REVIEW_OUTPUT = closed("decision", "data", "by", "at", "comment");
+const REVIEW_FIELDS = ["decision", "data", "by", "at", "comment"];
 
 function exactlyOne(config: JsonObject, ...names: readonly string[]): string | undefined {
   const given = names.filter((name) => config[name] !== undefined);
@@ -186,6 +186,10 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
       "form?": JSON_SCHEMA,
       "title?": STRING,
       "assignees?": listOf(STRING),
+      "values?": { type: "object" },
+      "confidence?": ANY,
+      "source?": ANY,
+      "four_eyes?": { type: "boolean" },
       "due_seconds?": { default: 604_800, ...LIMIT_SECONDS },
       "on_due?": {
         default: "fail",
@@ -195,7 +199,12 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
         ],
       },
     }),
-    output: () => REVIEW_OUTPUT,
+    output: ({ values, four_eyes: fourEyes }) =>
+      closed(
+        ...REVIEW_FIELDS,
+        ...(values === undefined ? [] : ["locks"]),
+        ...(fourEyes === undefined ? [] : ["first"]),
+      ),
   },
   end: {
     engine: true,

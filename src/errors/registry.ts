@@ -301,6 +301,10 @@ export const ERRORS = {
     kind: "invalid",
     message: (): string => "This Idempotency-Key was used before, for a request with another body.",
   },
+  REVIEW_SAME_PERSON: {
+    kind: "conflict",
+    message: (): string => "This review needs two people, and the same key has decided it already: another one has to.",
+  },
   REVIEW_INVALID: {
     kind: "invalid",
     message: ({ reason }: { reason: string }): string => `The data does not fit the form of the review: ${reason}.`,

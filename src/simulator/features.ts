@@ -103,6 +103,7 @@ const SIGHTS: {
     for (const _ of instances) count("child called off");
   },
   reviewDue: (_tour, _event, count) => count("review overdue"),
+  reviewChanged: (_tour, { first }, count) => count(first === undefined ? "review assigned" : "review half decided"),
   parentAnswered: (_tour, _event, count) => count("parent answered at once"),
   letterDiscarded: (_tour, _event, count) => count("dead letter thrown away"),
   taskDispatched: ({ nodes }, { node }, count) => {

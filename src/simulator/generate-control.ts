@@ -61,9 +61,17 @@ export function randomWait(random: Random, { epochMs }: Surroundings): JsonObjec
 
 export function randomReview(random: Random, parents: readonly string[]): JsonObject {
   const title = parents.length > 0 ? `Look at {{ ${reference(parents[0]!)}.text | default("it") }}` : "Look";
+  const dueSeconds = random.pick([5, 30, 150]);
   return {
     title,
-    due_seconds: random.pick([5, 30, 150]),
+    due_seconds: dueSeconds,
+    // Nothing is drawn for these, so that worlds of before come out as they did.
+    ...(dueSeconds > 5 && {
+      values: { ok: true, note: "proposed" },
+      confidence: { note: 0.5 },
+      source: { note: "p. 1" },
+    }),
+    ...(dueSeconds > 30 && { four_eyes: true, assignees: ["somebody"] }),
     on_due: random.weighted<Json>([
       [2, "fail"],
       [1, { decision: random.pick(["approve", "reject"]), data: { by: "nobody" } }],

@@ -88,7 +88,16 @@ export type JournalEntry = Entry & { readonly log: "journal" } & (
 export type Command = Extract<
   MessageBody,
   {
-    readonly kind: "cancel" | "trigger" | "pause" | "resume" | "retry" | "signal" | "decideReview" | "discardLetter";
+    readonly kind:
+      | "cancel"
+      | "trigger"
+      | "pause"
+      | "resume"
+      | "retry"
+      | "signal"
+      | "decideReview"
+      | "assignReview"
+      | "discardLetter";
   }
 >;
 
@@ -116,6 +125,8 @@ export type ClientEntry = Entry & { readonly log: "client" } & (
         readonly execution: string;
         readonly request: string;
         readonly command: Command;
+        /** Who asks, if it matters. */
+        readonly by?: string;
       }
     | {
         readonly kind: "answered";

@@ -164,8 +164,14 @@ export class People {
     const { random } = this;
     const decide = (decision: "approve" | "reject", of = generation): void => {
       const data: Json = hasForm && random.chance(0.8) ? { ok: true, note: random.hex(4) } : { note: random.hex(4) };
-      const comment = random.chance(0.3) ? { comment: `because ${random.hex(4)}` } : {};
-      this.ask(execution, { kind: "decideReview", instance, generation: of, decision, data, ...comment });
+      const comment: { comment?: string } = random.chance(0.3) ? { comment: `because ${random.hex(4)}` } : {};
+      // By the second letter of what he says: so there are two, and nothing more is drawn.
+      const by = /^[0-7]/.test((data as { readonly note: string }).note) ? "one" : "another";
+      const isAsProposed = by === "one" && decision === "approve" && comment.comment === undefined;
+      const said = isAsProposed ? null : data;
+      this.ask(execution, { kind: "decideReview", instance, generation: of, decision, data: said, ...comment }, by);
+      if (comment.comment === undefined) return;
+      this.ask(execution, { kind: "assignReview", instance, generation: of, assignees: [comment.comment] });
     };
     decide(random.pick(["approve", "reject"]));
     // A colleague is as quick, and of another mind.
@@ -251,26 +257,31 @@ export class People {
   }
 
   /** Asks for something in the background, until it is known what has come of it. */
-  ask(execution: string, command: WithoutRequest<Command>): void {
+  ask(execution: string, command: WithoutRequest<Command>, by?: string): void {
     const open = this.asking.get(execution) ?? 0;
     if (open >= MOST_AT_ONCE) return;
     this.asking.set(execution, open + 1);
     this.underWay++;
-    void this.askUntilKnown(execution, command).finally(() => {
+    void this.askUntilKnown(execution, command, false, by).finally(() => {
       this.underWay--;
       this.asking.set(execution, this.asking.get(execution)! - 1);
     });
   }
 
-  async askUntilKnown(execution: string, command: WithoutRequest<Command>, twice = false): Promise<Answer> {
+  async askUntilKnown(
+    execution: string,
+    command: WithoutRequest<Command>,
+    twice = false,
+    by = "client",
+  ): Promise<Answer> {
     const { client, town, random } = this;
     const request = random.hex(8);
     const body = { ...command, request } as Command;
     const { kind } = body;
-    const to = { to: entityKey("execution", execution), by: "client", id: `${kind}:${request}` };
+    const to = { to: entityKey("execution", execution), by, id: `${kind}:${request}` };
     let said: { outcome: Answer; code?: string; answer?: Json } = { outcome: "unknown" };
     for (let attempt = 0; attempt < MOST_TRIES; attempt++) {
-      town.record({ log: "client", kind: "command", at: town.timeline.now, execution, request, command: body });
+      town.record({ log: "client", kind: "command", at: town.timeline.now, execution, request, command: body, by });
       said = describeOutcome(await client.requests.send({ ...to, body }, 3_000));
       town.record({
         log: "client",

@@ -163,6 +163,7 @@ describe("fields of the wrong type", () => {
     "/v1/executions/x/retry": ["from", "scope", "config", "input_params"],
     "/v1/executions/x/signal": ["name", "data"],
     "/v1/reviews/x": ["decision", "data", "comment"],
+    "/v1/reviews/x/assign": ["assignees"],
     "/v1/dlq/retry": ["filter", "limit", "dry_run"],
     "/v1/tasks/lease": ["worker_id", "handlers", "queues", "max", "wait_ms", "lease_seconds"],
     "/v1/tasks/complete": ["token", "output", "usage", "results"],
@@ -184,6 +185,7 @@ describe("fields of the wrong type", () => {
   const BASE: Readonly<Record<string, object>> = {
     "/v1/executions/x/signal": { name: "n" },
     "/v1/reviews/x": { decision: "approve" },
+    "/v1/reviews/x/assign": { assignees: ["x"] },
     "/v1/dlq/retry": { dry_run: true },
     "/v1/tasks/lease": { worker_id: "w", handlers: ["h"] },
     "/v1/tasks/complete": { token: "t" },

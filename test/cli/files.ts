@@ -24,7 +24,7 @@ nodes:
 
 export const REVIEW = `name: review
 nodes:
-  - { id: ask, handler: review, config: { title: "Pay?", form: { type: object, required: [ok], properties: { ok: { type: boolean } } } } }
+  - { id: ask, handler: review, config: { title: "Pay?", values: { to: bob }, source: { to: line 1 }, form: { type: object, required: [ok], properties: { ok: { type: boolean } } } } }
   - { id: done, handler: output, dependencies: [ask], config: { decision: "{{ ask.decision }}", data: "{{ ask.data }}" } }
 `;
 

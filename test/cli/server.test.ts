@@ -193,9 +193,19 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     const { items } = await json<{ items: { id: string; execution_id: string }[] }>("reviews");
     const review = items.find(({ execution_id }) => execution_id === id)!.id;
     expect((await run("approve", review)).code).toBe(3);
+    expect((await run("reviews", "assign", review, "ann", "bob")).stdout).toBe(`${review} is for ann, bob to decide\n`);
+    expect((await run("reviews", "show", review)).stdout).toMatch(/for ann, bob[^]*to +bob +line 1/);
     expect((await run("approve", review, "--data", '{"ok": true}', "--comment", "fine")).stdout).toBe(
       `${review} approved\n`,
     );
+    const exported = await run("reviews", "export", "--workflow", "review");
+    const examples = exported.stdout.trim().split("\n");
+    expect(JSON.parse(examples[0]!)).toMatchObject({
+      id: review,
+      values: { to: "bob" },
+      locks: ["ok"],
+      comment: "fine",
+    });
     const late = await run("reject", review, "--data", '{"ok": false}');
     expect([late.code, late.stderr]).toEqual([5, expect.stringContaining("REVIEW_CLOSED")]);
     expect(JSON.parse((await run("watch", id)).stdout)).toEqual({ decision: "approve", data: { ok: true } });

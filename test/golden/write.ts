@@ -19,6 +19,15 @@ const engine = (handler: string, config: Record<string, Json> = {}): Partial<Wor
   timeout_seconds: null,
 });
 
+/** What a model proposes to whoever reviews it. */
+const PROPOSED = {
+  due_seconds: 60,
+  on_due: "fail",
+  values: { total: 3, who: "ann" },
+  confidence: { total: 0.4 },
+  source: { total: "line 7" },
+};
+
 interface Case {
   readonly about: string;
   readonly workflow: Workflow;
@@ -225,6 +234,25 @@ const cases: Readonly<Record<string, Case>> = {
       const decision = { decision: "approve", data: null, comment: "fine" } as const;
       trial.send({ kind: "decideReview", request: "d1", instance: "asked", generation: 1, ...decision }, "bob");
       trial.at(10_000).settle().at(20_000).settle().at(30_000).settle().completes("slow", 1);
+    },
+  },
+  reviews: {
+    about: "Labels; a review with values that is assigned and decided by two people, and one whose values are corrected.",
+    workflow: workflow([
+      node("both", [], engine("review", { ...PROPOSED, four_eyes: true, assignees: ["ann"] })),
+      node("one", [], engine("review", PROPOSED)),
+    ]),
+    snapshotAt: 7,
+    run: (trial) => {
+      trial.send({ ...startBody(), labels: { team: "a" } });
+      trial.settle().at(1000);
+      const of = { generation: 1, decision: "approve" } as const;
+      trial.send({ kind: "assignReview", request: "a1", instance: "both", generation: 1, assignees: ["bob", "eve"] });
+      trial.send({ kind: "decideReview", request: "d1", instance: "both", ...of, data: { total: 4 } }, "bob");
+      trial.send({ kind: "decideReview", request: "d2", instance: "both", ...of, data: { total: 5 } }, "bob");
+      trial.at(2000).send({ kind: "decideReview", request: "d3", instance: "both", ...of, data: { total: 4 } }, "eve");
+      trial.send({ kind: "decideReview", request: "d4", instance: "one", ...of, data: null }, "bob");
+      trial.settle();
     },
   },
   map: {

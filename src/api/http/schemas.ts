@@ -80,6 +80,8 @@ export const lettersQuery = z.strictObject({
   execution_id: name.optional(),
   status: z.enum(["open", "replayed"]).optional(),
 });
+export const reviewsQuery = z.strictObject({ ...pageFields, assignee: name.optional() });
+export const examplesQuery = z.strictObject({ ...pageFields, workflow: name.optional() });
 export const noQuery = z.strictObject({});
 
 // ── bodies ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -117,6 +119,9 @@ export const reviewBody = z.strictObject({
   decision: z.enum(["approve", "reject"]),
   data: anyJson.optional(),
   comment: z.string().max(10_000).optional(),
+});
+export const assignBody = z.strictObject({
+  assignees: z.array(name).max(100).meta({ description: "Who is to decide; none: anybody" }),
 });
 export const replayOneBody = z.strictObject({
   config: z
@@ -340,8 +345,32 @@ export const shownReview = z.looseObject({
   title: z.string().nullable(),
   form: anyJson,
   assignees: z.array(z.string()),
+  values: anyJson.meta({ description: "By field: what was proposed" }),
+  confidence: anyJson,
+  source: anyJson,
+  four_eyes: z.boolean().meta({ description: "Two different people have to decide; the second one's word counts" }),
+  first: anyJson.meta({ description: "What the first of two has decided" }),
   opened_at: time.nullable(),
   due_at: time.nullable(),
+});
+export const shownExample = z.looseObject({
+  id: z.string(),
+  execution_id: z.string(),
+  generation: z.number(),
+  node_id: z.string(),
+  workflow: z.string(),
+  title: z.string().nullable(),
+  values: anyJson,
+  confidence: anyJson,
+  source: anyJson,
+  decision: z.string(),
+  data: anyJson,
+  locks: z.array(z.string()),
+  by: z.string(),
+  at: time,
+  comment: z.string().nullable(),
+  first: anyJson.optional(),
+  data_omitted: z.literal(true).optional(),
 });
 export const namedVersion = z.looseObject({
   name: z.string(),

@@ -1,5 +1,11 @@
-import { type ListedReview, parseReviewId, REVIEWS } from "../../core/execution/review-listing.ts";
-import type { DecideReview } from "../../core/message.ts";
+import {
+  EXAMPLES,
+  type ListedExample,
+  type ListedReview,
+  parseReviewId,
+  REVIEWS,
+} from "../../core/execution/review-listing.ts";
+import type { AssignReview, DecideReview } from "../../core/message.ts";
 import type { Json } from "../../json/json.ts";
 import type { Listed, Store } from "../../store/contract.ts";
 import type { Caller } from "./caller.ts";
@@ -18,8 +24,37 @@ export interface ShownReview {
   readonly title: string | null;
   readonly form: Json;
   readonly assignees: readonly string[];
+  /** By field: what was proposed, how sure somebody was of it, and where it was found. */
+  readonly values: Json;
+  readonly confidence: Json;
+  readonly source: Json;
+  readonly four_eyes: boolean;
+  /** What the first of two people has decided. */
+  readonly first: Json;
   readonly opened_at: string | null;
   readonly due_at: string | null;
+}
+
+/** What was proposed, and what a person made of it. */
+export interface ShownExample {
+  readonly id: string;
+  readonly execution_id: string;
+  readonly generation: number;
+  readonly node_id: string;
+  readonly workflow: string;
+  readonly title: string | null;
+  readonly values: Json;
+  readonly confidence: Json;
+  readonly source: Json;
+  readonly decision: Json;
+  readonly data: Json;
+  readonly locks: Json;
+  readonly by: Json;
+  readonly at: Json;
+  readonly comment: Json;
+  readonly first?: Json;
+  /** It was too large to be kept here, and is the output of the node. */
+  readonly data_omitted?: true;
 }
 
 export interface Decision {
@@ -42,10 +77,24 @@ export class Reviews {
     this.#paging = paging;
   }
 
-  list(page: PageRequest): Promise<PageOf<ShownReview>> {
+  /** Those that are open; of one person, those that he is to decide. */
+  list(page: PageRequest, assignee?: string): Promise<PageOf<ShownReview>> {
     const read = (query: { limit: number; cursor?: string }) =>
       this.#store.queries.listing({ list: REVIEWS, ...query });
-    return this.#paging.page("reviews", page, read, showReview);
+    return this.#paging.page(`reviews ${JSON.stringify(assignee ?? null)}`, page, read, (listed) => {
+      const review = showReview(listed);
+      return assignee === undefined || review.assignees.includes(assignee) ? review : undefined;
+    });
+  }
+
+  /** What people have decided of what was proposed to them, newest first. It goes with its execution. */
+  examples(page: PageRequest, workflow?: string): Promise<PageOf<ShownExample>> {
+    const read = (query: { limit: number; cursor?: string }) =>
+      this.#store.queries.listing({ list: EXAMPLES, ...query });
+    return this.#paging.page(`examples ${JSON.stringify(workflow ?? null)}`, page, read, (listed) => {
+      const example = showExample(listed);
+      return workflow === undefined || example.workflow === workflow ? example : undefined;
+    });
   }
 
   async get(id: string): Promise<ShownReview> {
@@ -53,7 +102,7 @@ export class Reviews {
     const listed = await this.#store.queries.listed(REVIEWS, id);
     if (listed !== null) return showReview(listed);
     // What was asked and answered stands in the history of the execution.
-    const closed = { title: null, form: null, assignees: [], opened_at: null, due_at: null };
+    const closed = { title: null, form: null, assignees: [], opened_at: null, due_at: null, ...NOTHING_PROPOSED };
     return { id, status: "closed", execution_id: execution, generation, node_id: instance, workflow, ...closed };
   }
 
@@ -77,6 +126,24 @@ export class Reviews {
     );
   }
 
+  /** Others are to decide it. */
+  async assign(caller: Caller, id: string, assignees: readonly string[]): Promise<Json> {
+    const { execution, generation, instance } = await this.#place(id);
+    return this.#decisions.command(
+      caller,
+      execution,
+      `reviews/${id}/assign`,
+      { assignees },
+      (command): AssignReview => ({
+        kind: "assignReview",
+        ...command,
+        instance,
+        generation,
+        assignees,
+      }),
+    );
+  }
+
   /** Where a review belongs. There is none for a node that is not there, or not yet in that generation. */
   async #place(id: string): Promise<Place> {
     const review = id.length <= 512 ? parseReviewId(id) : undefined;
@@ -92,10 +159,11 @@ export class Reviews {
 
 type Place = NonNullable<ReturnType<typeof parseReviewId>> & { readonly workflow: string };
 
+const NOTHING_PROPOSED = { values: null, confidence: null, source: null, four_eyes: false, first: null };
+
 function showReview({ id, text }: Listed): ShownReview {
-  const { execution, generation, node, workflow, title, form, assignees, openedAtMs, dueAtMs } = JSON.parse(
-    text,
-  ) as ListedReview;
+  const review = JSON.parse(text) as ListedReview;
+  const { execution, generation, node, workflow, title, form, assignees, openedAtMs, dueAtMs } = review;
   return {
     id,
     status: "open",
@@ -106,7 +174,36 @@ function showReview({ id, text }: Listed): ShownReview {
     title: title ?? null,
     form: (form ?? null) as Json,
     assignees: assignees ?? [],
+    values: review.values ?? null,
+    confidence: review.confidence ?? null,
+    source: review.source ?? null,
+    four_eyes: review.fourEyes ?? false,
+    first: (review.first ?? null) as Json,
     opened_at: new Date(openedAtMs).toISOString(),
     due_at: new Date(dueAtMs).toISOString(),
+  };
+}
+
+function showExample({ id, text }: Listed): ShownExample {
+  const { execution, generation, node, workflow, title, ...rest } = JSON.parse(text) as ListedExample;
+  const { values, confidence = null, source = null, decision, data, locks, by, at, comment, first, isCut } = rest;
+  return {
+    id,
+    execution_id: execution,
+    generation,
+    node_id: node,
+    workflow,
+    title: title ?? null,
+    values,
+    confidence,
+    source,
+    decision: decision ?? null,
+    data: data ?? null,
+    locks: locks ?? [],
+    by: by ?? null,
+    at: at ?? null,
+    comment: comment ?? null,
+    ...(first !== undefined && { first }),
+    ...(isCut === true && { data_omitted: true }),
   };
 }

@@ -27,7 +27,7 @@ export const verb: Verb = async (call) => {
 };
 
 /** `@latest` names the review that was opened last. */
-async function reviewOf(server: Server, name: string): Promise<string> {
+export async function reviewOf(server: Server, name: string): Promise<string> {
   if (name !== "@latest") return name;
   const { items } = await server.get<Listed<{ readonly id: string }>>("/v1/reviews", { limit: "1" });
   if (items[0] === undefined) throw new Failure(EXIT.notFound, "nothing waits for a person.");

@@ -1,4 +1,4 @@
-import type { Verb } from "../call.ts";
+import { option, type Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
 import { countOption } from "../given-values.ts";
 import { printJson, printTable } from "../print.ts";
@@ -16,7 +16,11 @@ interface Review {
 
 export const verb: Verb = async (call) => {
   const server = await connect(call);
-  const page = await server.list<Review>("/v1/reviews", {}, countOption(call, "limit", 50, 100_000));
+  const page = await server.list<Review>(
+    "/v1/reviews",
+    { assignee: option(call, "assignee") },
+    countOption(call, "limit", 50, 100_000),
+  );
   if (call.json) printJson(call, page);
   else if (page.items.length === 0) call.terminal.err("nothing waits for a person\n");
   else {

@@ -5,6 +5,7 @@ import type { ExecutionEvent, Wait } from "./events.ts";
 import { afterFailure } from "./failure.ts";
 import { attemptFailed } from "./messages/task-failed.ts";
 import { reviewOutput } from "./nodes/review.ts";
+import { decidedData, locksOf } from "./review-data.ts";
 import { type ExecutionState, WORKFLOW_TIMER } from "./state.ts";
 
 /** What has come due, by partition time and by the calendar. */
@@ -90,7 +91,9 @@ function waitOver(state: ExecutionState, unit: number, context: Context): readon
       if (onDue === "fail") {
         return [due, ...failed(state, unit, "REVIEW_EXPIRED", "Nobody decided the review in time", context)];
       }
-      const output = { json: reviewOutput(onDue.decision, onDue.data ?? null, "on_due", context) };
+      const data = decidedData(wait.review, onDue.decision, onDue.data ?? null);
+      const said = reviewOutput(onDue.decision, data, "on_due", context);
+      const output = { json: { ...said, ...locksOf(wait.review, data) } };
       return [due, { kind: "nodeCompleted", atMs, node, output }];
     }
   }

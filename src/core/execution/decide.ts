@@ -1,6 +1,7 @@
 import type { Context } from "../machine.ts";
 import type { Message } from "../message.ts";
 import { type ExecutionDecision, NOTHING } from "./decision.ts";
+import { assignReview } from "./messages/assign-review.ts";
 import { cancel } from "./messages/cancel.ts";
 import { childEnded } from "./messages/child-ended.ts";
 import { decideReview } from "./messages/decide-review.ts";
@@ -38,6 +39,8 @@ export function decide(state: ExecutionState, message: Message, context: Context
       return signal(state, message, body, context);
     case "decideReview":
       return decideReview(state, message, body, context);
+    case "assignReview":
+      return assignReview(state, message, body, context);
     case "discardLetter":
       return discardLetter(state, message, body, context);
     case "taskStarted":

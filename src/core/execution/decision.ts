@@ -5,7 +5,7 @@ import type { ExecutionEvent } from "./events.ts";
 import { labelListings } from "./label-listing.ts";
 import { deadLetterOf } from "./letters.ts";
 import { cancelChild } from "./nodes/child.ts";
-import { closedReview, closedReviews, openReview } from "./review-listing.ts";
+import { changedReview, closedReview, closedReviews, openReview } from "./review-listing.ts";
 import { instanceOf } from "./instance.ts";
 import type { ExecutionState } from "./state.ts";
 
@@ -57,6 +57,7 @@ export function decided(
       opened.add(event.node);
       listings.push(openReview(state, event));
     }
+    if (event.kind === "reviewChanged") listings.push(changedReview(state, event));
     if (event.kind === "executionEnded" || (event.kind === "nodeFailed" && opened.size > 0)) {
       for (const name of opened) {
         const ends = event.kind === "executionEnded" || isWithin(name, event.node);

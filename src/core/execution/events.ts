@@ -26,6 +26,7 @@ export type ExecutionEvent =
   | NodeSkipped
   | NodeWaiting
   | ReviewDue
+  | ReviewChanged
   | RoundEnded
   | RoundDue
   | MapOpened
@@ -216,7 +217,13 @@ export interface NodeWaiting extends At {
 export type Wait =
   | { readonly for: "timer"; /** By the store's clock. */ readonly calendarAtMs?: number }
   | { readonly for: "signal"; readonly signal: string }
-  | { readonly for: "review"; readonly review: ReviewSpec; readonly calendarAtMs: number }
+  | {
+      readonly for: "review";
+      readonly review: ReviewSpec;
+      readonly calendarAtMs: number;
+      /** Of two that are needed. */
+      readonly first?: FirstDecision;
+    }
   | { readonly for: "child"; readonly child: ChildCall };
 
 export interface ReviewSpec {
@@ -224,6 +231,22 @@ export interface ReviewSpec {
   readonly form?: Json;
   readonly assignees?: readonly string[];
   readonly onDue: "fail" | { readonly decision: "approve" | "reject"; readonly data?: Json };
+  /** By field: what was proposed, how sure somebody was of it, and where it was found. */
+  readonly values?: Json;
+  readonly confidence?: Json;
+  readonly source?: Json;
+  /** Two different people have to decide. */
+  readonly fourEyes?: true;
+}
+
+/** What the first of two has decided. The second one's word counts. */
+export interface FirstDecision {
+  readonly decision: "approve" | "reject";
+  readonly by: string;
+  readonly at: string;
+  readonly comment?: string;
+  /** What he filled in; left out if it is large. */
+  readonly data?: Json;
 }
 
 /** A child execution that was called. All that is needed to call it again, or off. */
@@ -244,6 +267,14 @@ export interface ChildCall {
 export interface ReviewDue extends At {
   readonly kind: "reviewDue";
   readonly node: string;
+}
+
+/** Others are to decide it, or the first of two has. */
+export interface ReviewChanged extends At {
+  readonly kind: "reviewChanged";
+  readonly node: string;
+  readonly assignees?: readonly string[];
+  readonly first?: FirstDecision;
 }
 
 /** A round of a node that repeats was judged: enough, or another one at `nextAtMs`. */

@@ -13,6 +13,7 @@ import type { Value } from "../value.ts";
 import { closeMap, endItem, openMap } from "./maps.ts";
 import { assertMove, type NodeStatus } from "./moves.ts";
 import { openGeneration } from "./reopen.ts";
+import { withChange } from "./review-listing.ts";
 import { repair } from "./sweep.ts";
 import { deriveGraph, join, placeJoined, spread } from "./spread.ts";
 import { type CommandAnswer, type ExecutionState, NO_NONCES, REMEMBERED_REQUESTS, WORKFLOW_TIMER } from "./state.ts";
@@ -192,6 +193,9 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
     case "released":
       state.quarantined = null;
       state.parked = [];
+      return;
+    case "reviewChanged":
+      state.run(unitOf(state, event.node)).wait = withChange(state.run(unitOf(state, event.node)).wait!, event);
       return;
     case "reviewDue":
     case "resultIgnored":

@@ -13,9 +13,8 @@ import type { ExecutionState } from "./state.ts";
 export function recovered(state: ExecutionState, context: Context): ExecutionDecision {
   if (state.isEnded) return NOTHING;
   const reviews = Array.from(state.reviews, (unit) => {
-    const { wait, startedAtMs, dueAtMs } = state.runs[unit]!;
-    const atMs = startedAtMs ?? context.nowMs;
-    return openReview(state, { kind: "nodeWaiting", atMs, node: state.nameOf(unit), wait: wait!, dueAtMs });
+    const { wait, startedAtMs } = state.runs[unit]!;
+    return openReview(state, { node: state.nameOf(unit), wait: wait!, atMs: startedAtMs ?? context.nowMs });
   });
   const listings = [...reviews, ...labelListings(state, state.labels ?? {})];
   const events = [...state.children].slice(0, context.maxEvents).map((unit): Repaired => {

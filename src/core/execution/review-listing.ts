@@ -1,9 +1,13 @@
 import type { ListingDraft } from "../machine.ts";
-import type { NodeWaiting } from "./events.ts";
+import type { Json } from "../../json/json.ts";
+import { isLarge } from "../value.ts";
+import type { FirstDecision, NodeWaiting, ReviewChanged, ReviewSpec, Wait } from "./events.ts";
 import type { ExecutionState } from "./state.ts";
 
 /** Open reviews are listed apart, so that people find them without knowing the execution. */
 export const REVIEWS = "review";
+/** And those that were decided, if they had something to correct. */
+export const EXAMPLES = "reviewed";
 
 /** Leads back to the node instance that waits. */
 export function reviewId(execution: string, generation: number, instance: string): string {
@@ -26,14 +30,35 @@ export interface ListedReview {
   readonly title?: string;
   readonly form?: unknown;
   readonly assignees?: readonly string[];
+  readonly values?: Json;
+  readonly confidence?: Json;
+  readonly source?: Json;
+  readonly fourEyes?: true;
+  readonly first?: FirstDecision;
   readonly openedAtMs: number;
   /** By the store's clock. */
   readonly dueAtMs: number;
 }
 
-export function openReview(state: ExecutionState, event: NodeWaiting): ListingDraft {
+/** What was proposed and what a person made of it: the output of the review stands beside the rest. */
+export interface ListedExample {
+  readonly execution: string;
+  readonly generation: number;
+  readonly node: string;
+  readonly workflow: string;
+  readonly title?: string;
+  readonly values: Json;
+  readonly confidence?: Json;
+  readonly source?: Json;
+  /** What he filled in was too large to be kept here. */
+  readonly isCut?: true;
+  readonly [field: string]: Json | undefined;
+}
+
+export function openReview(state: ExecutionState, event: Pick<NodeWaiting, "node" | "wait" | "atMs">): ListingDraft {
   if (event.wait.for !== "review") throw new Error(`${event.node} does not wait for a review`);
-  const { onDue: _, ...shown } = event.wait.review;
+  const { review, calendarAtMs, first } = event.wait;
+  const { onDue: _, ...shown } = review;
   const listed: ListedReview = {
     execution: state.id,
     generation: state.generation,
@@ -41,9 +66,49 @@ export function openReview(state: ExecutionState, event: NodeWaiting): ListingDr
     workflow: state.plan.workflow.name,
     ...shown,
     openedAtMs: event.atMs,
-    dueAtMs: event.wait.calendarAtMs,
+    dueAtMs: calendarAtMs,
+    ...(first !== undefined && { first }),
   };
   return { list: REVIEWS, id: reviewId(state.id, state.generation, event.node), text: JSON.stringify(listed) };
+}
+
+/** The same review, as it stands after a change. */
+export function changedReview(state: ExecutionState, event: ReviewChanged): ListingDraft {
+  const run = state.runs[state.unitOf(event.node)!]!;
+  return openReview(state, {
+    node: event.node,
+    wait: withChange(run.wait!, event),
+    atMs: run.startedAtMs ?? event.atMs,
+  });
+}
+
+/** What a review waits for after a change. */
+export function withChange(wait: Wait, { node, assignees, first }: ReviewChanged): Wait {
+  if (wait.for !== "review") throw new Error(`${node} does not wait for a review`);
+  const review = assignees === undefined ? wait.review : { ...wait.review, assignees };
+  return { ...wait, review, ...(first !== undefined && { first }) };
+}
+
+/** What a person made of what was proposed, kept for whoever wants to learn from it. A large answer is left out. */
+export function reviewedExample(
+  state: ExecutionState,
+  node: string,
+  { values, confidence, source, title }: ReviewSpec,
+  output: { readonly [name: string]: Json },
+): ListingDraft {
+  const id = reviewId(state.id, state.generation, node);
+  const example: ListedExample = {
+    execution: state.id,
+    generation: state.generation,
+    node,
+    workflow: state.plan.workflow.name,
+    ...(title !== undefined && { title }),
+    values: values!,
+    ...(confidence !== undefined && { confidence }),
+    ...(source !== undefined && { source }),
+    ...(isLarge(JSON.stringify(output)) ? { ...output, data: null, isCut: true } : output),
+  };
+  return { list: EXAMPLES, id, text: JSON.stringify(example) };
 }
 
 /** The review of a unit, and those of the items of a map, are open no more. */

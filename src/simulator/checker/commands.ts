@@ -16,6 +16,7 @@ const DECIDED_CODES: ReadonlySet<string> = new Set([
   "NOT_RETRYABLE",
   "NOT_PAUSED",
   "REVIEW_CLOSED",
+  "REVIEW_SAME_PERSON",
   "ALREADY_REPLAYED",
 ]);
 
@@ -62,10 +63,10 @@ function wasAsked({ story, evidence, commit }: Step, { command, request }: Comma
 
 /** What each command may find, and what follows on it in the journal. */
 interface Operation {
-  readonly allowed: (story: Story, command: Command | undefined) => boolean;
+  readonly allowed: (story: Story, command: Command | undefined, by: string) => boolean;
   readonly effects: readonly ExecutionEvent["kind"][];
   /** When a refusal with this code is right. */
-  readonly refusals: Readonly<Record<string, (story: Story, command: Command | undefined) => boolean>>;
+  readonly refusals: Readonly<Record<string, (story: Story, command: Command | undefined, by: string) => boolean>>;
 }
 
 const isOver = ({ ended }: Story): boolean => ended !== null;
@@ -121,12 +122,19 @@ const OPERATIONS: Readonly<Record<Command["kind"], Operation>> = {
     },
   },
   decideReview: {
-    allowed: (story, command) => isReviewOpen(story, command) && fitsForm(story, command),
-    effects: ["nodeCompleted"],
+    allowed: (story, command, by) =>
+      isReviewOpen(story, command) && fitsForm(story, command) && !isSamePerson(story, command, by),
+    effects: ["nodeCompleted", "reviewChanged"],
     refusals: {
       REVIEW_CLOSED: (story, command) => !isReviewOpen(story, command),
+      REVIEW_SAME_PERSON: isSamePerson,
       REVIEW_INVALID: (story, command) => isReviewOpen(story, command) && !fitsForm(story, command),
     },
+  },
+  assignReview: {
+    allowed: isReviewOpen,
+    effects: ["reviewChanged"],
+    refusals: { REVIEW_CLOSED: (story, command) => !isReviewOpen(story, command) },
   },
   discardLetter: { allowed: () => true, effects: ["letterDiscarded"], refusals: {} },
 };
@@ -136,18 +144,28 @@ function isOfFailed(command: Command | undefined): boolean {
 }
 
 function isReviewOpen(story: Story, command: Command | undefined): boolean {
-  if (command?.kind !== "decideReview" || !story.isOpen || command.generation !== story.generation) return false;
+  if (command?.kind !== "decideReview" && command?.kind !== "assignReview") return false;
+  if (!story.isOpen || command.generation !== story.generation) return false;
   const node = story.node(command.instance);
   return node !== undefined && node.end === null && node.wait?.for === "review";
+}
+
+/** Where two have to decide, the first is not the second. */
+function isSamePerson(story: Story, command: Command | undefined, by: string): boolean {
+  if (command?.kind !== "decideReview" || !isReviewOpen(story, command)) return false;
+  const wait = story.node(command.instance)?.wait;
+  return wait?.for === "review" && wait.first?.by === by;
 }
 
 /** The forms of this simulator only say what has to be there. */
 function fitsForm(story: Story, command: Command | undefined): boolean {
   if (command?.kind !== "decideReview") return true;
   const wait = story.node(command.instance)?.wait;
-  const form = wait?.for === "review" ? wait.review.form : undefined;
+  if (wait?.for !== "review") return true;
+  const { form, values } = wait.review;
   const required = isJsonObject(form) && Array.isArray(form["required"]) ? (form["required"] as readonly string[]) : [];
-  const { data } = command;
+  const data = command.data === null && command.decision === "approve" ? (values ?? null) : command.data;
+  if (command.decision === "reject" && data === null) return true;
   return required.every((name) => isJsonObject(data) && Object.hasOwn(data, name));
 }
 
@@ -167,14 +185,14 @@ function judgeCommand(step: Step, event: CommandApplied | CommandRefused, found:
   const operation = OPERATIONS[event.command as Command["kind"]] as Operation | undefined;
   if (operation === undefined) return;
   const asked = evidence.clients.get(story.id)?.commands ?? [];
-  const command = asked.find(({ entry }) => entry.request === event.request)?.entry.command;
+  const { command, by = "client" } = asked.find(({ entry }) => entry.request === event.request)?.entry ?? {};
   const state = story.ended?.status ?? (story.isPaused ? "paused" : story.isStarted ? "running" : "pending");
   if (event.kind === "commandRefused") {
     const refusal = operation.refusals[event.code];
-    if (refusal === undefined || refusal(story, command)) return;
+    if (refusal === undefined || refusal(story, command, by)) return;
     return found(`The ${event.command} was refused with ${event.code}, and the execution is ${state}`, placeOf(step));
   }
-  if (!operation.allowed(story, command)) {
+  if (!operation.allowed(story, command, by)) {
     found(`The ${event.command} was applied, and the execution is ${state}`, placeOf(step));
   }
   const next = after(story, commit);
@@ -189,6 +207,7 @@ function judgeCommand(step: Step, event: CommandApplied | CommandRefused, found:
 
 /** A retry opens what it names; a trigger's input counts. */
 function isAsAsked(command: Command, event: ExecutionEvent): boolean {
+  if (command.kind === "decideReview" || command.kind === "assignReview") return isSameReview(command, event);
   if (command.kind === "trigger") return event.kind !== "started" || isSame(command.input, event.input);
   if (command.kind !== "retry" || event.kind !== "generationOpened") return true;
   const { scope, from, config, input, letters = [] } = command;
@@ -201,6 +220,13 @@ function isAsAsked(command: Command, event: ExecutionEvent): boolean {
       event.letters ?? [],
     )
   );
+}
+
+/** Who is asked is who was named; what the first of two says is kept. */
+function isSameReview(command: Command, event: ExecutionEvent): boolean {
+  if (event.kind !== "reviewChanged") return command.kind === "decideReview";
+  if (command.kind === "assignReview") return isSame(command.assignees, event.assignees) && event.first === undefined;
+  return command.kind === "decideReview" && event.first?.decision === command.decision && event.assignees === undefined;
 }
 
 function isSame(one: unknown, other: unknown): boolean {
@@ -217,6 +243,8 @@ function eventAt({ entity, version }: Story, commit: Commit, offset: number): Ex
   return record?.events[version + offset - record.version];
 }
 
+const CAUSED: ReadonlySet<string> = new Set(["paused", "resumed", "letterDiscarded", "reviewChanged"]);
+
 /** What only a command, or a parent, can bring about. */
 function isUncaused(step: Step): boolean {
   const { story, event, commit } = step;
@@ -227,7 +255,7 @@ function isUncaused(step: Step): boolean {
     return !isCommanded && !wasCalled(step, event.call) && !wasRepaired(step, event);
   }
   if (event.kind === "parentCalled") return !wasCalled(step, event.call);
-  return !isCommanded && (event.kind === "paused" || event.kind === "resumed" || event.kind === "letterDiscarded");
+  return !isCommanded && CAUSED.has(event.kind);
 }
 
 /** Whoever submitted it wants it to wait for a trigger. */

@@ -204,6 +204,7 @@ export class Story {
       case "nodeSkipped":
       case "nodeWaiting":
       case "reviewDue":
+      case "reviewChanged":
       case "roundEnded":
       case "roundDue":
       case "mapOpened": {
@@ -410,6 +411,9 @@ export class Story {
       case "mapOpened":
         return this.openMap(node, event);
       case "reviewDue":
+        return;
+      case "reviewChanged":
+        if (node.wait?.for === "review" && event.first !== undefined) node.wait = { ...node.wait, first: event.first };
         return;
     }
   }

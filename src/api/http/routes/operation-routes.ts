@@ -140,9 +140,25 @@ export const operationRoutes: readonly Route[] = [
     permission: "reviews",
     tag: "Reviews",
     summary: "Reviews that wait for somebody, newest first",
-    query: shape.pageQuery,
+    query: shape.reviewsQuery,
     answers: { 200: { description: "A page", schema: shape.listOf(shape.shownReview) } },
-    handle: async ({ service, query }) => json(200, await service.reviews.list(query)),
+    handle: async ({ service, query }) => {
+      const { assignee, ...page } = query;
+      return json(200, await service.reviews.list(page, assignee));
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/v1/reviews/examples",
+    permission: "reviews",
+    tag: "Reviews",
+    summary: "What people have made of what was proposed to them, newest first",
+    query: shape.examplesQuery,
+    answers: { 200: { description: "A page", schema: shape.listOf(shape.shownExample) } },
+    handle: async ({ service, query }) => {
+      const { workflow, ...page } = query;
+      return json(200, await service.reviews.examples(page, workflow));
+    },
   }),
   route({
     method: "GET",
@@ -158,14 +174,26 @@ export const operationRoutes: readonly Route[] = [
     path: "/v1/reviews/{id}",
     permission: "decide",
     tag: "Reviews",
-    summary: "Decide; the first decision counts",
+    summary: "Decide; the first decision counts, or, where two people are needed, the second",
     body: { schema: shape.reviewBody, limitBytes: MAX_BODY_BYTES },
     answers: { 200: { description: "Decided", schema: shape.commanded } },
-    problems: ["REVIEW_CLOSED", "REVIEW_INVALID", "NO_OWNER"],
+    problems: ["REVIEW_CLOSED", "REVIEW_SAME_PERSON", "REVIEW_INVALID", "NO_OWNER"],
     handle: async ({ service, caller, params, body }) => {
       const { decision, comment } = body;
       const data = asJson(body.data ?? null);
       return json(200, await service.reviews.decide(caller, params["id"]!, { decision, data, comment }));
     },
+  }),
+  route({
+    method: "POST",
+    path: "/v1/reviews/{id}/assign",
+    permission: "decide",
+    tag: "Reviews",
+    summary: "Say who is to decide",
+    body: { schema: shape.assignBody, limitBytes: MAX_BODY_BYTES },
+    answers: { 200: { description: "Assigned", schema: shape.commanded } },
+    problems: ["REVIEW_CLOSED", "NO_OWNER"],
+    handle: async ({ service, caller, params, body }) =>
+      json(200, await service.reviews.assign(caller, params["id"]!, body.assignees)),
   }),
 ];

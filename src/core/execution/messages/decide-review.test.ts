@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { Json } from "../../../json/json.ts";
 import type { DecideReview } from "../../message.ts";
+import { recovered } from "../recovered.ts";
 import { parseReviewId, reviewId } from "../review-listing.ts";
+import { restore, snapshot } from "../snapshot.ts";
 import { engineNode, mapNode, node, START_MS, Trial, workflow } from "../test-execution.ts";
 
 const review = (config: Record<string, Json> = {}): ReturnType<typeof engineNode> =>
@@ -99,6 +101,74 @@ describe("data is checked against the form", () => {
     const trial = new Trial(workflow([review()])).begin().does(decide({ data: ["anything"] }));
     expect(trial.view("v").output).toMatchObject({ json: { data: ["anything"] } });
   });
+});
+
+describe("where two people have to decide", () => {
+  const both = (more: Record<string, Json> = {}): Trial =>
+    new Trial(workflow([review({ four_eyes: true, ...more }), node("b", ["v"])], { timeout_seconds: 0 })).begin();
+
+  test("the first one's word is kept, and the second one's counts", () => {
+    const trial = both();
+    expect(trial.ask(decide({ decision: "reject", comment: "no" }), "ann")).toHaveProperty("ok");
+    expect(trial.shown["v"]).toBe("WAITING review");
+    expect(trial.ask(decide(), "ann")).toMatchObject({ refused: "REVIEW_SAME_PERSON" });
+    expect(trial.ask(decide({ data: 7 }), "bob")).toHaveProperty("ok");
+    const first = { decision: "reject", by: "ann", at: expect.any(String) as string, comment: "no" };
+    expect(trial.view("v").output).toMatchObject({ json: { decision: "approve", data: 7, by: "bob", first } });
+    expect(trial.ask(decide(), "carl")).toMatchObject({ refused: "REVIEW_CLOSED" });
+  });
+
+  test("what does not fit the form is nobody's word", () => {
+    const trial = both({ form: { type: "number" } });
+    expect(trial.ask(decide({ data: "x" }), "ann")).toMatchObject({ refused: "REVIEW_INVALID" });
+    expect(trial.ask(decide({ data: 1 }), "ann")).toHaveProperty("ok");
+    expect(trial.state.runs[0]!.wait).toMatchObject({ first: { by: "ann", data: 1 } });
+  });
+
+  test("a new generation begins with nobody's word", () => {
+    const trial = both();
+    trial.does(decide()).does({ kind: "cancel" }).does({ kind: "retry", scope: "failed" });
+    expect(trial.state.runs[0]!.wait).not.toHaveProperty("first");
+  });
+
+  test("nobody has to wait for the second beyond its due date", () => {
+    const trial = both({ on_due: { decision: "reject" } }).does(decide());
+    trial.at(604_800_000).settle();
+    expect(trial.view("v").output).toMatchObject({ json: { decision: "reject", by: "on_due" } });
+  });
+});
+
+describe("what was proposed", () => {
+  const values = { total: 3, list: [1, { a: 1, b: 2 }] };
+
+  test.each<[string, Json, string[]]>([
+    ["the same", { total: 3, list: [1, { b: 2, a: 1 }] }, []],
+    ["another value", { total: 4, list: [1, { a: 1, b: 2 }] }, ["total"]],
+    ["another type", { total: "3" }, ["total"]],
+    ["something within", { list: [1, { a: 1, b: 3 }] }, ["list"]],
+    ["a field more", { more: null }, ["more"]],
+    ["no fields at all", "fine", []],
+  ])("is locked where a person set it otherwise: %s", (_, data, locks) => {
+    const trial = new Trial(workflow([review({ values })])).begin().does(decide({ data }));
+    expect(trial.view("v").output).toMatchObject({ json: { data, locks } });
+  });
+
+  test("is taken by whoever approves without a word, and by a due date that does", () => {
+    const trial = new Trial(workflow([review({ values })])).begin().does(decide());
+    expect(trial.view("v").output).toMatchObject({ json: { data: values, locks: [] } });
+    const patient = workflow([review({ values, on_due: { decision: "approve" } })], { timeout_seconds: 0 });
+    const late = new Trial(patient).begin();
+    late.at(604_800_000).settle();
+    expect(late.view("v").output).toMatchObject({ json: { data: values, by: "on_due", locks: [] } });
+  });
+});
+
+test("a review that is assigned is listed with whoever is to decide, also after the store was lost", () => {
+  const trial = new Trial(workflow([review({ assignees: ["ann"] })])).begin().at(1000);
+  trial.does({ kind: "assignReview", instance: "v", generation: 1, assignees: ["bob"] });
+  expect(JSON.parse(trial.listings.at(-1)!.text!)).toMatchObject({ assignees: ["bob"], openedAtMs: START_MS });
+  expect(recovered(trial.state, trial.context).listings).toEqual(trial.listings.slice(-1));
+  expect(restore("x", trial.state.plan, snapshot(trial.state)).runs[0]).toEqual(trial.state.runs[0]);
 });
 
 test("large data becomes a blob of the execution", () => {

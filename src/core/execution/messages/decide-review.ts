@@ -2,16 +2,20 @@ import type { Json } from "../../../json/json.ts";
 import { Schema } from "../../../json/schema.ts";
 import type { Context } from "../../machine.ts";
 import type { DecideReview, Message } from "../../message.ts";
-import { toValue } from "../../value.ts";
+import { isLarge, toValue } from "../../value.ts";
 import { command, type Verdict } from "../command.ts";
 import type { ExecutionDecision } from "../decision.ts";
+import type { FirstDecision, Wait } from "../events.ts";
 import { reviewOutput } from "../nodes/review.ts";
+import { decidedData, locksOf } from "../review-data.ts";
+import { reviewedExample } from "../review-listing.ts";
 import type { ExecutionState } from "../state.ts";
 
 /**
- * A person has decided. The first decision counts; to reject completes the node too.
+ * A person has decided. The first decision counts, or, where two people are needed, the second, of another person; to
+ * reject completes the node too.
  *
- * Moves the node `waiting → completed`.
+ * Moves the node `waiting → completed`, or leaves it waiting for the second person.
  */
 export function decideReview(
   state: ExecutionState,
@@ -22,21 +26,54 @@ export function decideReview(
   return command(state, { ...message, body }, context, () => judge(state, message, body, context));
 }
 
+type ReviewWait = Extract<Wait, { readonly for: "review" }>;
+
+/** The review that waits under this name, in this generation. */
+export function openReviewOf(
+  state: ExecutionState,
+  { instance, generation }: { readonly instance: string; readonly generation: number },
+): { readonly name: string; readonly wait: ReviewWait } | undefined {
+  const unit = state.unitOf(instance);
+  if (unit === undefined || state.isEnded || generation !== state.generation || !state.reviews.has(unit)) {
+    return undefined;
+  }
+  const wait = state.runs[unit]?.wait;
+  return wait?.for === "review" ? { name: state.nameOf(unit), wait } : undefined;
+}
+
 function judge(state: ExecutionState, { by }: Message, body: DecideReview, context: Context): Verdict {
-  const unit = state.unitOf(body.instance);
-  const wait = unit === undefined ? null : state.runs[unit]?.wait;
-  const isOpen =
-    unit !== undefined && !state.isEnded && body.generation === state.generation && state.reviews.has(unit);
-  if (!isOpen || wait?.for !== "review") return { refused: "REVIEW_CLOSED" };
+  const open = openReviewOf(state, body);
+  if (open === undefined) return { refused: "REVIEW_CLOSED" };
+  const { name, wait } = open;
+  const { review, first } = wait;
+  if (first?.by === by) return { refused: "REVIEW_SAME_PERSON" };
+  const { decision, comment } = body;
+  const data = decidedData(review, decision, body.data);
   // Who says no need not fill in the form.
-  const isBareNo = body.decision === "reject" && body.data === null;
-  const errors = isBareNo ? [] : formErrors(wait.review.form, body.data);
+  const isBareNo = decision === "reject" && data === null;
+  const errors = isBareNo ? [] : formErrors(review.form, data);
   if (errors.length > 0) return { refused: "REVIEW_INVALID", errors };
-  const { value, blob } = toValue(reviewOutput(body.decision, body.data, by, context, body.comment));
+  const said = reviewOutput(decision, data, by, context, comment);
+  const atMs = context.nowMs;
+  if (review.fourEyes === true && first === undefined) {
+    const { data: _, comment: __, ...shown } = said;
+    const inFull = { ...(comment !== undefined && { comment }), ...(!isLarge(JSON.stringify(data)) && { data }) };
+    const half = { ...shown, ...inFull } as unknown as FirstDecision;
+    return { events: [{ kind: "reviewChanged", atMs, node: name, first: half }] };
+  }
+  const output = { ...said, ...locksOf(review, data), ...(first !== undefined && { first: confirmed(first) }) };
+  const { value, blob } = toValue(output);
   return {
-    events: [{ kind: "nodeCompleted", atMs: context.nowMs, node: state.nameOf(unit), output: value }],
-    ...(blob !== undefined && { extras: { blobs: [blob] } }),
+    events: [{ kind: "nodeCompleted", atMs, node: name, output: value }],
+    extras: {
+      ...(blob !== undefined && { blobs: [blob] }),
+      ...(review.values !== undefined && { listings: [reviewedExample(state, name, review, output)] }),
+    },
   };
+}
+
+function confirmed({ decision, by, at, comment }: FirstDecision): Json {
+  return { decision, by, at, comment: comment ?? null };
 }
 
 /** What is wrong with the data, by the form of the review. A form that is no schema asks for nothing. */

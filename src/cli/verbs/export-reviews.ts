@@ -1,0 +1,51 @@
+import { createWriteStream } from "node:fs";
+import { resolve } from "node:path";
+import { once } from "node:events";
+import { finished } from "node:stream/promises";
+import type { Json } from "../../json/json.ts";
+import { type Call, option, type Verb } from "../call.ts";
+import { EXIT } from "../exit-code.ts";
+import { countOption } from "../given-values.ts";
+import { connect } from "../server.ts";
+import type { Listed } from "../shapes.ts";
+
+const PAGE = 500;
+
+/** Page by page: nobody has to have them all in memory. */
+export const verb: Verb = async (call) => {
+  const server = await connect(call);
+  const most = countOption(call, "limit", 100_000, 100_000_000);
+  const sink = lines(call, option(call, "output"));
+  let count = 0;
+  let cursor: string | undefined;
+  do {
+    const query = { workflow: option(call, "workflow"), limit: String(Math.min(PAGE, most - count)), cursor };
+    const page = await server.get<Listed<Json>>("/v1/reviews/examples", query);
+    for (const example of page.items) await sink.write(`${JSON.stringify(example)}\n`);
+    count += page.items.length;
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor !== undefined && count < most);
+  await sink.end();
+  call.terminal.err(`${count} ${count === 1 ? "example" : "examples"}\n`);
+  return EXIT.done;
+};
+
+interface Lines {
+  write(line: string): Promise<void>;
+  end(): Promise<void>;
+}
+
+/** Where lines go: a file, which is waited for, or stdout. */
+export function lines(call: Call, file: string | undefined): Lines {
+  if (file === undefined) return { write: async (line) => call.terminal.out(line), end: async () => undefined };
+  const stream = createWriteStream(resolve(call.terminal.directory, file));
+  return {
+    write: async (line) => {
+      if (!stream.write(line)) await once(stream, "drain");
+    },
+    end: async () => {
+      stream.end();
+      await finished(stream);
+    },
+  };
+}

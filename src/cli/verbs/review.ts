@@ -1,0 +1,55 @@
+import { isJsonObject, type Json } from "../../json/json.ts";
+import type { Verb } from "../call.ts";
+import { EXIT } from "../exit-code.ts";
+import { printJson, printTable } from "../print.ts";
+import { connect, segment } from "../server.ts";
+import { reviewOf } from "./decide.ts";
+
+interface Review {
+  readonly id: string;
+  readonly status: string;
+  readonly workflow: string;
+  readonly node_id: string;
+  readonly title: string | null;
+  readonly assignees: readonly string[];
+  readonly values: Json;
+  readonly confidence: Json;
+  readonly source: Json;
+  readonly four_eyes: boolean;
+  readonly first: { readonly decision: string; readonly by: string } | null;
+  readonly due_at: string | null;
+}
+
+export const verb: Verb = async (call) => {
+  const server = await connect(call);
+  const id = await reviewOf(server, call.args[0]!);
+  const review = await server.get<Review>(`/v1/reviews/${segment(id)}`);
+  if (call.json) {
+    printJson(call, review);
+    return EXIT.done;
+  }
+  const { terminal } = call;
+  terminal.out(`${review.title ?? review.node_id} (${review.workflow}), ${review.status}\n`);
+  if (review.assignees.length > 0) terminal.out(`for ${review.assignees.join(", ")}\n`);
+  if (review.due_at !== null) terminal.out(`due ${review.due_at}\n`);
+  if (review.four_eyes) {
+    const { first } = review;
+    terminal.out(first === null ? "needs two people\n" : `${first.by} said ${first.decision}; a second has to\n`);
+  }
+  const { values } = review;
+  if (isJsonObject(values)) {
+    const told = (of: Json, name: string): string => (isJsonObject(of) && name in of ? textOf(of[name]!) : "");
+    const rows = Object.entries(values).map(([name, value]) => [
+      name,
+      textOf(value),
+      told(review.confidence, name),
+      told(review.source, name),
+    ]);
+    printTable(call, ["FIELD", "VALUE", "CONFIDENCE", "SOURCE"], rows);
+  }
+  return EXIT.done;
+};
+
+function textOf(value: Json): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
