@@ -1,85 +1,30 @@
-import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
-import { MAX_SECONDS } from "./fields.ts";
-
-/** A node type that comes with Millrace. */
-export interface BuiltinHandler {
-  /** Runs in the engine, without a worker. */
-  readonly engine: boolean;
-  /** Of nodes that run on a worker; 30 s if it says nothing. */
-  readonly defaultTimeoutSeconds?: number;
-  /** `config.mock` stands for the handler's result, and is taken off before the config is checked. */
-  readonly mockable: boolean;
-  /** JSON Schema of the config. Written as such: to load a library for it would cost every short command its time. */
-  readonly config: JsonObject;
-  /** Rules between fields, which a schema cannot say in words that help. */
-  readonly also?: (config: JsonObject) => string | undefined;
-  /** JSON Schema of the output, if it is known from the config. */
-  readonly output?: (config: JsonObject) => Json | undefined;
-  /** An object with the fields of the output, where the config itself shows them. */
-  readonly outputFields?: (config: JsonObject) => JsonObject | undefined;
-}
-
-const ANY: JsonObject = {};
-const STRING: JsonObject = { type: "string" };
-const TEXT: JsonObject = { type: "string", minLength: 1 };
-const NAME: JsonObject = { type: "string", minLength: 1, maxLength: 128 };
-const OBJECT: JsonObject = { type: "object" };
-const SCALAR: JsonObject = { type: ["string", "number", "boolean"] };
-const SECONDS: JsonObject = { type: "number", minimum: 0, maximum: MAX_SECONDS };
-const LIMIT_SECONDS: JsonObject = { type: "number", exclusiveMinimum: 0, maximum: MAX_SECONDS };
-const IDS: JsonObject = { anyOf: [STRING, listOf(STRING, 1)] };
-const JSON_SCHEMA: JsonObject = { anyOf: [OBJECT, { type: "boolean" }] };
-
-/** An object with these properties and no others; a name that ends in `?` may be missing. */
-function object(properties: JsonObject): JsonObject {
-  const names = Object.keys(properties);
-  const required = names.filter((name) => !name.endsWith("?"));
-  return {
-    type: "object",
-    properties: Object.fromEntries(names.map((name) => [name.replace(/\?$/, ""), properties[name]!])),
-    ...(required.length > 0 && { required }),
-    additionalProperties: false,
-  };
-}
-
-function mapOf(values: JsonObject): JsonObject {
-  return { type: "object", additionalProperties: values };
-}
-
-function listOf(items: JsonObject, minItems = 0): JsonObject {
-  return { ...(minItems > 0 && { minItems }), type: "array", items };
-}
-
-/** The first is the default. */
-function oneOf(...names: readonly [string, ...string[]]): JsonObject {
-  return { default: names[0], type: "string", enum: names };
-}
-
-function integer(minimum: number, maximum?: number, standing?: number): JsonObject {
-  const more = { ...(maximum !== undefined && { maximum }) };
-  return { ...(standing !== undefined && { default: standing }), type: "integer", minimum, ...more };
-}
-
-/** Any field but these is unknown. `closed` turns names into the schema of such an output. */
-function closed(...names: readonly string[]): JsonObject {
-  return {
-    type: "object",
-    properties: Object.fromEntries(names.map((name) => [name, true])),
-    additionalProperties: false,
-  };
-}
+import { isJsonObject, type JsonObject } from "../json/json.ts";
+import {
+  ANY,
+  type BuiltinHandler,
+  IDS,
+  JSON_SCHEMA,
+  LIMIT_SECONDS,
+  NAME,
+  OBJECT,
+  SCALAR,
+  SECONDS,
+  STRING,
+  TEXT,
+  closed,
+  exactlyOne,
+  integer,
+  listOf,
+  mapOf,
+  object,
+  oneOf,
+} from "./config-schema.ts";
+import { DOCUMENT_HANDLERS } from "./document-handlers.ts";
 
 const HTTP_OUTPUT = closed("status", "headers", "body");
 const LLM_OUTPUT = closed("text", "model", "finish_reason", "usage");
 const ROUTER_OUTPUT = closed("chosen");
 const REVIEW_FIELDS = ["decision", "data", "by", "at", "comment"];
-
-function exactlyOne(config: JsonObject, ...names: readonly string[]): string | undefined {
-  const given = names.filter((name) => config[name] !== undefined);
-  if (given.length === 1) return undefined;
-  const list = names.map((name) => `"${name}"`).join(" or ");
-  return given.length === 0 ? `must have ${list}` : `must have only one of ${list}`;
-}
 
 const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
   input: { engine: true, mockable: false, config: OBJECT },
@@ -211,6 +156,7 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
     mockable: false,
     config: object({ "status?": oneOf("COMPLETED", "FAILED"), "output?": ANY, "message?": STRING }),
   },
+  ...DOCUMENT_HANDLERS,
 };
 
 export const BUILTIN_HANDLERS: ReadonlyMap<string, BuiltinHandler> = new Map(Object.entries(BUILTINS));
@@ -226,6 +172,8 @@ export const HANDLER_ALIASES: ReadonlyMap<string, string> = new Map([
 /** Schemas that stand inside a config, by handler and key: they are compiled at submit, not when data arrives. */
 export const CONFIG_SCHEMAS: ReadonlyMap<string, string> = new Map([
   ["llm", "output_schema"],
+  ["llm.extract", "schema"],
+  ["validate", "schema"],
   ["review", "form"],
 ]);
 

@@ -5,7 +5,7 @@ import { checkDefinition, readDefinition } from "./read.ts";
 import { catalogue } from "./test-catalogue.ts";
 import type { Workflow } from "./workflow.ts";
 
-const handlers = catalogue({ work: {}, ocr: { defaultTimeoutSeconds: 600 } });
+const handlers = catalogue({ work: {}, "ocr.text": { defaultTimeoutSeconds: 600 } });
 
 function load(value: Json): Workflow {
   const { workflow, errors } = checkDefinition(value, { handlers });
@@ -97,7 +97,7 @@ describe("every shape of the source documents loads", () => {
           },
           ocr_text: {
             step_type: "EXTRACT",
-            handler: "ocr",
+            handler: "ocr.text",
             retry_config: {
               max_attempts: 5,
               base_delay_seconds: 0.5,
@@ -338,7 +338,15 @@ describe("defaults are written out", () => {
 describe("the canonical form", () => {
   const node = fc.record(
     {
-      handler: fc.constantFrom("work", "ocr", "input", "output", "external_service", "llm_service", "data_processor"),
+      handler: fc.constantFrom(
+        "work",
+        "ocr.text",
+        "input",
+        "output",
+        "external_service",
+        "llm_service",
+        "data_processor",
+      ),
       config: fc.option(
         fc.dictionary(fc.constantFrom("url", "prompt", "value", "k"), fc.constantFrom("x", "{{ input.a }}")),
       ),

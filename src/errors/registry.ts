@@ -249,6 +249,48 @@ export const ERRORS = {
     message: ({ count, limit }: { count: number; limit: number }): string =>
       `"items" has ${count} entries; at most ${limit} are allowed. Use a batch for more.`,
   },
+  SETTING_MISSING: {
+    kind: "failed",
+    message: ({ handler, setting }: { handler: string; setting: string }): string =>
+      `${handler} needs ${setting}, which is not set on this worker.`,
+  },
+  PACKAGE_MISSING: {
+    kind: "failed",
+    message: ({ handler, packages }: { handler: string; packages: readonly string[] }): string =>
+      `${handler} needs ${packages.join(" and ")}, which this worker does not have: npm i ${packages.join(" ")}`,
+  },
+  PATH_FORBIDDEN: {
+    kind: "failed",
+    message: ({ path, reason }: { path: string; reason: string }): string => `${quote(path)} ${reason}.`,
+  },
+  FILE_NOT_FOUND: {
+    kind: "failed",
+    message: ({ path }: { path: string }): string => `There is no file ${quote(path)}.`,
+  },
+  FILE_TOO_LARGE: {
+    kind: "failed",
+    message: ({ path, limitBytes }: { path: string; limitBytes: number }): string =>
+      `${quote(path)} is larger than ${limitBytes} bytes.`,
+  },
+  FILE_EXISTS: {
+    kind: "failed",
+    message: ({ path }: { path: string }): string => `${quote(path)} is there already, with another content.`,
+  },
+  DOCUMENT_INVALID: {
+    kind: "failed",
+    message: ({ what, reason }: { what: string; reason: string }): string =>
+      `This is not ${what} that can be read: ${reason}.`,
+  },
+  FIXTURES_INVALID: {
+    kind: "failed",
+    message: ({ file, reason }: { file: string; reason: string }): string =>
+      `The fixtures in ${quote(file)} cannot be used: ${reason}.`,
+  },
+  AUDIT_BROKEN: {
+    kind: "failed",
+    message: ({ file, line, reason }: { file: string; line: number; reason: string }): string =>
+      `The audit log ${quote(file)} is broken at line ${line}: ${reason}.`,
+  },
   HANDLER_ERROR: { kind: "failed", message: ({ reason }: { reason: string }): string => reason },
   INPUT_INVALID: {
     kind: "invalid",

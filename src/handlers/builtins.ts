@@ -3,20 +3,25 @@ import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import type { Handler } from "../worker/handler.ts";
 import type { Lookup } from "./egress-agent.ts";
+import { documentHandlers } from "./document-handlers.ts";
 import { Egress } from "./egress.ts";
 import { HttpClient } from "./http-client.ts";
 import { httpHandler } from "./http.ts";
+import { LlmClient } from "./llm-client.ts";
 import { llmHandler } from "./llm.ts";
 import { cannedAnswer, mockHttp, mockLlm } from "./mocks.ts";
 import { preparedHandler } from "./prepared-handler.ts";
 
 export interface BuiltinOptions {
   readonly host: Host;
-  /** The variables of the process: MILLRACE_EGRESS_ALLOW, MILLRACE_MOCK, OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL, MILLRACE_ENV. */
+  /**
+   * The variables of the process: MILLRACE_EGRESS_ALLOW, MILLRACE_MOCK, OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL,
+   * MILLRACE_ENV, MILLRACE_FILES_FOLDER, MILLRACE_OUTPUT_FOLDER, MILLRACE_LLM_FIXTURES.
+   */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Whether workflows may call this machine: `dev`, `run` and embedded engines allow it, `serve` does not. */
   readonly loopback?: boolean;
-  /** `--mock`: no call of `http` or `llm` leaves the process. As MILLRACE_MOCK=true. */
+  /** `--mock`: no call of `http`, `llm`, `llm.extract` or `notify` leaves the process. As MILLRACE_MOCK=true. */
   readonly mock?: boolean;
   readonly lookup?: Lookup;
 }
@@ -27,7 +32,10 @@ export interface Builtins {
   close(): Promise<void>;
 }
 
-/** The built-in handlers that run on workers: `http`, `llm`, `transform`. The rest of the built-in nodes is the engine's. */
+/**
+ * The built-in handlers that run on workers: `http`, `llm`, `transform`, and those of documents. The rest of the built-in
+ * nodes is the engine's.
+ */
 export function builtinHandlers({ host, env, loopback = false, mock = false, lookup }: BuiltinOptions): Builtins {
   const baseUrl = env["OPENAI_BASE_URL"] || undefined;
   const allow = [...listOf(env["MILLRACE_EGRESS_ALLOW"]), ...hostOf(baseUrl)];
@@ -35,10 +43,18 @@ export function builtinHandlers({ host, env, loopback = false, mock = false, loo
   const settings = { baseUrl, apiKey: env["OPENAI_API_KEY"] || undefined, model: env["OPENAI_MODEL"] || undefined };
   // Nothing is configured: a workflow can be tried all the same, but nobody in production is to get a made-up answer.
   const hasLlm = settings.apiKey !== undefined || baseUrl !== undefined || env["MILLRACE_ENV"] === "prod";
+  const documents = documentHandlers({
+    host,
+    client,
+    filesFolder: env["MILLRACE_FILES_FOLDER"] || undefined,
+    outputFolder: env["MILLRACE_OUTPUT_FOLDER"] || undefined,
+    llmFixtures: env["MILLRACE_LLM_FIXTURES"] || undefined,
+    ...(hasLlm && { llm: new LlmClient(client, host, settings) }),
+  });
   const mocksAll = mock || env["MILLRACE_MOCK"] === "true";
   const known = new KnownHandlers(NO_HANDLERS);
   const prepare = (name: string, run: Handler, mocked?: Handler): [string, Handler] => {
-    const more = mocked === undefined ? {} : { mock: mocked, mocksAll };
+    const more = mocked === undefined ? {} : { mock: mocked, mocksAll: mocksAll && CALLS_OUT.has(name) };
     return [name, preparedHandler({ name, known: known.get(name)!, run, ...more })];
   };
   return {
@@ -46,10 +62,17 @@ export function builtinHandlers({ host, env, loopback = false, mock = false, loo
       prepare("http", httpHandler(client, host), mockHttp(host)),
       prepare("llm", hasLlm ? llmHandler(client, host, settings) : cannedAnswer, mockLlm(host)),
       prepare("transform", transform),
+      ...documents.handlers.map(({ name, run, mock: mocked }) => prepare(name, run, mocked)),
     ]),
-    close: () => client.close(),
+    close: async () => {
+      await documents.close();
+      await client.close();
+    },
   };
 }
+
+/** What `--mock` keeps from leaving the process. */
+const CALLS_OUT: ReadonlySet<string> = new Set(["http", "llm", "llm.extract", "notify"]);
 
 /** Templates and expressions were resolved by the engine: `expression` and `fields` have become `value` at submit. */
 const transform: Handler = ({ config }) => (config as { readonly value: Json }).value;

@@ -1,4 +1,4 @@
-import { errorMessage, quote } from "../errors/registry.ts";
+import { errorMessage } from "../errors/registry.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import { type Handler, type HandlerCall, HandlerError } from "../worker/handler.ts";
@@ -6,6 +6,7 @@ import { MAX_OUTPUT_BYTES } from "../worker/output.ts";
 import { bodyOf } from "./http-body.ts";
 import type { HttpClient } from "./http-client.ts";
 import { httpFailure, MAX_REFUSAL_BYTES } from "./http-failure.ts";
+import { writtenHeaders } from "./http-headers.ts";
 
 type Scalar = string | number | boolean;
 
@@ -19,22 +20,6 @@ interface HttpConfig {
   readonly body?: string;
   readonly expect?: readonly number[];
 }
-
-/** Headers that belong to the connection, not to the request: with them one request could pass for two. */
-const NOT_OURS_TO_SET: ReadonlySet<string> = new Set([
-  "connection",
-  "content-length",
-  "expect",
-  "host",
-  "keep-alive",
-  "proxy-authenticate",
-  "proxy-authorization",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-]);
 
 /** `http`: one call, `{status, headers, body}` of its answer. */
 export function httpHandler(client: HttpClient, host: Host): Handler {
@@ -93,17 +78,5 @@ function headersOf(config: HttpConfig, call: HandlerCall): Record<string, string
   };
   if (config.json !== undefined) headers["content-type"] = "application/json";
   else if (config.body !== undefined) headers["content-type"] = "text/plain; charset=utf-8";
-  for (const [written, value] of Object.entries(config.headers ?? {})) {
-    const name = written.toLowerCase();
-    if (NOT_OURS_TO_SET.has(name) || !/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) {
-      throw new HandlerError("INVALID_HEADER", `The header ${quote(written)} cannot be set`);
-    }
-    // A line break would begin another header, or another request.
-    if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(String(value))) {
-      const message = `The value of the header ${quote(written)} contains characters that a header cannot carry`;
-      throw new HandlerError("INVALID_HEADER_VALUE", message);
-    }
-    headers[name] = String(value);
-  }
-  return headers;
+  return { ...headers, ...writtenHeaders(config.headers) };
 }

@@ -31,6 +31,11 @@ export interface Completion {
   readonly usage: Usage | undefined;
 }
 
+/** Whoever answers: a server, or fixtures in its place. */
+export interface LlmProvider {
+  complete(request: LlmRequest, call: HandlerCall): Promise<Completion>;
+}
+
 const OPENAI_HOST = "api.openai.com";
 const OPENAI_URL = `https://${OPENAI_HOST}/v1`;
 /** Cheap, and every key of theirs may use it. */
@@ -38,7 +43,7 @@ const DEFAULT_MODEL = "gpt-4o-mini";
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** One wire format, which nearly every server of models speaks. Plain HTTP: retries, time and limits are the engine's. */
-export class LlmClient {
+export class LlmClient implements LlmProvider {
   readonly #http: HttpClient;
   readonly #host: Host;
   readonly #settings: LlmSettings;

@@ -23,9 +23,14 @@ export function mockHttp(host: Host): Handler {
 /** Half a second to a second. */
 export function mockLlm(host: Host): Handler {
   return async (call) => {
-    await pause(host, call, 500);
+    await pauseLikeLlm(host, call);
     return cannedAnswer(call);
   };
+}
+
+/** As long as a model takes for a short answer. */
+export function pauseLikeLlm(host: Host, call: HandlerCall): Promise<void> {
+  return pause(host, call, 500);
 }
 
 /** The provider of those who have none yet: the same answer to the same question, at once, and it says what it is. */

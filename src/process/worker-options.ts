@@ -42,6 +42,9 @@ export function openBuiltins(settings: Settings, host: Host, loopback: boolean):
     OPENAI_API_KEY: settings.openaiApiKey,
     OPENAI_BASE_URL: settings.openaiBaseUrl,
     OPENAI_MODEL: settings.openaiModel,
+    MILLRACE_FILES_FOLDER: settings.filesFolder,
+    MILLRACE_OUTPUT_FOLDER: settings.outputFolder,
+    MILLRACE_LLM_FIXTURES: settings.llmFixtures,
   };
   return builtinHandlers({ host, env, loopback, mock: settings.mock });
 }

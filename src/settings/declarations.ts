@@ -345,7 +345,7 @@ export const SETTINGS = {
     env: "MILLRACE_MOCK",
     flag: "mock",
     default: false,
-    doc: "Let every `http` and `llm` node answer by its mock.",
+    doc: "Let every `http`, `llm`, `llm.extract` and `notify` node answer by its mock.",
   }),
   openaiApiKey: secret({
     env: "OPENAI_API_KEY",
@@ -361,6 +361,24 @@ export const SETTINGS = {
     env: "OPENAI_MODEL",
     default: undefined,
     doc: "The model of `llm` nodes that name none.",
+  }),
+  llmFixtures: text({
+    env: "MILLRACE_LLM_FIXTURES",
+    flag: "llm-fixtures",
+    default: undefined,
+    doc: "A JSON file with the answers that `llm.extract` gives without a model. See documents.md.",
+  }),
+  filesFolder: text({
+    env: "MILLRACE_FILES_FOLDER",
+    flag: "files-folder",
+    default: undefined,
+    doc: "What `file.read`, `pdf.text` and `ocr` may read lies in this folder. Without it they fail: a workflow's author must not read the machine's files.",
+  }),
+  outputFolder: text({
+    env: "MILLRACE_OUTPUT_FOLDER",
+    flag: "output-folder",
+    default: undefined,
+    doc: "What `output.json`, `output.parquet` and `audit` write goes into this folder. Without it they fail. Workers of one fleet need one that all can reach.",
   }),
 
   // ── telling ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -72,7 +72,7 @@ describe("job poller", () => {
       "job.submit": () => ({ job: 7 }),
       "job.status": () => ({ state: ++asked < 4 ? "RUNNING" : end }),
       "job.result": () => "the result",
-      notify: () => null,
+      tell: () => null,
     };
   };
 
@@ -88,7 +88,7 @@ describe("job poller", () => {
   test("raises the alarm for one that failed", async () => {
     await open(acts("FAILED"));
     await run("job-poller", { image: "img" });
-    expect(calls.at(-1)).toBe('notify {"text":"job ended FAILED"}');
+    expect(calls.at(-1)).toBe('tell {"text":"job ended FAILED"}');
   });
 });
 
@@ -154,7 +154,7 @@ describe("tolerant fan-out", () => {
 });
 
 describe("approval with timeout", () => {
-  const acts: Record<string, Act> = { price: () => ({ amount: 12 }), order: () => "ordered", notify: () => null };
+  const acts: Record<string, Act> = { price: () => ({ amount: 12 }), order: () => "ordered", tell: () => null };
 
   test("orders once somebody has agreed", async () => {
     await open(acts);
@@ -175,7 +175,7 @@ describe("approval with timeout", () => {
   test("takes silence for a no", async () => {
     await open(acts);
     await run("approval-with-timeout", { item: "lamp" });
-    expect(calls.at(-1)).toBe('notify {"text":"declined by on_due"}');
+    expect(calls.at(-1)).toBe('tell {"text":"declined by on_due"}');
   });
 });
 
@@ -184,7 +184,7 @@ describe("catch and cleanup", () => {
     "cluster.create": () => ({ id: "c1" }),
     "cluster.run": () => (works ? "done" : refuse("CRASHED")),
     "cluster.destroy": () => null,
-    notify: () => null,
+    tell: () => null,
   });
 
   test("destroys the cluster after a job that went well", async () => {
@@ -198,7 +198,7 @@ describe("catch and cleanup", () => {
     await open(acts(false));
     const ended = await run("catch-and-cleanup");
     expect(shown(ended)).toMatchObject({ job: "FAILED", destroy: "COMPLETED", report: "COMPLETED" });
-    expect(calls).toContain('notify {"text":"job failed: crashed happened"}');
+    expect(calls).toContain('tell {"text":"job failed: crashed happened"}');
     expect(ended.status).toBe("COMPLETED");
   });
 });
@@ -304,7 +304,7 @@ test.each([
   await open({
     "geocode.good": () => (works ? { from: "good" } : refuse("DOWN", true)),
     "geocode.cheap": () => ({ from: "cheap" }),
-    merge: (_, { inputs }) => Object.values(inputs as { [id: string]: Json })[0]!,
+    choose: (_, { inputs }) => Object.values(inputs as { [id: string]: Json })[0]!,
   });
   const ended = await run("fallback", { address: "here" });
   expect(ended).toMatchObject({ status: "COMPLETED", output: { place: { from } } });
