@@ -95,6 +95,9 @@ const WORKER: readonly SettingName[] = [
   "handlers",
   "queues",
   "egressAllow",
+  "filesFolder",
+  "outputFolder",
+  "llmFixtures",
   "mock",
 ];
 const ENGINE: readonly SettingName[] = ["store", "retentionDays", "retentionCount", "allowMissingHandlers", "logLevel"];

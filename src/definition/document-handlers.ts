@@ -92,9 +92,10 @@ export const DOCUMENT_HANDLERS: Readonly<Record<string, BuiltinHandler>> = {
         1,
       ),
       "locks?": { anyOf: [OBJECT, { type: "null" }, listOf({ anyOf: [OBJECT, { type: "null" }] })] },
+      "reviews?": listOf({ anyOf: [OBJECT, { type: "null" }] }),
       "prefer?": oneOf("confidence", "first", "last"),
     }),
-    output: () => closed("fields", "values", "locks", "confidence", "conflicts"),
+    output: () => closed("fields", "values", "confidences", "evidence", "locks", "confidence", "conflicts"),
   },
   "output.json": {
     engine: false,

@@ -15,6 +15,8 @@ interface Source {
 interface MergeConfig {
   readonly sources: readonly Source[];
   readonly locks?: JsonObject | null | readonly (JsonObject | null)[];
+  /** Outputs of `review` nodes: what a person has corrected there is locked. */
+  readonly reviews?: readonly (JsonObject | null)[];
   readonly prefer?: "confidence" | "first" | "last";
 }
 
@@ -30,9 +32,10 @@ interface Candidate {
  * overwrites it, however sure it is. Where sources disagree, `conflicts` says so.
  */
 export const merge: Handler = (call) => {
-  const { sources, locks: given = [], prefer = "confidence" } = call.config as unknown as MergeConfig;
+  const { sources, locks: given = [], reviews = [], prefer = "confidence" } = call.config as unknown as MergeConfig;
   // A later correction is the correction of an earlier one.
-  const locks: Record<string, Json> = Object.assign({}, ...[given].flat().filter((each) => each !== null));
+  const corrections = [...[given].flat(), ...reviews.map(correctionsOf)];
+  const locks: Record<string, Json> = Object.assign({}, ...corrections.filter((each) => each !== null));
   const candidates = candidatesOf(sources);
   const names = [...new Set([...candidates.keys(), ...Object.keys(locks)])];
   const fields: Record<string, JsonObject> = {};
@@ -53,12 +56,27 @@ export const merge: Handler = (call) => {
   const shares = Object.values(fields).filter(({ value }) => value !== null);
   return {
     fields,
-    values: Object.fromEntries(Object.entries(fields).map(([name, { value }]) => [name, value!])),
+    values: each(fields, "value"),
+    confidences: each(fields, "confidence"),
+    evidence: each(fields, "evidence"),
     locks,
     confidence: shares.length === 0 ? 0 : Math.min(...shares.map(({ confidence }) => confidence as number)),
     conflicts,
   };
 };
+
+function each(fields: Readonly<Record<string, JsonObject>>, part: string): JsonObject {
+  return Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, field[part]!]));
+}
+
+/** Of a review that was rejected nothing holds. Without a list of what was changed, all of it was. */
+function correctionsOf(review: JsonObject | null): JsonObject | null {
+  const data = review?.["data"];
+  if (review?.["decision"] !== "approve" || !isJsonObject(data)) return null;
+  const { locks } = review;
+  if (!Array.isArray(locks)) return data;
+  return Object.fromEntries(Object.entries(data).filter(([name]) => (locks as readonly Json[]).includes(name)));
+}
 
 function isSame(one: Json, other: Json): boolean {
   return canonicalJson(one) === canonicalJson(other);

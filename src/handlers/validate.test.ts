@@ -111,6 +111,8 @@ describe("merge", () => {
         vendor: { value: "V-7", confidence: 0.95, evidence: null, source: "register", locked: false },
       },
       values: { number: "INV-2", total: 1454, date: null, vendor: "V-7" },
+      confidences: { number: 0.95, total: 0.99, date: 1, vendor: 0.95 },
+      evidence: { number: null, total: "1454", date: null, vendor: null },
       locks: {},
       confidence: 0.95,
       conflicts: [
@@ -146,6 +148,21 @@ describe("merge", () => {
       locks: { total: 14.54, number: "INV-3", paid: null },
       conflicts: [],
     });
+  });
+
+  test("locks what a person has corrected in a review, and nothing of one that was rejected", async () => {
+    const data = { total: 14.54, number: "INV-1" };
+    const reviews = [
+      { decision: "approve", data, locks: ["total"] },
+      null,
+      { decision: "reject", data: { number: "no" }, locks: ["number"] },
+    ];
+    expect(await merge({ sources: [MODEL, REGISTER], reviews })).toMatchObject({
+      fields: { total: { value: 14.54, locked: true }, number: { value: "INV-2", locked: false } },
+      locks: { total: 14.54 },
+    });
+    const all = [{ decision: "approve", data }];
+    expect(await merge({ sources: [MODEL], reviews: all, locks: { total: 1 } })).toMatchObject({ locks: data });
   });
 
   test("lets a later correction correct an earlier one", async () => {
