@@ -18,6 +18,7 @@ import type { HttpClient } from "./http-client.ts";
 
 /** A task as the gateway of a server hands it out. */
 interface GatewayTask {
+  readonly task_id: string;
   readonly token: string;
   readonly execution_id: string;
   readonly node_id: string;
@@ -202,7 +203,8 @@ function leasedTask(task: GatewayTask): LeasedTask {
     ...(task.iteration !== undefined && { iteration: task.iteration }),
   };
   const entity = `execution/${execution}`;
-  return { token, ref: token, entity, partition: 0, queue: handler, priority: 0, text: JSON.stringify(text) };
+  const dispatch = task.task_id;
+  return { token, ref: token, dispatch, entity, partition: 0, queue: handler, priority: 0, text: JSON.stringify(text) };
 }
 
 /** Keeps tasks, and tells which of them count no more. */

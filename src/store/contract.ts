@@ -371,6 +371,8 @@ export interface LeaseRequest {
 export interface LeasedTask extends Task {
   /** The driver's name for it, opaque. */
   readonly ref: string;
+  /** Where every lease has a token of its own: one name for all leases of the same dispatch. */
+  readonly dispatch?: string;
 }
 
 export interface Heartbeat {

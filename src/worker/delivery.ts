@@ -22,7 +22,8 @@ const MAX_LOG_CHARS = 16_000;
 
 /** One task in one slot of a worker. */
 export class Delivery {
-  readonly leased: LeasedTask;
+  /** The last lease of it. */
+  leased: LeasedTask;
   readonly startedAtMs: number;
   readonly concealment = new Concealment();
   readonly usage = new UsageMeter();

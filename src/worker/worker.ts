@@ -84,6 +84,9 @@ const SETTLE_RETRY_MS = 500;
 /** Longer than any handler blocks; and an embedded worker that is dropped without a stop does not hold tasks for ever. */
 const IN_PROCESS_LEASE_MS = 3_600_000;
 
+/** How many dispatches are remembered after their results were posted. */
+const MAX_REPORTED = 1_000;
+
 /** How many results are posted in one call. */
 const MAX_POSTED = 250;
 
@@ -107,6 +110,8 @@ export class Worker {
   private readonly options: WorkerOptions;
   private readonly settings: WorkerSettings;
   private readonly running = new Map<string, Delivery>();
+  /** The last dispatches whose results the store has. */
+  private readonly reported = new Set<string>();
   private readonly slots: readonly [Slots, ...Slots[]];
   private readonly avoided = new AvoidedQueues();
   private readonly stopping = new AbortController();
@@ -186,11 +191,36 @@ export class Worker {
         continue;
       }
       try {
-        for (const leased of await this.lease(slots)) this.run(leased, slots);
+        for (const leased of await this.lease(slots)) if (!this.isKnown(leased)) this.run(leased, slots);
       } catch {
         await this.host.sleep(SETTLE_RETRY_MS, this.stopping.signal);
       }
     }
+  }
+
+  /**
+   * A server that keeps its queues in memory and has started again puts back what was out, and may give it to the worker
+   * that still has it, or whose result it was just told. It is the same dispatch: it is not run again, but its lease is
+   * the new one from now on.
+   */
+  private isKnown(leased: LeasedTask): boolean {
+    const { dispatch, token } = leased;
+    if (dispatch === undefined) return false;
+    if (this.reported.has(dispatch)) return true;
+    const delivery = this.unsettled().find((one) => one.leased.dispatch === dispatch && one.gone === null);
+    if (delivery === undefined) return false;
+    this.running.delete(delivery.leased.token);
+    this.thread?.remove(delivery.leased.token);
+    delivery.leased = leased;
+    this.running.set(token, delivery);
+    this.thread?.add(leased);
+    return true;
+  }
+
+  private remember({ dispatch }: LeasedTask): void {
+    if (dispatch === undefined) return;
+    this.reported.add(dispatch);
+    if (this.reported.size > MAX_REPORTED) this.reported.delete(this.reported.keys().next().value!);
   }
 
   private async lease(slots: Slots): Promise<readonly LeasedTask[]> {
@@ -319,6 +349,7 @@ export class Worker {
       const outcomes = await this.store.tasks.settle(results.map(({ settlement }) => settlement));
       for (const [i, { task, delivery, slots, deaf }] of results.entries()) {
         this.watch("settled", task, outcomes[i]!);
+        this.remember(delivery.leased);
         this.end(delivery, slots, deaf);
       }
     } catch {

@@ -286,6 +286,12 @@ test("a server may restart while a worker far from it works: the result still co
   await expect.poll(() => calls).toBe(1);
   await server.close();
   server = await embedded({ dataDir, port: Number(new URL(url).port) });
+  // It is put back, and given to the worker that still has it.
+  const leased = async (): Promise<unknown> => {
+    const { items } = (await (await fetch(`${url}/v1/queues`)).json()) as { items: { leased: number }[] };
+    return items.reduce((sum, queue) => sum + queue.leased, 0);
+  };
+  await expect.poll(leased).toBe(1);
   finish!();
   expect(await result).toEqual({ slow: "done" });
   expect(calls).toBe(1);
