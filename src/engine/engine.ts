@@ -94,7 +94,12 @@ export class Engine {
     this.loader = new Loader(options.store, machines);
     const { definitions } = this.loader;
     this.tenures = new Tenures(options.store, options.host, this.settings, this.name, this.observer, definitions);
-    this.hurried = AbortSignal.any([this.stopping.signal, this.tenures.handingOver]);
+    // Not `AbortSignal.any`: Node keeps such a signal for ever as long as somebody listens to it.
+    const hurry = new AbortController();
+    this.hurried = hurry.signal;
+    for (const signal of [this.stopping.signal, this.tenures.handingOver]) {
+      signal.addEventListener("abort", () => hurry.abort(), { once: true });
+    }
     if (archive === undefined || shipping === null) return;
     const { store, host, loader, observer } = this;
     const { notes } = options;
@@ -156,7 +161,7 @@ export class Engine {
     for (const owner of all) if (owner.leaving && owner.valid) await this.tenures.release(owner);
     const owners = this.whoseTurn();
     if (owners.length === 0) {
-      await this.tenures.untilTaken(Math.min(this.settings.renewMs, this.settings.idleMs), this.stopping.signal);
+      await this.tenures.untilTaken(Math.min(this.settings.renewMs, this.settings.idleMs));
       return [];
     }
     for (const owner of owners) await this.fillWakes(owner);

@@ -61,15 +61,19 @@ export class Tenures {
   }
 
   /** Waits until a partition is taken; for at most this long. */
-  async untilTaken(waitMs: number, signal: AbortSignal): Promise<void> {
-    await this.host.sleep(waitMs, AbortSignal.any([signal, this.taken.signal]));
+  async untilTaken(waitMs: number): Promise<void> {
+    await this.host.sleep(waitMs, this.taken.signal);
   }
 
   /** Renews and balances until it is told to stop. */
   async run(signal: AbortSignal): Promise<void> {
     const { renewMs } = this.settings;
     let renewAtMs = -Infinity;
-    signal.addEventListener("abort", () => this.nudge.abort(), { once: true });
+    const stop = (): void => {
+      this.nudge.abort();
+      this.taken.abort();
+    };
+    signal.addEventListener("abort", stop, { once: true });
     while (!signal.aborted) {
       let parts = CALM_PARTS;
       try {

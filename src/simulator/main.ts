@@ -128,6 +128,7 @@ async function runAll(plans: readonly Plan[], quiet: boolean): Promise<Summary> 
     features: new Map(),
     failures: [],
   };
+  let isEnough = false;
   const children = plans.map((plan) => {
     const child = fork(import.meta.filename, ["--child"], { execArgv: process.execArgv });
     child.send(plan);
@@ -142,11 +143,13 @@ async function runAll(plans: readonly Plan[], quiet: boolean): Promise<Summary> 
             done++;
             add(summary, message as Verdict);
             if (!quiet && summary.schedules % 1000 === 0) process.stdout.write(`  ${summary.schedules} …\n`);
-            if (plan.first && summary.failures.length > 0) for (const other of children) other.child.kill();
+            if (!plan.first || summary.failures.length === 0) return;
+            isEnough = true;
+            for (const other of children) other.child.kill();
           });
           child.on("exit", (code, signal) => {
-            if (done < plan.count && signal === null && code !== 0) {
-              reject(new Error(`the process for seed ${plan.from + done * plan.step} died with exit code ${code}`));
+            if (done < plan.count && !isEnough) {
+              reject(new Error(`the process for seed ${plan.from + done * plan.step} died: ${code ?? signal}`));
             } else resolve();
           });
         }),

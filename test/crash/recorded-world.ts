@@ -31,7 +31,8 @@ export function recordedWorld(seed: number, { remainder, copy, journals, log }: 
       ...clockOf(remainder),
       ...journal,
       ...lasting.flatMap((told) => toldEntry(told, owners)),
-      ...people.client.log,
+      // Who was still looking when people left saw how everything was removed.
+      ...people.client.log.filter(({ at }) => at <= quietAt),
       { log: "nemesis", kind: "healed", at: healedAt },
       { log: "nemesis", kind: "quiet", at: quietAt },
     ]),
