@@ -79,6 +79,8 @@ export interface NodeStory {
   /** Of a map: its items, and every item that it ever had, by place. */
   items: readonly NodeStory[];
   readonly known: NodeStory[];
+  /** Its config was edited since it was last opened, maybe in a generation that never came so far. */
+  areItemsEdited: boolean;
   /** The items as they were given, and the version that was seen then. */
   opened: {
     readonly items: Value;
@@ -114,6 +116,7 @@ export function newNode(shape: ShapeNode, item: NodeStory["item"], generation: n
     late: null,
     items: [],
     known: [],
+    areItemsEdited: false,
     lastItems: null,
     ...opened(shape, generation),
     ...NOT_TRIED,
@@ -158,6 +161,7 @@ function opened(
   | "late"
   | "items"
   | "known"
+  | "areItemsEdited"
   | "lastItems"
   | keyof typeof NOT_TRIED
 > {

@@ -303,6 +303,7 @@ export class Story {
       const node = this.nodes[index]!;
       const isEdited = event.config !== undefined && node.shape.id === from;
       if (isEdited) node.spec = { ...node.spec, config: event.config };
+      if (isEdited) node.areItemsEdited = true;
       const isAnew = event.scope === "descendants" || event.scope === "node";
       reopen(node, event.generation, isEdited, isAnew);
     }
@@ -463,7 +464,8 @@ export class Story {
     node.status = "running";
     node.opened = { items, total, chunked, seen, concurrency: event.concurrency };
     const shape = itemOf(node.shape, node.spec);
-    const isEdited = this.openedBy?.config !== undefined && this.openedBy.from === node.shape.id;
+    const isEdited = node.areItemsEdited;
+    node.areItemsEdited = false;
     for (const item of node.items) node.known[item.item!.index] = item;
     const isHere = (item: NodeStory): boolean => node.items.includes(item);
     node.items = Array.from({ length: count }, (_, index) => {
