@@ -463,8 +463,30 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/messages/decide-review.ts`,
-        find: "body.generation === state.generation && ",
+        find: "generation !== state.generation || ",
         put: "",
+      },
+    ],
+  },
+  {
+    name: "one-person-with-four-eyes",
+    thought: "two decisions are two decisions",
+    patches: [
+      {
+        file: `${EXECUTION}/messages/decide-review.ts`,
+        find: "if (first?.by === by) return",
+        put: "if (first?.by === null) return",
+      },
+    ],
+  },
+  {
+    name: "corrections-are-not-locked",
+    thought: "the decision says it all",
+    patches: [
+      {
+        file: `${EXECUTION}/review-data.ts`,
+        find: "Object.keys(data).filter(isOther)",
+        put: "Object.keys(data).filter((name) => isOther(name) && name.length > 99)",
       },
     ],
   },
