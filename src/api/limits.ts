@@ -24,6 +24,11 @@ export const MAX_NODES_SHOWN = 5_000;
 
 /** Executions started by one request. */
 export const MAX_BULK_STARTS = 10_000;
+/** Items of one batch, how large they may be together, and how many run at a time unless somebody says otherwise. */
+export const MAX_BATCH_ITEMS = 10_000;
+export const MAX_BATCH_BYTES: number = 3 * MIB;
+export const DEFAULT_BATCH_CONCURRENCY = 100;
+export const MAX_BATCH_CONCURRENCY = 1_000;
 /** Starts that are posted at once. */
 export const BULK_CHUNK = 250;
 /** Dead letters replayed by one request. */

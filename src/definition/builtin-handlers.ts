@@ -102,12 +102,13 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
         anyOf: [integer(0), { type: "string", pattern: "^(100|[0-9]{1,2})(\\.[0-9]+)?%$" }],
       },
       "retry?": OBJECT,
+      "collect?": { type: "boolean" },
     }),
     also: (config) =>
       config["nodes"] !== undefined && config["config"] !== undefined
         ? 'must not have "config" beside "nodes": each node has its own'
         : exactlyOne(config, "handler", "nodes"),
-    output: () => ({ type: "array" }),
+    output: ({ collect }) => (collect === false ? closed("total", "completed", "failed") : { type: "array" }),
   },
   workflow: {
     engine: true,

@@ -1,7 +1,10 @@
 import { z } from "zod";
 import {
   DEFAULT_LEASE_SECONDS,
+  DEFAULT_BATCH_CONCURRENCY,
   DEFAULT_PAGE,
+  MAX_BATCH_CONCURRENCY,
+  MAX_BATCH_ITEMS,
   MAX_BULK_REPLAYS,
   MAX_BULK_STARTS,
   MAX_LEASE_SECONDS,
@@ -11,6 +14,7 @@ import {
   MAX_QUEUES,
   MAX_RESULTS,
 } from "../limits.ts";
+import { ITEM_STATUSES } from "../service/batches.ts";
 import {
   LABEL_NAME,
   LABEL_NAME_RULE,
@@ -82,6 +86,7 @@ export const lettersQuery = z.strictObject({
 });
 export const reviewsQuery = z.strictObject({ ...pageFields, assignee: name.optional() });
 export const examplesQuery = z.strictObject({ ...pageFields, workflow: name.optional() });
+export const batchItemsQuery = z.strictObject({ ...pageFields, status: z.enum(ITEM_STATUSES).optional() });
 export const noQuery = z.strictObject({});
 
 // ── bodies ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -104,6 +109,19 @@ export const startBody = z
   .refine((body) => body.inputs === undefined || body.input_params === undefined, {
     message: 'must not have both "inputs" and "input_params"',
   });
+export const batchBody = z.strictObject({
+  workflow: name.max(128),
+  version,
+  items: z.array(anyJson).min(1).max(MAX_BATCH_ITEMS).meta({ description: "The input of each execution" }),
+  concurrency: z
+    .number()
+    .int()
+    .min(1)
+    .max(MAX_BATCH_CONCURRENCY)
+    .optional()
+    .meta({ description: `How many run at a time, default ${DEFAULT_BATCH_CONCURRENCY}` }),
+  labels,
+});
 export const retryBody = z.strictObject({
   from: z.string().min(1).max(256).optional(),
   scope: z.enum(["failed", "descendants", "node"]).optional(),
@@ -257,6 +275,41 @@ export const started = z.union([
     items: z.array(z.union([z.looseObject({ execution_id: z.string() }), z.looseObject({ error: errorValue })])),
   }),
 ]);
+export const startedBatch = z.looseObject({
+  batch_id: z.string(),
+  status: z.literal("RUNNING"),
+  total: z.number(),
+});
+export const shownBatch = z.looseObject({
+  batch_id: z.string(),
+  workflow: z.string(),
+  workflow_definition_id: z.string(),
+  status: z.enum(statuses),
+  generation: z.number(),
+  concurrency: z.number(),
+  total: z.number(),
+  completed: z.number(),
+  failed: z.number(),
+  running: z.number(),
+  pending: z.number(),
+  cancelled: z.number(),
+  labels: z.record(z.string(), z.string()),
+  created_at: time,
+  finished_at: time.nullable(),
+});
+export const listedBatch = z.looseObject({
+  batch_id: z.string(),
+  status: z.enum(statuses).meta({ description: "Of the batch itself; it completes whatever becomes of its items" }),
+  created_at: time,
+  finished_at: time.nullable(),
+});
+export const batchItem = z.looseObject({
+  index: z.number(),
+  status: z.enum(ITEM_STATUSES),
+  execution_id: z.string().nullable(),
+  error: errorValue.nullable(),
+  output: anyJson,
+});
 export const commanded = z.looseObject({ execution_id: z.string(), status: z.string(), generation: z.number() });
 export const released = z.looseObject({ released: z.literal(true) });
 export const triggered = z.looseObject({ execution_id: z.string(), status: z.string() });

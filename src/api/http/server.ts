@@ -15,6 +15,7 @@ import { isLoopbackAddress } from "./loopback.ts";
 import { openapi } from "./openapi.ts";
 import { type ProblemAnswer, plainProblem, problemOf, PROBLEM_TYPE } from "./problem.ts";
 import type { Route } from "./route.ts";
+import { batchRoutes } from "./routes/batch-routes.ts";
 import { executionRoutes } from "./routes/execution-routes.ts";
 import { operationRoutes } from "./routes/operation-routes.ts";
 import { submissionRoutes } from "./routes/submission-routes.ts";
@@ -47,7 +48,14 @@ const MAX_PARAM_CHARS = 2_048;
 
 /** The routes of a server; the table that everything about them is made from. */
 export function routeTable(system: Parameters<typeof systemRoutes>[0]): readonly Route[] {
-  return [...submissionRoutes, ...executionRoutes, ...operationRoutes, ...taskRoutes, ...systemRoutes(system)];
+  return [
+    ...submissionRoutes,
+    ...batchRoutes,
+    ...executionRoutes,
+    ...operationRoutes,
+    ...taskRoutes,
+    ...systemRoutes(system),
+  ];
 }
 
 /** The HTTP API: routing, limits and answers round the service. Every answer of 400 or more is a problem document. */

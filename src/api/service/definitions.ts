@@ -86,16 +86,21 @@ export class Definitions {
    * looked up: whoever starts with it notices if the store has lost it, and says `again`.
    */
   async publish(definition: Definition, again = false): Promise<number> {
-    const { hash, text, name } = definition;
+    const { hash, name } = definition;
     const { records } = this.#store;
     if (definition.version !== undefined && !again) {
       const published = await records.published(name, hash);
       if (published !== null) return published.version;
     }
-    const put = await records.put([{ scope: DEFINITION_SCOPE, hash, text }], { refusable: true });
-    if (put === "refused") throw new Refusal("STORE_FULL", {}, { retryAfterSeconds: 2 });
+    await this.keep(definition);
     definition.version = await records.publish(name, hash);
     return definition.version;
+  }
+
+  /** The definition is in the store, under no name. */
+  async keep({ hash, text }: Definition): Promise<void> {
+    const put = await this.#store.records.put([{ scope: DEFINITION_SCOPE, hash, text }], { refusable: true });
+    if (put === "refused") throw new Refusal("STORE_FULL", {}, { retryAfterSeconds: 2 });
   }
 
   /** Whether it is a version already. Its number is not kept: the first `publish` of a process stores the text again. */

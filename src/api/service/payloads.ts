@@ -36,12 +36,10 @@ export class Payloads {
   }
 
   /** An input as events and messages carry it; a large one is written first, under its execution. */
-  async keep(id: string, json: Json): Promise<Value> {
+  async keep(id: string, json: Json, limitBytes = MAX_INPUT_BYTES): Promise<Value> {
     const text = JSON.stringify(json);
     const bytes = Buffer.byteLength(text);
-    if (bytes > MAX_INPUT_BYTES) {
-      throw new MillraceError("PAYLOAD_TOO_LARGE", { what: "The input", limitBytes: MAX_INPUT_BYTES });
-    }
+    if (bytes > limitBytes) throw new MillraceError("PAYLOAD_TOO_LARGE", { what: "The input", limitBytes });
     if (bytes <= INLINE_BYTES) return bytes < SAID_BYTES ? { json } : { json, bytes };
     const hash = contentHash(text);
     const put = await this.#store.records.put([{ scope: executionKey(id), hash, text }], { refusable: true });

@@ -2,6 +2,7 @@ import type { HandlerCatalogue } from "../../definition/handlers.ts";
 import type { Host } from "../../host/host.ts";
 import { Requests } from "../../inbox/requests.ts";
 import type { Store } from "../../store/contract.ts";
+import { Batches } from "./batches.ts";
 import { Commands } from "./commands.ts";
 import { Decisions } from "./decisions.ts";
 import { DefinitionChecker } from "./definition-checker.ts";
@@ -50,6 +51,7 @@ export class Service {
   readonly store: Store;
   readonly host: Host;
   readonly submissions: Submissions;
+  readonly batches: Batches;
   readonly commands: Commands;
   readonly executions: Executions;
   readonly histories: Histories;
@@ -91,6 +93,8 @@ export class Service {
     });
     this.commands = new Commands(decisions, reader, payloads, checker);
     this.executions = new Executions({ store, reader, definitions, payloads, paging });
+    const { submissions, commands, executions } = this;
+    this.batches = new Batches({ submissions, commands, executions, reader, payloads, paging });
     this.histories = new Histories(store, host, reader, directory);
     this.workflows = new Workflows(store, this.submissions, reader, paging);
     this.letters = new Letters(store, host, decisions, paging, (execution, node, config) =>

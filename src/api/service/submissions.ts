@@ -8,7 +8,7 @@ import type { Json } from "../../json/json.ts";
 import { pointerTo } from "../../json/pointer.ts";
 import type { SchemaFault } from "../../json/schema.ts";
 import type { Store } from "../../store/contract.ts";
-import { BULK_CHUNK } from "../limits.ts";
+import { BULK_CHUNK, MAX_BATCH_BYTES } from "../limits.ts";
 import type { Caller } from "./caller.ts";
 import type { Checked } from "./check-definition.ts";
 import { accepted, type Decisions, undecided } from "./decisions.ts";
@@ -60,6 +60,8 @@ interface Draft {
   readonly bodyHash: string;
   readonly fork?: Fork;
   readonly labels?: Labels | undefined;
+  /** Its definition is published under no name, and its input may be that of a batch. */
+  readonly isUnnamed?: boolean;
 }
 
 /** What a start of a stored workflow may say besides its input. */
@@ -249,6 +251,29 @@ export class Submissions {
     return { execution_id: own, status: "RUNNING", forked_from: id, kept: kept.map(({ node }) => node) };
   }
 
+  /** Accepts an execution of a definition that is nobody's workflow, and runs it. Gives its id. */
+  async startUnnamed(
+    caller: Caller,
+    route: string,
+    written: Json,
+    { input, labels }: { readonly input: Json; readonly labels: Labels },
+  ): Promise<string> {
+    const { definition } = await this.#good({ definition: written }, true);
+    const { key, tenant } = caller;
+    const draft: Draft = {
+      id: key === undefined ? newExecutionId(this.#host) : keyedId(tenant, route, key),
+      definition,
+      input,
+      hold: false,
+      bodyHash: key === undefined ? "" : canonicalHash([definition.hash, input, labels]),
+      labels,
+      isUnnamed: true,
+    };
+    await this.#definitions.keep(definition);
+    accepted(draft.id, await this.#accept(caller, draft));
+    return draft.id;
+  }
+
   /** The same for many inputs: all of them are checked before any is accepted, and each is accepted for itself. */
   async startAll(
     caller: Caller,
@@ -330,7 +355,8 @@ export class Submissions {
     const outcome = await this.#decisions.send(request);
     if (!isLost(outcome)) return outcome;
     // Nobody can start with a definition that the store does not have; it had it once, or we would not have come here.
-    await this.#definitions.publish(draft.definition, true);
+    if (draft.isUnnamed === true) await this.#definitions.keep(draft.definition);
+    else await this.#definitions.publish(draft.definition, true);
     return this.#decisions.send(request);
   }
 
@@ -346,7 +372,7 @@ export class Submissions {
 
   async #request(caller: Caller, draft: Draft): Promise<ReturnType<Decisions["request"]>> {
     const { id, definition, input, hold, bodyHash, fork, labels } = draft;
-    const value = await this.#payloads.keep(id, input);
+    const value = await this.#payloads.keep(id, input, draft.isUnnamed === true ? MAX_BATCH_BYTES : undefined);
     const body: Start = {
       kind: "start",
       workflow: definition.name,

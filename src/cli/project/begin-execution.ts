@@ -35,6 +35,21 @@ export async function beginExecution(
   }
 }
 
+/** Stores what is to be run, under its name. */
+export async function publishRunnable(
+  service: Service,
+  runnable: Runnable,
+  allowMissing: boolean,
+): Promise<{ readonly name: string; readonly workflow_definition_id: string }> {
+  const file = "text" in runnable ? runnable.text.file : runnable.file;
+  try {
+    const source = "text" in runnable ? runnable.text : { definition: await definitionOf(service, runnable.parts) };
+    return await service.submissions.publish(source, allowMissing);
+  } catch (error) {
+    throw refusalOf(error, file);
+  }
+}
+
 /** Workflows that it calls are stored before it, and it names the versions that came of that. */
 async function definitionOf(service: Service, parts: WorkflowParts): Promise<Json> {
   const versions = new Map<WorkflowParts, string>();

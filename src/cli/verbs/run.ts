@@ -59,7 +59,7 @@ async function runHere(call: Call, file: string, input: Json | undefined): Promi
 }
 
 /** A definition, or the workflow of a module together with its functions. */
-async function runnableOf(call: Call, file: string, user: LiveHandlers): Promise<Runnable> {
+export async function runnableOf(call: Call, file: string, user: LiveHandlers): Promise<Runnable> {
   const { terminal } = call;
   if (!isModule(file)) return { text: await definitionText(terminal, file) };
   const workflows = await workflowsOfModule(terminal.directory, file);

@@ -120,7 +120,9 @@ function judgeResult(step: Step, event: NodeCompleted, reader: Reader, found: Fo
   if (node.opened === null) {
     const items = itemsOf(reader);
     if (items !== UNKNOWN && !(Array.isArray(items) && items.length === 0)) say("It is done, and its items never ran");
-    else if (!sameValue(event.output, [])) say("It had no items, and its result is not empty");
+    else if (!sameValue(event.output, isCounted(node) ? counts(0, 0) : [])) {
+      say("It had no items, and its result is not empty");
+    }
     return;
   }
   const open = node.items.filter((item) => item.end === null);
@@ -128,6 +130,11 @@ function judgeResult(step: Step, event: NodeCompleted, reader: Reader, found: Fo
   const failures = failuresOf(node);
   if (failures > toleratedOf(node))
     return say(`It is done with ${failures} failed items; ${toleratedOf(node)} may fail`);
+  if (isCounted(node)) {
+    if (!sameValue(event.output, counts(node.opened.total, failures)))
+      say("It counts its items otherwise than they are");
+    return;
+  }
   const results: Json[] = [];
   for (const item of node.items) {
     const result = item.status === "completed" && item.output !== null ? valueOf(item.output, evidence) : null;
@@ -137,6 +144,15 @@ function judgeResult(step: Step, event: NodeCompleted, reader: Reader, found: Fo
   }
   evidence.learn(results);
   if (!sameValue(event.output, results)) say(`Its result is not that of its items, in order: ${shorten(results)}`);
+}
+
+/** Whoever wants no results gets their numbers. */
+function isCounted({ spec }: NodeStory): boolean {
+  return spec.config["collect"] === false;
+}
+
+function counts(total: number, failed: number): Json {
+  return { total, completed: total - failed, failed };
 }
 
 /** A part is an execution whose only node is the map. Of one that failed there is nothing. */

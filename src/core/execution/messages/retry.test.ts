@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Letter } from "../../message.ts";
 import { executionMachine } from "../machine.ts";
 import { dryRun, retryableFrom } from "../view.ts";
-import { engineNode, node, RETRYABLE, START_MS, Trial, workflow } from "../test-execution.ts";
+import { engineNode, mapNode, node, RETRYABLE, START_MS, Trial, workflow } from "../test-execution.ts";
 
 const chain = workflow([node("a"), node("b", ["a"])]);
 const retry = { kind: "retry", scope: "failed" } as const;
@@ -258,4 +258,15 @@ describe("a dead letter", () => {
     expect(trial.shown).toEqual({ f: "QUEUED", g: "QUEUED", h: "FAILED" });
     expect(trial.state.generation).toBe(2);
   });
+});
+
+test("a batch can be tried again although it has completed, as long as items of it failed", () => {
+  const items = mapNode("items", { items: [1, 2], handler: "step", config: {}, tolerated_failures: "100%" });
+  const trial = new Trial(workflow([items], { "x-millrace-part": true })).begin();
+  trial.completes("items[0]", 1).fails("items[1]");
+  expect(trial.state.status).toBe("completed");
+  trial.does({ kind: "retry", scope: "failed" });
+  expect(trial.out).toEqual(["items[1]"]);
+  trial.completes("items[1]", 2);
+  expect(trial.ask({ kind: "retry", scope: "failed" })).toMatchObject({ refused: "NOT_RETRYABLE" });
 });

@@ -20,7 +20,9 @@ function judge(state: ExecutionState, body: Retry, context: Context): Verdict {
   const { scope, from, config, input, letters = [] } = body;
   if (!state.isEnded) return { refused: "EXECUTION_OPEN" };
   if (state.startedAtMs === null) return { refused: "NOT_RETRYABLE" };
-  if (scope === "failed" && state.end!.status === "completed") return { refused: "NOT_RETRYABLE" };
+  if (scope === "failed" && state.end!.status === "completed" && !isBatchWithFailures(state)) {
+    return { refused: "NOT_RETRYABLE" };
+  }
   if (scope === "descendants" || scope === "node" || config !== undefined) {
     if (from === undefined || !state.plan.graph.indexOf.has(from))
       return { refused: "NOT_FOUND", detail: `There is no node "${from ?? ""}"` };
@@ -48,6 +50,12 @@ function judge(state: ExecutionState, body: Retry, context: Context): Verdict {
     generation: opened.generation,
     extras: { deadLetters: letters.map(replayed) },
   };
+}
+
+/** A batch completes whatever becomes of its items, and those that failed can be tried again. */
+function isBatchWithFailures(state: ExecutionState): boolean {
+  if (state.parent !== null || state.plan.workflow["x-millrace-part"] !== true) return false;
+  return state.maps.values().some((map) => map.failures > 0);
 }
 
 /** The next generation, of what failed. */

@@ -40,6 +40,18 @@ describe("items", () => {
     expect(trial.taskTexts("m[1]")[0]!.config).toEqual({ both: "y of 5" });
   });
 
+  test("that nobody wants collected are counted, however large they are", () => {
+    const trial = mapping({ items: [1, 2, 3], collect: false, tolerated_failures: 1 });
+    trial.completes("m[0]", "x".repeat(20_000_000)).fails("m[1]").completes("m[2]", 1);
+    expect(trial.view("m")).toMatchObject({
+      status: "COMPLETED",
+      output: { json: { total: 3, completed: 2, failed: 1 } },
+    });
+    expect(mapping({ items: [], collect: false }).view("m").output).toEqual({
+      json: { total: 0, completed: 0, failed: 0 },
+    });
+  });
+
   test("of which there are none complete the map with an empty list", () => {
     const trial = mapping({ items: [] });
     expect(trial.view("m")).toMatchObject({ status: "COMPLETED", output: { json: [] } });

@@ -27,7 +27,10 @@ function open(state: ExecutionState, unit: number, context: Context): EngineResu
   if (items.length > MAX_ITEMS) {
     return failed("MAP_TOO_LARGE", `It has ${items.length} items; ${MAX_ITEMS} are allowed. Use a batch for more`);
   }
-  if (items.length === 0) return { kind: "completed", output: [] };
+  if (items.length === 0) {
+    const isCounted = resolved.config["collect"] === false;
+    return { kind: "completed", output: isCounted ? { total: 0, completed: 0, failed: 0 } : [] };
+  }
   const { max_concurrency: most, tolerated_failures: tolerated } = resolved.config;
   if (!Number.isSafeInteger(most) || (most as number) < 1) return invalid("/max_concurrency", "must be 1 or more");
   const mayFail = toleratedOf(tolerated, items.length);
@@ -68,10 +71,17 @@ function parts(items: readonly Json[]): Json[] {
   return lists;
 }
 
-/** The results in the order of the items; null for a failure that was tolerated. */
+/**
+ * The results in the order of the items; null for a failure that was tolerated. Or only how many there are of each, for
+ * whoever reads them one by one: then nothing grows with what they have to say.
+ */
 function close(state: ExecutionState, map: MapRun, context: Context): EngineResult {
   if (!isMapDone(map)) throw new Error(`map ${state.nameOf(map.node)} is not done`);
   if (map.failures > map.tolerated) return { kind: "failed", error: tooManyFailed(state, map) };
+  if (state.planOf(map.node).spec.config["collect"] === false) {
+    const { total, failures } = map;
+    return { kind: "completed", output: { total, completed: total - failures, failed: failures } };
+  }
   const results: Json[] = [];
   const needs: Need[] = [];
   let neededBytes = 0;

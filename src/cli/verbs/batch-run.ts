@@ -1,0 +1,171 @@
+import { rmSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { BatchLog, type BatchHead } from "../batch/batch-log.ts";
+import { BatchProgress } from "../batch/batch-progress.ts";
+import { type BatchSource, localBatches, serverBatches } from "../batch/batch-source.ts";
+import { keepWritten, resultsTo } from "../batch/results-file.ts";
+import { outcomeOf, runBatch } from "../batch/run-batch.ts";
+import { countItems, sharing } from "../batch/segments.ts";
+import { type Call, hasSwitch, option, type Verb } from "../call.ts";
+import { definitionText, isFile } from "../definition-file.ts";
+import { EXIT, type ExitCode } from "../exit-code.ts";
+import { Failure } from "../failure.ts";
+import { countOption, labelsOption } from "../given-values.ts";
+import { printJson } from "../print.ts";
+import { publishRunnable } from "../project/begin-execution.ts";
+import { LiveHandlers } from "../project/live-handlers.ts";
+import { connect, segment, withQuery } from "../server.ts";
+import { startFailure, startProcess } from "../start-process.ts";
+import { runnableOf } from "./run.ts";
+
+const MOST_SLOTS = 1_000;
+
+/** Where a batch runs, and which workflow it runs there. */
+interface Place {
+  readonly source: BatchSource;
+  readonly workflow: string;
+  readonly version: string;
+  readonly where: string;
+  stop(): Promise<void>;
+}
+
+/** A file runs here, on the store of this project; a name, or with --server a file, on the server. */
+export const verb: Verb = async (call) => {
+  const [name] = call.args as [string];
+  const { terminal } = call;
+  const given = option(call, "input");
+  if (given === undefined)
+    throw new Failure(EXIT.usage, "--input is missing: a file with one JSON value on each line.");
+  const file = resolve(terminal.directory, given.replace(/^@/, ""));
+  const stat = statSync(file, { throwIfNoEntry: false });
+  if (stat?.isFile() !== true) throw new Failure(EXIT.notFound, `there is no file ${JSON.stringify(given)}.`);
+  const total = await countItems(file, given);
+  const concurrency = countOption(call, "concurrency", 100, 4_000);
+  const isHere = isFile(terminal, name) && !hasSwitch(call, "server");
+  const place = isHere ? await startHere(call, name, concurrency) : await connectThere(call, name);
+  try {
+    const input = { bytes: stat.size, changedMs: stat.mtimeMs };
+    const { workflow, version } = place;
+    const head = { workflow, version, input, total, ...sharing(concurrency, total) };
+    return await run(call, place, file, head);
+  } finally {
+    await place.stop();
+  }
+};
+
+async function run(call: Call, place: Place, file: string, wanted: Omit<BatchHead, "batch">): Promise<ExitCode> {
+  const { terminal } = call;
+  const given = option(call, "output");
+  const output = given === undefined ? undefined : resolve(terminal.directory, given);
+  const log = logOf(call, `${output ?? file}.batch`, wanted);
+  if (output !== undefined) {
+    if (log.begun.length === 0) rmSync(output, { force: true });
+    else await keepWritten(output, log.begun);
+  }
+  const before = outcomeOf(log);
+  const progress = new BatchProgress(terminal, log.head.total, before.completed + before.failed + before.cancelled);
+  const results = resultsTo(call, output);
+  const signal = terminal.interrupts();
+  const { source } = place;
+  try {
+    await runBatch({ file, log, source, results, progress, labels: labelsOption(call) ?? {}, signal });
+  } finally {
+    progress.end();
+    await results.end();
+  }
+  return tell(call, log, place, signal.aborted && !log.isComplete);
+}
+
+/** A batch that was left unfinished goes on; one that is complete is begun anew, unless what failed is to be tried again. */
+function logOf(call: Call, file: string, wanted: Omit<BatchHead, "batch">): BatchLog {
+  const { terminal } = call;
+  const again = hasSwitch(call, "retry-failed");
+  const known = hasSwitch(call, "fresh") ? undefined : BatchLog.read(file);
+  if (known === undefined || (known.isComplete && !again)) {
+    if (again) throw new Failure(EXIT.notFound, "there is no batch whose failed items could be tried again.");
+    return BatchLog.begin(file, { batch: `b-${crypto.randomUUID()}`, ...wanted });
+  }
+  const { input, workflow, version, batch } = known.head;
+  if (input.bytes !== wanted.input.bytes || input.changedMs !== wanted.input.changedMs) {
+    throw new Failure(EXIT.usage, `the input has changed since the batch ${batch} began.`, {
+      hint: "begin anew with --fresh",
+    });
+  }
+  if (workflow !== wanted.workflow || version !== wanted.version) {
+    throw new Failure(EXIT.usage, `the workflow has changed since the batch ${batch} began.`, {
+      hint: "begin anew with --fresh",
+    });
+  }
+  if (again) {
+    for (const begun of known.begun) {
+      const { failed = 0, cancelled = 0 } = begun.outcome ?? {};
+      if (failed + cancelled > 0) known.again(begun);
+    }
+  }
+  terminal.err(`${again ? "retrying what failed of" : "resuming"} ${batch}\n`);
+  return known;
+}
+
+function tell(call: Call, log: BatchLog, { where }: Place, isLeft: boolean): ExitCode {
+  const { terminal } = call;
+  const { batch, total } = log.head;
+  const sum = outcomeOf(log);
+  if (isLeft) {
+    terminal.err(`millrace: interrupted; ${where}. The same command goes on with it.\n`);
+    return EXIT.interrupted;
+  }
+  const bad = sum.failed + sum.cancelled;
+  if (call.json && option(call, "output") !== undefined) printJson(call, { batch, total, ...sum });
+  else terminal.err(`${batch}: ${sum.completed} of ${total} completed${bad > 0 ? `, ${bad} did not` : ""}\n`);
+  if (bad === 0) return EXIT.done;
+  terminal.err("try those again with --retry-failed\n");
+  return sum.completed === 0 ? EXIT.failed : EXIT.partial;
+}
+
+async function startHere(call: Call, file: string, concurrency: number): Promise<Place> {
+  // What is under way at a time is what can run at a time, unless somebody has said how much this machine can take.
+  const read = await call.settings({ logLevel: "warn", workerConcurrency: Math.min(concurrency, MOST_SLOTS) });
+  const { settings } = read;
+  const user = new LiveHandlers();
+  const runnable = await runnableOf(call, file, user);
+  try {
+    await user.addModules(settings.handlers, call.terminal.directory);
+  } catch (error) {
+    throw startFailure(error, settings.port);
+  }
+  const parts = { roles: ["engine", "worker"] as const, logTo: 2 as const, loopback: true, user };
+  const { process } = await startProcess(call, read, parts);
+  const { service } = process;
+  const stop = (): Promise<void> => process.stop();
+  try {
+    const { name, workflow_definition_id: version } = await publishRunnable(
+      service,
+      runnable,
+      settings.allowMissingHandlers,
+    );
+    return { source: localBatches(service), workflow: name, version, where: "it stands still", stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function connectThere(call: Call, name: string): Promise<Place> {
+  const server = await connect(call);
+  const { settings } = await call.settings();
+  const isHere = isFile(call.terminal, name);
+  const path = withQuery("/v1/workflows", {
+    allow_missing_handlers: settings.allowMissingHandlers ? "true" : undefined,
+  });
+  const stored = isHere
+    ? await server.post<Stored>(path, { source: await definitionText(call.terminal, name) })
+    : await server.get<Stored>(`/v1/workflows/${segment(name)}`);
+  const { name: workflow, workflow_definition_id: version } = stored;
+  const where = "what was begun goes on there";
+  return { source: serverBatches(server), workflow, version, where, stop: async () => undefined };
+}
+
+interface Stored {
+  readonly name: string;
+  readonly workflow_definition_id: string;
+}

@@ -1,0 +1,110 @@
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, describe, expect, test } from "vitest";
+import { cleanUp, folder, millrace, serve, start } from "./program.ts";
+
+afterAll(cleanUp);
+
+const HANDLERS = `import { existsSync, appendFileSync } from "node:fs";
+export const handlers = {
+  work: async ({ n }) => {
+    appendFileSync("calls", n + "\\n");
+    while (existsSync("wait") && n > 4) await new Promise((go) => setTimeout(go, 10));
+    if (existsSync("broken") && n % 10 === 3) throw new Error("no " + n);
+    return n * 2;
+  },
+};
+`;
+const WORKFLOW = `name: double
+input_schema: { type: object, required: [n], properties: { n: { type: number } } }
+nodes:
+  - { id: a, handler: work, config: { n: "{{ input.n }}" }, retry: { max_attempts: 1 } }
+  - { id: out, handler: output, dependencies: [a], config: { twice: "{{ a }}" } }
+`;
+const items = (count: number): string => Array.from({ length: count }, (_, n) => `{"n": ${n}}\n`).join("");
+const args = ["batch", "run", "wf.yaml", "--input", "items.jsonl", "-o", "out.jsonl", "--handlers", "handlers.mjs"];
+
+interface Result {
+  readonly index: number;
+  readonly status: string;
+  readonly output: unknown;
+  readonly error: { readonly code: string; readonly message: string } | null;
+}
+
+function results(here: string): Result[] {
+  const lines = readFileSync(join(here, "out.jsonl"), "utf8").trimEnd().split("\n");
+  return lines.map((line) => JSON.parse(line) as Result).sort((a, b) => a.index - b.index);
+}
+
+function project(count: number, more: Readonly<Record<string, string>> = {}): string {
+  return folder({ "wf.yaml": WORKFLOW, "handlers.mjs": HANDLERS, "items.jsonl": items(count), ...more });
+}
+
+describe("batch run", () => {
+  test("has a result for every item, and tries again what failed", async () => {
+    const here = project(60, { broken: "" });
+    const first = await millrace([...args, "--concurrency", "20"], { cwd: here });
+    expect([first.code, first.stdout]).toEqual([9, ""]);
+    expect(first.stderr).toMatch(/: 54 of 60 completed, 6 did not\n/);
+    const told = results(here);
+    expect(told.map(({ index }) => index)).toEqual(Array.from({ length: 60 }, (_, i) => i));
+    expect(told[7]).toMatchObject({ status: "COMPLETED", output: { twice: 14 }, error: null });
+    expect(told[13]).toMatchObject({ status: "FAILED", output: null, error: { code: "CHILD_FAILED" } });
+    expect(told[13]!.error!.message).toContain("no 13");
+
+    rmSync(join(here, "broken"));
+    const second = await millrace([...args, "--retry-failed", "--json"], { cwd: here });
+    expect(second.code).toBe(0);
+    expect(JSON.parse(second.stdout)).toMatchObject({ total: 60, completed: 60, failed: 0 });
+    expect(results(here).map(({ output }) => output)).toEqual(Array.from({ length: 60 }, (_, n) => ({ twice: n * 2 })));
+    // What had completed was not done again.
+    expect(readFileSync(join(here, "calls"), "utf8").trimEnd().split("\n")).toHaveLength(66);
+  });
+
+  test("goes on where it was after kill -9, by the same command", async () => {
+    const here = project(120, { wait: "" });
+    const killed = start([...args, "--concurrency", "10"], { cwd: here });
+    // Some are done, some are under way, most have not begun.
+    while (!existsSync(join(here, "calls")) || readFileSync(join(here, "calls"), "utf8").split("\n").length < 10) {
+      await sleep(10);
+    }
+    killed.child.kill("SIGKILL");
+    await killed.ended;
+    // As if it had died while it wrote.
+    writeFileSync(join(here, "out.jsonl"), '{"index":0,"status":"COMPLETED","output":1}\n{"index":1,"sta');
+    rmSync(join(here, "wait"));
+    const { code, stderr } = await millrace([...args, "--concurrency", "10"], { cwd: here });
+    expect([code, stderr]).toEqual([0, expect.stringContaining("resuming b-")]);
+    const told = results(here);
+    expect(told.map(({ index }) => index)).toEqual(Array.from({ length: 120 }, (_, i) => i));
+    expect(told.every(({ index, output }) => (output as { twice: number }).twice === index * 2)).toBe(true);
+  });
+
+  test("runs on a server, and is found there", async () => {
+    const here = project(30);
+    const server = await serve("memory:", ["--handlers", "handlers.mjs"], { cwd: here });
+    const env = { MILLRACE_URL: server.url };
+    const { code } = await millrace([...args.slice(0, -2), "--server", "--label", "run=one"], { cwd: here, env });
+    expect(code).toBe(0);
+    expect(results(here)).toHaveLength(30);
+    const listed = JSON.parse((await millrace(["batch", "ls", "--json"], { cwd: here, env })).stdout);
+    const id = listed.items[0].batch_id as string;
+    const shown = JSON.parse((await millrace(["batch", "show", id, "--json"], { cwd: here, env })).stdout);
+    expect(shown).toMatchObject({ workflow: "double", status: "COMPLETED", labels: { run: "one" } });
+    expect(shown.items).toHaveLength(shown.total);
+    await server.stop();
+  });
+
+  test("says what is wrong with its input before anything runs", async () => {
+    const here = project(3);
+    writeFileSync(join(here, "items.jsonl"), `{"n": 1}\n\n{"n": }\n`);
+    const bad = await millrace(args, { cwd: here });
+    expect([bad.code, bad.stderr]).toEqual([3, expect.stringContaining("items.jsonl: item 2 is no JSON")]);
+    expect(existsSync(join(here, "calls"))).toBe(false);
+    const missing = await millrace([...args.slice(0, 4), "nothing.jsonl"], { cwd: here });
+    expect([missing.code, missing.stderr]).toEqual([4, expect.stringContaining("nothing.jsonl")]);
+    const none = await millrace([...args, "--retry-failed"], { cwd: project(1) });
+    expect(none.code).toBe(4);
+  });
+});
