@@ -50,7 +50,7 @@ export const FAILPOINTS: readonly Failpoint[] = [
   // ── the API ───────────────────────────────────────────────────────────────────────────────────────────────────
   beforeIt(
     "definition.beforePut",
-    ["api/service/definitions.ts", "const put = await records.put([{ scope: DEFINITION_SCOPE"],
+    ["api/service/definitions.ts", "const put = await this.#store.records.put([{ scope: DEFINITION_SCOPE"],
     4,
   ),
   beforeIt(
