@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type InvoiceFields, invoiceFields, invoicePdf } from "./invoice-pdf.ts";
 
-/** Writes invoices as PDFs, and beside them a line for each with the fields it has. */
+/** Writes invoices as PDFs, and beside them a line for each: with the fields it has, and as an item of a batch. */
 export function generate(folder: string, count: number): readonly { path: string; fields: InvoiceFields }[] {
   mkdirSync(folder, { recursive: true });
   const all = Array.from({ length: count }, (_, index) => {
@@ -13,6 +13,7 @@ export function generate(folder: string, count: number): readonly { path: string
     return { path, fields };
   });
   writeFileSync(join(folder, "expected.jsonl"), all.map((each) => `${JSON.stringify(each)}\n`).join(""));
+  writeFileSync(join(folder, "items.jsonl"), all.map(({ path }) => `${JSON.stringify({ path })}\n`).join(""));
   return all;
 }
 
