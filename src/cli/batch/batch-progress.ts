@@ -16,7 +16,7 @@ export class BatchProgress {
   readonly #total: number;
   readonly #beganAtMs = performance.now();
   /** Done before this process began: they say nothing about how fast it is. */
-  readonly #before: number;
+  #before: number;
   #saidAtMs = -Infinity;
   #said = "";
 
@@ -24,6 +24,11 @@ export class BatchProgress {
     this.#terminal = terminal;
     this.#total = total;
     this.#before = before;
+  }
+
+  /** These were done before this process began, as it turned out. */
+  without(count: number): void {
+    this.#before += count;
   }
 
   show(counts: BatchCounts): void {

@@ -55,12 +55,15 @@ async function runSegment(
   writing: { done: Promise<void> },
 ): Promise<void> {
   const { log, source, signal } = run;
+  let isResumed = begun.id !== undefined;
   const id = begun.id ?? (await post(run, begun));
   const { number } = begun.segment;
   if (begun.retries > 0) await source.retry(id, `${log.head.batch}-${number}-again-${begun.retries}`);
   for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(LATER_LOOKS_MS, pauseMs * 2)) {
     const { completed, failed, running, finished_at: finishedAt } = await source.get(id);
     live.set(number, { completed, failed, running });
+    if (isResumed) run.progress.without(completed + failed);
+    isResumed = false;
     show(run, live);
     if (finishedAt !== null) break;
     if (signal.aborted) return;
