@@ -173,6 +173,15 @@ describe("the package", () => {
     expect(output).toContain("UNKNOWN_HANDLER");
   });
 
+  installedTest("says what to install for a handler that needs more", () => {
+    const nodes = [{ id: "a", handler: "pdf.text", config: { base64: "JVBERi0=" } }];
+    writeFileSync(join(PROJECT, "pdf.json"), JSON.stringify({ name: "pdf", nodes }));
+    const command = join(PROJECT, "node_modules", ".bin", "millrace");
+    const { status, output } = run(process.execPath, [command, "run", "pdf.json"], PROJECT);
+    expect(status, output).not.toBe(0);
+    expect(output).toContain("npm i unpdf");
+  });
+
   installedTest("type-checks in a project of its own, however modules are resolved", () => {
     writeFileSync(
       join(PROJECT, "typed.ts"),
