@@ -17,7 +17,7 @@ export function generate(folder: string, count: number): readonly { path: string
   return all;
 }
 
-if (import.meta.main) {
+if (process.argv[1] === import.meta.filename) {
   const { values } = parseArgs({
     options: { count: { type: "string", default: "100" }, folder: { type: "string", default: "generated" } },
   });

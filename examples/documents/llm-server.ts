@@ -66,7 +66,7 @@ function send(response: ServerResponse, status: number, body: object, headers: R
   response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
 }
 
-if (import.meta.main) {
+if (process.argv[1] === import.meta.filename) {
   const { values } = parseArgs({ options: { latency: { type: "string", default: "0" } } });
   const { url } = await startLlmServer({ latencyMs: Number(values.latency) });
   process.stdout.write(`${url}\n`);

@@ -153,7 +153,7 @@ async function reviewFindings(api: Api, id: string): Promise<Finding[]> {
   ];
 }
 
-if (import.meta.main) {
+if (process.argv[1] === import.meta.filename) {
   const output = process.argv[2] ?? mkdtempSync(join(tmpdir(), "millrace-documents-"));
   const findings = await runExample(output);
   for (const { document, what, isRight, got } of findings) {

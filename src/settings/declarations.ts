@@ -339,7 +339,7 @@ export const SETTINGS = {
     env: "MILLRACE_EGRESS_ALLOW",
     flag: "egress-allow",
     default: [],
-    doc: "Private places that `http` and `llm` may call: `host`, `host:port` or CIDR. `dev` and `run` also allow loopback; the host of `OPENAI_BASE_URL` always is.",
+    doc: "Private places that `http`, `llm` and `notify` may call: `host`, `host:port` or CIDR. `dev` and `run` also allow loopback; the host of `OPENAI_BASE_URL` always is.",
   }),
   mock: boolean({
     env: "MILLRACE_MOCK",
