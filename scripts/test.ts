@@ -3,6 +3,7 @@ import { join } from "node:path";
 
 /** They prove that the simulation can fail. The others take up to 2,000 schedules each: `npm run mutants` has all. */
 const QUICK_MUTANTS: readonly string[] = [
+  "bucket-fills-too-fast",
   "caught-failure-stops-all",
   "close-forgets-revoke",
   "condition-on-error-inverted",
@@ -20,11 +21,13 @@ const QUICK_MUTANTS: readonly string[] = [
   "load-without-advance",
   "lost-worker-burns-attempt",
   "mail-after-commit",
+  "more-places-than-there-are",
   "no-wake-for-work",
   "one-attempt-too-many",
   "output-of-the-wrong-parent",
   "poison-never-ends",
   "request-not-remembered",
+  "return-frees-nothing",
   "snapshot-ahead",
   "snapshot-forgets-ready",
   "timer-fires-early",

@@ -99,6 +99,10 @@ const KINDS: Readonly<Record<ExecutionEventKind, true>> = {
   parentAnswered: true,
   letterDiscarded: true,
   repaired: true,
+  gateAsked: true,
+  gateGranted: true,
+  gateRefused: true,
+  gatesReturned: true,
 };
 
 test("every kind of event stands in some journal", () => {

@@ -1,4 +1,5 @@
 import type { Json } from "../json/json.ts";
+import type { GateName, GateRule } from "./gate/rule.ts";
 import type { Value } from "./value.ts";
 
 /** One entry of an inbox. Everything that can change an entity arrives as one of these. */
@@ -39,6 +40,10 @@ export type MessageBody =
   | TaskHandedBack
   | DeliveryLost
   | ChildEnded
+  | GateAcquire
+  | GateReturn
+  | GateAnswered
+  | GateCommand
   | Release;
 
 export type MessageKind = MessageBody["kind"];
@@ -235,6 +240,52 @@ export interface ChildEnded {
   readonly failures?: number;
 }
 
+/** An execution asks a gate to let some of its tasks through. Those of one decision come in one message. */
+export interface GateAcquire {
+  readonly kind: "gateAcquire";
+  readonly name: GateName;
+  readonly rule: GateRule;
+  /** Who asks, as an entity. */
+  readonly execution: string;
+  readonly asks: readonly GateAsk[];
+}
+
+export interface GateAsk {
+  /** Counted by the execution: no two of its asks have the same. */
+  readonly ask: number;
+  /** The node instance it is for. */
+  readonly node: string;
+  /** Of a rate: how many tokens it takes; 1 if not said. */
+  readonly cost?: number;
+}
+
+/** What was granted is given back, or what was asked is not wanted any more. */
+export interface GateReturn {
+  readonly kind: "gateReturn";
+  readonly execution: string;
+  readonly asks: readonly number[];
+  /** At a breaker: those whose call came to a good end, and those whose did not. */
+  readonly good?: readonly number[];
+  readonly bad?: readonly number[];
+  /** Whoever is behind the gate wants to be left alone for so long. */
+  readonly closeForMs?: number;
+}
+
+/** A gate has decided. Whoever is granted something that it does not want any more gives it back. */
+export interface GateAnswered {
+  readonly kind: "gateAnswered";
+  readonly gate: string;
+  readonly granted?: readonly Pick<GateAsk, "ask" | "node">[];
+  readonly refused?: readonly Pick<GateAsk, "ask" | "node">[];
+}
+
+/** A person closes a gate, opens it again, or sets a rule that goes before that of the definitions. */
+export interface GateCommand extends Command {
+  readonly kind: "gateCommand";
+  readonly action: "trip" | "reset" | "override";
+  readonly rule?: GateRule | null;
+}
+
 /** Let a quarantined entity go on, with the messages that were parked meanwhile. */
 export interface Release {
   readonly kind: "release";
@@ -266,6 +317,10 @@ const KINDS: Readonly<Record<MessageKind, true>> = {
   taskHandedBack: true,
   deliveryLost: true,
   childEnded: true,
+  gateAcquire: true,
+  gateReturn: true,
+  gateAnswered: true,
+  gateCommand: true,
   release: true,
 };
 

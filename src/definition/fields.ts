@@ -114,7 +114,10 @@ export const WORKFLOW_FIELDS: FieldTable = {
     default: "all",
     doc: "Which failed nodes get an entry in the dead letter queue.",
   },
-  limits: { rule: object, doc: "Rate limits by name, which nodes refer to as `limit`." },
+  limits: {
+    rule: { kind: "own", schema: { type: "object", additionalProperties: { $ref: "#/$defs/limit" } } },
+    doc: "Limits by name, which nodes refer to as `limit`. A name means the same limit in every workflow.",
+  },
   budget: { rule: object, doc: "What one execution may spend: usd, tokens, calls, seconds." },
   concurrency: { rule: object, doc: "How many executions of this workflow may run at once, and by which key." },
   priority: {
@@ -204,10 +207,13 @@ export const NODE_FIELDS: FieldTable = {
     doc: "Run it again until an expression is true.",
   },
   limit: {
-    rule: { kind: "own", schema: { type: ["string", "object"] } },
-    doc: "The rate limit it counts against, by name or as an object.",
+    rule: { kind: "own", schema: { anyOf: [{ type: "string" }, { $ref: "#/$defs/node_limit" }] } },
+    doc: "The limit it counts against: the name of one of `limits`, or an object.",
   },
-  concurrency: { rule: object, doc: "How many of its kind may run at once, and by which key." },
+  concurrency: {
+    rule: { kind: "own", schema: { $ref: "#/$defs/concurrency" } },
+    doc: "How many of its tasks may be under way at once, in all executions, and by which key.",
+  },
   budget: { rule: object, doc: "What it may spend: usd, tokens, calls, seconds." },
   cache: { rule: object, doc: "When an earlier output may be used again." },
   queue: { rule: text(128), doc: "The queue its tasks go to. By default that of its handler." },
@@ -256,6 +262,60 @@ export const REPEAT_FIELDS: FieldTable = {
   until: { rule: expression, doc: "An expression that may read this node's own output. Required." },
   every_seconds: { rule: timeout(0), default: 10, doc: "The wait between two rounds." },
   max: { rule: count(1, 10_000), default: 100, doc: "The number of rounds after which the node fails." },
+};
+
+const MAX_RATE = 1_000_000;
+
+/** A limit: a rate, a number of places, or both. */
+export const LIMIT_FIELDS: FieldTable = {
+  rate: {
+    rule: { kind: "number", min: 0, max: MAX_RATE, above: true, code: "NUMBER_OUT_OF_RANGE" },
+    doc: "How many tasks may go out in the time that `per` says.",
+  },
+  per: { rule: choice(["second", "minute", "hour"]), default: "second", doc: "The time that `rate` is about." },
+  burst: {
+    rule: count(1, MAX_RATE),
+    doc: "How many may go out at once after a quiet time. By default what the rate gives in a second, at least 1.",
+  },
+  concurrency: { rule: count(1, MAX_RATE), doc: "How many tasks may be under way at a time." },
+  breaker: {
+    rule: { kind: "own", schema: { anyOf: [{ type: "boolean" }, { $ref: "#/$defs/breaker" }] } },
+    doc: "Let nothing through for a while once too many calls have failed. true = with the defaults.",
+  },
+};
+
+export const BREAKER_FIELDS: FieldTable = {
+  failure_rate: {
+    rule: { kind: "number", min: 0, max: 1, above: true, code: "NUMBER_OUT_OF_RANGE" },
+    default: 0.5,
+    doc: "Which part of the last calls must have failed, in a way that may pass or by a timeout.",
+  },
+  window: { rule: count(1, 1_000), default: 20, doc: "How many of the last calls count." },
+  min_calls: { rule: count(1, 1_000), default: 10, doc: "Of fewer calls nothing is concluded." },
+  open_seconds: {
+    rule: timeout("above 0"),
+    default: 30,
+    doc: "How long nothing goes through. Then one call may try, and if it goes well twice as many, and so on.",
+  },
+};
+
+export const NODE_LIMIT_FIELDS: FieldTable = {
+  name: { rule: text(128), doc: "The name of one of `limits`. Without it the limit is the node's own." },
+  cost: { rule: count(1, MAX_RATE), default: 1, doc: "How much of the rate one task takes." },
+  ...LIMIT_FIELDS,
+};
+
+export const CONCURRENCY_FIELDS: FieldTable = {
+  limit: { rule: count(1, MAX_RATE), doc: "How many tasks may be under way at a time. Required." },
+  key: {
+    rule: text(10_000),
+    doc: "With templates, what the limit is counted by: each value has a limit of its own. {{ input.customer }}",
+  },
+  on_conflict: {
+    rule: choice(["queue", "reject"]),
+    default: "queue",
+    doc: "What becomes of a task for which there is no room: it waits, or its node fails.",
+  },
 };
 
 export const DEPENDENCY_FIELDS: FieldTable = {

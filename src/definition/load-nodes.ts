@@ -8,6 +8,7 @@ import { isTemplate, type KnownHandler, type KnownHandlers } from "./handlers.ts
 import { adoptSeedConfig, canonicalConfig, withoutBraces } from "./load-config.ts";
 import { loadDependencies } from "./load-dependencies.ts";
 import { loadIds } from "./load-ids.ts";
+import { type KnownLimits, loadConcurrency, loadNodeLimit } from "./load-limits.ts";
 import { loadRetry } from "./load-retry.ts";
 import { NODE, NodeList } from "./node-list.ts";
 import type { ProblemList } from "./problems.ts";
@@ -28,6 +29,8 @@ export interface LoadContext {
   readonly defaults: NodeDefaults;
   /** Every graph found: the workflow's first, then those inside maps. Grows while it is walked. */
   readonly lists: NodeList[];
+  /** What nodes may name as their limit. */
+  readonly limits: KnownLimits;
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -86,12 +89,34 @@ function loadNode(
     priority: (given["priority"] as number | undefined) ?? defaults.priority,
     dlq: (given["dlq"] as DlqPolicy | undefined) ?? defaults.dlq,
   };
-  loadOptionalFields(node, list, index, given, problems);
+  loadOptionalFields(node, list, index, given, context);
   if (node.repeat !== undefined && context.handlers.get(handler)?.engine) {
     const reason = `"repeat" must not stand on ${quote(handler)}; only what a worker runs is repeated`;
     problems.add("CONFIG_INVALID", list.field(index, "repeat"), { id, reason });
   }
+  checkLimited(node, list, index, context);
   return node;
+}
+
+/** Only a task can be held up at a gate: what the engine runs itself calls nobody. */
+function checkLimited(
+  { id, handler, config, ...node }: WorkflowNode,
+  list: NodeList,
+  index: number,
+  context: LoadContext,
+): void {
+  const inner = handler === "map" ? config["handler"] : handler;
+  const runs = typeof inner === "string" && context.handlers.get(inner)?.engine !== true;
+  if (runs) return;
+  for (const field of ["limit", "concurrency"] as const) {
+    if (node[field] === undefined) continue;
+    const where =
+      handler === "map"
+        ? "a map of nodes of the engine; write it on the nodes inside"
+        : `${quote(handler)}; only what a worker runs is limited`;
+    const reason = `${quote(field)} must not stand on ${where}`;
+    context.problems.add("CONFIG_INVALID", list.field(index, field), { id, reason });
+  }
 }
 
 /** Fields that have no default: they are there only if somebody wrote them. */
@@ -100,8 +125,9 @@ function loadOptionalFields(
   list: NodeList,
   index: number,
   given: JsonObject,
-  problems: ProblemList,
+  context: LoadContext,
 ): void {
+  const { problems } = context;
   for (const name of Object.keys(given)) {
     const value = given[name]!;
     switch (name) {
@@ -120,11 +146,16 @@ function loadOptionalFields(
         if (repeat !== undefined) node.repeat = repeat;
         break;
       }
-      case "limit":
-        if (typeof value === "string" || isJsonObject(value)) node.limit = value;
-        else wrongType("limit", "the name of a limit or an object", value, list.field(index, "limit"), problems);
+      case "limit": {
+        const limit = loadNodeLimit(value, list.field(index, "limit"), context.limits, problems);
+        if (limit !== undefined) node.limit = limit;
         break;
-      case "concurrency":
+      }
+      case "concurrency": {
+        const concurrency = loadConcurrency(value, list.field(index, "concurrency"), problems);
+        if (concurrency !== undefined) node.concurrency = concurrency;
+        break;
+      }
       case "budget":
       case "cache":
         node[name] = value as JsonObject;

@@ -4,6 +4,7 @@ import { pointerStep } from "../json/pointer.ts";
 import { Schema } from "../json/schema.ts";
 import { IGNORED_WORKFLOW_FIELDS, MAX_EDGES, MAX_NODES, WORKFLOW_FIELDS } from "./fields.ts";
 import type { KnownHandlers } from "./handlers.ts";
+import { KnownLimits, loadLimits } from "./load-limits.ts";
 import { type LoadContext, loadNodes } from "./load-nodes.ts";
 import { DEFAULT_RETRY, loadRetry } from "./load-retry.ts";
 import { NodeList } from "./node-list.ts";
@@ -55,7 +56,8 @@ export function loadDefinition(
     problems,
   );
   const { on_error, dlq, priority } = workflow;
-  const context: LoadContext = { problems, handlers, defaults: { on_error, dlq, priority, retry }, lists: [] };
+  const limits = new KnownLimits(workflow.limits ?? {}, handlers.catalogue.defaults?.limits);
+  const context: LoadContext = { problems, handlers, defaults: { on_error, dlq, priority, retry }, lists: [], limits };
   const nodes = given["nodes"];
   if (isJsonObject(nodes) || Array.isArray(nodes)) context.lists.push(new NodeList(nodes, written.pointer("nodes")));
   else if (nodes !== undefined)
@@ -73,6 +75,7 @@ export function loadDefinition(
     return undefined;
   }
   workflow.nodes = context.lists[0].nodes;
+  if (Object.keys(limits.used).length > 0) workflow.limits = { ...workflow.limits, ...limits.used };
   // With errors nothing is stored, and there is no content to name it by.
   if (workflow.name === "" && problems.errorCount === 0) nameByContent(workflow, problems);
   return { workflow, lists: context.lists };
@@ -182,8 +185,10 @@ function loadOptionalField(
     case "description":
       workflow.description = value as string;
       break;
-    case "labels":
     case "limits":
+      workflow.limits = loadLimits(value, pointer("limits"), problems);
+      break;
+    case "labels":
     case "budget":
     case "concurrency":
       workflow[name] = value as JsonObject;

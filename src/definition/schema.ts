@@ -1,12 +1,16 @@
 import type { Json, JsonObject } from "../json/json.ts";
 import { BUILTIN_HANDLERS } from "./builtin-handlers.ts";
 import {
+  BREAKER_FIELDS,
+  CONCURRENCY_FIELDS,
   DEPENDENCY_FIELDS,
   type Field,
   type FieldTable,
+  LIMIT_FIELDS,
   MAX_NODES,
   MAX_RETRIES_FIELD,
   NODE_FIELDS,
+  NODE_LIMIT_FIELDS,
   REPEAT_FIELDS,
   RETRY_FIELDS,
   type Rule,
@@ -44,6 +48,10 @@ export function workflowSchema(): JsonObject {
       dependency: { anyOf: [{ type: "string" }, objectSchema(DEPENDENCY_FIELDS, ["id"])] },
       retry: objectSchema(RETRY_FIELDS, [], { max_retries: fieldSchema(MAX_RETRIES_FIELD) }),
       repeat: objectSchema(REPEAT_FIELDS, ["until"]),
+      limit: objectSchema(LIMIT_FIELDS, []),
+      breaker: objectSchema(BREAKER_FIELDS, []),
+      node_limit: objectSchema(NODE_LIMIT_FIELDS, []),
+      concurrency: objectSchema(CONCURRENCY_FIELDS, ["limit"]),
       template: { type: "string", pattern: "\\{\\{" },
     },
   };

@@ -182,6 +182,11 @@ class ListTemplates {
         const pointer = (): string => `${list.field(index, "repeat")}/until`;
         this.#piece(index, { kind: "condition", value: node.repeat.until, pointer, inMap, afterwards: true });
       }
+      if (node.concurrency?.key !== undefined) {
+        const pointer = (): string => `${list.field(index, "concurrency")}/key`;
+        const inItem = inMap || node.handler === "map";
+        this.#piece(index, { kind: "value", value: node.concurrency.key, pointer, inMap: inItem, afterwards: false });
+      }
     }
   }
 

@@ -16,7 +16,7 @@ export interface Workflow {
   readonly max_parallel_nodes: number | null;
   readonly dlq: DlqPolicy;
   readonly priority: number;
-  readonly limits?: JsonObject;
+  readonly limits?: Readonly<Record<string, LimitSpec>>;
   readonly budget?: JsonObject;
   readonly concurrency?: JsonObject;
   readonly nodes: readonly WorkflowNode[];
@@ -44,14 +44,43 @@ export interface WorkflowNode {
   /** Hand the outputs of the COMPLETED parents to the handler as `inputs`. */
   readonly inputs: boolean;
   readonly repeat?: RepeatPolicy;
-  readonly limit?: string | JsonObject;
-  readonly concurrency?: JsonObject;
+  readonly limit?: string | NodeLimit;
+  readonly concurrency?: ConcurrencySpec;
   readonly budget?: JsonObject;
   readonly cache?: JsonObject;
   readonly queue: string;
   readonly priority: number;
   readonly dlq: DlqPolicy;
   readonly [extension: `x-${string}`]: Json;
+}
+
+/** What is shared by everything that names it: a rate, a number of places, or both. */
+export interface LimitSpec {
+  readonly rate?: number;
+  readonly per?: "second" | "minute" | "hour";
+  readonly burst?: number;
+  readonly concurrency?: number;
+  readonly breaker?: BreakerSpec;
+}
+
+export interface BreakerSpec {
+  readonly failure_rate: number;
+  readonly window: number;
+  readonly min_calls: number;
+  readonly open_seconds: number;
+}
+
+/** A limit by its name, or one of the node's own. */
+export interface NodeLimit extends LimitSpec {
+  readonly name?: string;
+  readonly cost?: number;
+}
+
+export interface ConcurrencySpec {
+  readonly limit: number;
+  /** May hold templates. */
+  readonly key?: string;
+  readonly on_conflict: "queue" | "reject";
 }
 
 export type Dependency = string | { readonly id: string; readonly on: DependencyOn };

@@ -218,6 +218,10 @@ export const ERRORS = {
     message: ({ deliveries }: { deliveries: number }): string =>
       `${deliveries} workers in a row were lost while they ran this task.`,
   },
+  CONCURRENCY_LIMIT: {
+    kind: "failed",
+    message: (): string => "As many as may run at a time do, and it was not to wait.",
+  },
   EGRESS_BLOCKED: {
     kind: "failed",
     message: ({ host }: { host: string }): string => `Calls to ${quote(host)} are not allowed.`,

@@ -1,5 +1,8 @@
 import type { NodeDefaults } from "../definition/handlers.ts";
+import { rateLimit } from "../definition/load-limits.ts";
+import type { LimitSpec } from "../definition/workflow.ts";
 import type { Settings } from "../settings/declarations.ts";
+import { limitOf } from "../settings/setting.ts";
 
 /** What the settings give to nodes that state none. */
 export function nodeDefaults(settings: Settings): NodeDefaults {
@@ -14,6 +17,12 @@ export function nodeDefaults(settings: Settings): NodeDefaults {
     timeoutSeconds: settings.staleTimeoutDefault,
     timeoutSecondsOf: { http: settings.staleTimeoutHttp, llm: settings.staleTimeoutLlm },
     timeoutSecondsOfCapitals: settings.staleTimeoutOf,
+    limits: Object.fromEntries(settings.limits.map(settingLimit)),
     ...(settings.singleQueue !== undefined && { queue: settings.singleQueue }),
   };
+}
+
+function settingLimit(word: string): readonly [string, LimitSpec] {
+  const { name, size, per } = limitOf(word)!;
+  return [name, per === undefined ? { concurrency: size } : rateLimit(size, per)];
 }

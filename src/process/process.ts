@@ -4,7 +4,7 @@ import type { Route } from "../api/http/route.ts";
 import type { ApiServer } from "../api/http/server.ts";
 import type { Metrics } from "../api/metrics/metrics.ts";
 import { Service } from "../api/service/service.ts";
-import { executionMachine } from "../core/execution/machine.ts";
+import { MACHINES } from "../core/machines.ts";
 import { Engine } from "../engine/engine.ts";
 import type { Host } from "../host/host.ts";
 import { nodeHost } from "../host/node-host.ts";
@@ -175,7 +175,7 @@ function startEngine(parts: Parts): void {
   parts.engine = new Engine({
     store,
     host,
-    machines: [executionMachine],
+    machines: MACHINES,
     ...(archive !== undefined && { archive, notes: logNames }),
     settings: {
       retentionMs: settings.retentionDays * 86_400_000,

@@ -4,6 +4,7 @@ import {
   choice,
   choices,
   integer,
+  limitList,
   list,
   number,
   seconds,
@@ -334,6 +335,12 @@ export const SETTINGS = {
     doc: "Lengthen each wait by up to a tenth at random, so that what failed together does not come back together.",
   }),
 
+  limits: limitList({
+    env: "MILLRACE_LIMITS",
+    default: ["openai=50/second"],
+    doc: "Limits that nodes may name as `limit` in workflows that do not define them. Too high, and the provider answers 429; too low, and work waits for nothing. For the API, which writes them into definitions.",
+  }),
+
   // ── built-in handlers ─────────────────────────────────────────────────────────────────────────────────────────
   egressAllow: list({
     env: "MILLRACE_EGRESS_ALLOW",
@@ -409,6 +416,7 @@ export const GROUPS: readonly (readonly [first: SettingName, title: string])[] =
   ["store", "Where it keeps things"],
   ["workerConcurrency", "Workers"],
   ["retryMaxAttempts", "Retries of nodes that state none"],
+  ["limits", "Limits"],
   ["egressAllow", "Built-in handlers"],
   ["logLevel", "Logs"],
   ["url", "Commands that talk to a server"],

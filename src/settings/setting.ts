@@ -139,6 +139,27 @@ export function list(declared: Declared<readonly string[]>): Setting<readonly st
   );
 }
 
+/** Limits by name: `openai=50/second` is a rate, `gpu=4` a number of places. */
+export function limitList(declared: Declared<readonly string[]>): Setting<readonly string[]> {
+  return setting<readonly string[]>(declared, "list of NAME=RATE/second, /minute or /hour, or NAME=PLACES", (given) => {
+    const words = readList(given);
+    const bad = words?.find((word) => limitOf(word) === undefined);
+    if (words !== undefined && bad === undefined) return words;
+    return { unfit: `must be a list such as openai=50/second,gpu=4, not ${JSON.stringify(bad ?? given)}` };
+  });
+}
+
+/** What an entry of such a list says: with `per` a rate, else so many at a time. */
+export function limitOf(
+  word: string,
+): { readonly name: string; readonly size: number; readonly per?: "second" | "minute" | "hour" } | undefined {
+  const found = /^(\w[\w.#@-]{0,99})=(\d{1,6}(?:\.\d+)?)(?:\/(second|minute|hour))?$/.exec(word);
+  const [, name, text, per] = found ?? [];
+  const size = Number(text);
+  if (name === undefined || size <= 0 || (per === undefined && !Number.isInteger(size))) return undefined;
+  return { name, size, ...(per !== undefined && { per: per as "second" }) };
+}
+
 /** A list that nobody may see. */
 export function secretList(declared: Omit<Declared<readonly string[]>, "flag">): Setting<readonly string[]> {
   const read = (given: unknown): readonly string[] | Unfit => readList(given) ?? { unfit: "must be a list of texts" };

@@ -105,6 +105,8 @@ const SIGHTS: {
   reviewDue: (_tour, _event, count) => count("review overdue"),
   reviewChanged: (_tour, { first }, count) => count(first === undefined ? "review assigned" : "review half decided"),
   parentAnswered: (_tour, _event, count) => count("parent answered at once"),
+  gateAsked: (_tour, { wait }, count) => count(`asks at a gate: ${wait}`),
+  gateGranted: (_tour, _event, count) => count("let through a gate"),
   letterDiscarded: (_tour, _event, count) => count("dead letter thrown away"),
   taskDispatched: ({ nodes }, { node }, count) => {
     if (isItem(node)) count("item dispatched");

@@ -1,5 +1,8 @@
 import { entityId, entityKind } from "../core/entity.ts";
 import type { ExecutionEvent } from "../core/execution/events.ts";
+import type { GateEvent } from "../core/gate/events.ts";
+import { gateMachine } from "../core/gate/machine.ts";
+import type { GateState } from "../core/gate/state.ts";
 import { executionMachine } from "../core/execution/machine.ts";
 import { buildPlan, type Plan } from "../core/execution/plan.ts";
 import type { Workflow } from "../definition/workflow.ts";
@@ -19,6 +22,11 @@ export function remainsOf(memory: MemoryStore, definitions: Readonly<Record<stri
   };
   const folds: Remains["folds"][number][] = [];
   for (const [entity, { records, snapshot }] of data.entities) {
+    if (entityKind(entity) === "gate") {
+      const events = records.flatMap((record) => JSON.parse(record.text) as GateEvent[]);
+      const text = snapshot === null ? null : snapshotText(memory, entity, snapshot.text);
+      folds.push(foldGate(entity, events, text === null ? null : { text, version: snapshot!.version }));
+    }
     if (entityKind(entity) !== "execution") continue;
     const events = records.flatMap((record) => JSON.parse(record.text) as ExecutionEvent[]);
     const accepted = events[0];
@@ -55,6 +63,24 @@ function fold(entity: string, plan: Plan, events: readonly ExecutionEvent[]): st
   const state = executionMachine.create(entityId(entity), plan);
   for (const event of events) executionMachine.evolve(state, event);
   return contentHash(executionMachine.snapshot(state));
+}
+
+function foldGate(
+  entity: string,
+  events: readonly GateEvent[],
+  snapshot: { readonly text: string; readonly version: number } | null,
+): Remains["folds"][number] {
+  const id = entityId(entity);
+  const fold = (state: GateState, tail: readonly GateEvent[]): string => {
+    for (const event of tail) gateMachine.evolve(state, event);
+    return contentHash(gateMachine.snapshot(state));
+  };
+  const whole = (): string => fold(gateMachine.create(id, undefined), events);
+  const fromSnapshot =
+    snapshot === null
+      ? whole()
+      : fold(gateMachine.restore(id, undefined, snapshot.text), events.slice(snapshot.version));
+  return { entity, whole: whole(), fromSnapshot, again: whole() };
 }
 
 function foldSnapshot(entity: string, plan: Plan, text: string, tail: readonly ExecutionEvent[]): string {

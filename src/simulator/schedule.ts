@@ -1,6 +1,7 @@
-import { entityId, entityKey, partitionOf } from "../core/entity.ts";
+import { entityId, entityKey, entityKind, partitionOf } from "../core/entity.ts";
 import { executionMachine } from "../core/execution/machine.ts";
 import type { ExecutionState } from "../core/execution/state.ts";
+import { gateMachine } from "../core/gate/machine.ts";
 import type { Machine, MachineEvent } from "../core/machine.ts";
 import type { Workflow } from "../definition/workflow.ts";
 import { openMemory, type MemoryStore } from "../drivers/memory/memory-store.ts";
@@ -236,7 +237,7 @@ export class Simulation implements Field, Town {
       for (const entity of partition.wakes.at.keys()) if (!this.isGivenUp(entity)) return false;
     }
     for (const header of data.headers.values()) {
-      if (header.class === "open" && header.workflow !== "tally" && !this.isGivenUp(header.entity)) return false;
+      if (header.class === "open" && isExecution(header.entity) && !this.isGivenUp(header.entity)) return false;
     }
     return true;
   }
@@ -252,7 +253,7 @@ export class Simulation implements Field, Town {
   private *versions(): Iterable<readonly [string, { readonly version: number }]> {
     for (const [entity, { records }] of this.memory.data.entities) {
       const last = records.at(-1);
-      if (last === undefined || !entity.startsWith("execution/")) continue;
+      if (last === undefined || !isExecution(entity)) continue;
       yield [entity, { version: last.version + last.count - 1 }];
     }
   }
@@ -272,7 +273,7 @@ export class Simulation implements Field, Town {
     const store = this.connect(process);
     const newer = this.knobs.mixedReleases && (this.isHealed || this.random.chance(0.5));
     const machine = { ...(this.machineFor(process) as Machine), ...(newer && { eventFormat: NEWER_FORMAT }) };
-    const machines: Machine[] = [machine, tallyMachine];
+    const machines: Machine[] = [machine, gateMachine, tallyMachine];
     const observer = {
       quarantined: (key: string, error: unknown) => {
         if (!this.poisoned.has(entityId(key))) this.bug(`${key} was quarantined: ${String(error)}`);
@@ -416,6 +417,11 @@ export class Simulation implements Field, Town {
       secrets: { CANARY },
     };
   }
+}
+
+/** Only executions come to an end. */
+function isExecution(entity: string): boolean {
+  return entityKind(entity) === "execution";
 }
 
 function statusIn(events: readonly MachineEvent[]): string {

@@ -4,12 +4,14 @@ import type { Workflow } from "../definition/workflow.ts";
 import { contentHash } from "../json/hash.ts";
 import type { Json } from "../json/json.ts";
 import type { Surroundings } from "./generate-config.ts";
+import { WorldLimits } from "./generate-limits.ts";
 import { randomWorkflow } from "./generate.ts";
 import { bodyHashOf, type Client, describeOutcome, type People, type Town } from "./people.ts";
 import type { Random } from "./random.ts";
 
 /** What is run instead of generated workflows. */
 export interface Given {
+  readonly seed: number;
   readonly workflow?: Workflow;
   readonly input?: Json;
 }
@@ -24,12 +26,14 @@ export class Submitters {
   private readonly people: People;
   private readonly given: Given;
   private readonly epochMs: number;
+  private readonly limits: WorldLimits;
 
   constructor(town: Town, people: People, given: Given, epochMs: number) {
     this.town = town;
     this.people = people;
     this.given = given;
     this.epochMs = epochMs;
+    this.limits = new WorldLimits(given.seed);
   }
 
   get isBusy(): boolean {
@@ -42,7 +46,8 @@ export class Submitters {
       const own = random.fork();
       const id = own.hex(12);
       this.executions.push(id);
-      const workflow = this.given.workflow ?? randomWorkflow(own, `w${i}`, this.surroundings(library, 0));
+      const workflow =
+        this.given.workflow ?? this.limits.put(randomWorkflow(own, `w${i}`, this.surroundings(library, 0)));
       const client = own.pick(clients);
       this.left++;
       this.town.timeline.after(
@@ -56,7 +61,7 @@ export class Submitters {
   private library(random: Random): readonly Workflow[] {
     const library: Workflow[] = [];
     for (let level = 3; level >= 1; level--) {
-      library.push(randomWorkflow(random, `lib${level}`, this.surroundings(library, level)));
+      library.push(this.limits.put(randomWorkflow(random, `lib${level}`, this.surroundings(library, level))));
     }
     return library;
   }

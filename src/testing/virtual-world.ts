@@ -1,5 +1,5 @@
 import { Service } from "../api/service/service.ts";
-import { executionMachine } from "../core/execution/machine.ts";
+import { MACHINES } from "../core/machines.ts";
 import type { TaskText } from "../core/execution/prepare.ts";
 import { type MemoryStore, openMemory } from "../drivers/memory/memory-store.ts";
 import { Engine } from "../engine/engine.ts";
@@ -103,7 +103,7 @@ export class VirtualWorld {
     const service = new Service({ store: patient(memory), host });
     const life: Life = { process, memory, service, running: new Set() };
     this.#life = life;
-    const engine = new Engine({ store: memory, host, machines: [executionMachine], settings: ENGINE });
+    const engine = new Engine({ store: memory, host, machines: MACHINES, settings: ENGINE });
     const handlers = new Map([...this.#options.handlers].map(([name, handler]) => [name, watched(handler, life)]));
     const { queues, logged } = this.#options;
     const worker = new Worker({ store: memory, host, handlers, queues, settings: WORKER, observer: { logged } });

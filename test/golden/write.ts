@@ -376,6 +376,30 @@ const cases: Readonly<Record<string, Case>> = {
       trial.begin().completes("a", { x: 1 });
     },
   },
+  gates: {
+    about: "Two gates before a task, a lost worker that passes them anew, an item of a map at a gate when all ends.",
+    workflow: workflow(
+      [
+        node("a", [], { limit: "llm", concurrency: { limit: 2, key: "{{ input.who }}", on_conflict: "queue" } }),
+        node("m", ["a"], {
+          handler: "map",
+          config: { items: [1, 2], handler: "step", config: {}, max_concurrency: 10, tolerated_failures: 1 },
+          queue: "step",
+          limit: { cost: 2, rate: 10, per: "minute", burst: 5 },
+        }),
+        node("shy", ["a"], {
+          limit: { cost: 1, breaker: { failure_rate: 0.5, window: 20, min_calls: 10, open_seconds: 30 } },
+        }),
+      ],
+      { limits: { llm: { rate: 5, per: "second", burst: 5, concurrency: 3 } } },
+    ),
+    snapshotAt: 12,
+    run: (trial) => {
+      trial.begin({ json: { who: "ann" } }).passes("a").at(100).passes("a").passes("a").at(500).starts("a", 200);
+      trial.settle().at(900).loses("a").passes("a").passes("a").passes("a").at(2000).completes("a", { value: 1 });
+      trial.passes("shy").fails("shy", RETRYABLE).passes("m[0]").refuses("m[1]").at(3000).does({ kind: "cancel" });
+    },
+  },
   repaired: {
     about: "A wait that a bug had left without its waker, set going again by the sweep.",
     workflow: workflow([node("a"), node("b", ["a"])]),

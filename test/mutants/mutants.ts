@@ -1,4 +1,5 @@
 import { CONTROL_MUTANTS } from "./control-mutants.ts";
+import { GATE_MUTANTS } from "./gate-mutants.ts";
 
 /** A deliberate bug: texts in the sources that are replaced when they are loaded. */
 export interface Mutant {
@@ -554,4 +555,5 @@ export const MUTANTS: readonly Mutant[] = [
   },
 
   ...CONTROL_MUTANTS,
+  ...GATE_MUTANTS,
 ];

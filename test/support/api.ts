@@ -1,4 +1,4 @@
-import { executionMachine } from "../../src/core/execution/machine.ts";
+import { MACHINES } from "../../src/core/machines.ts";
 import type { HandlerCatalogue } from "../../src/definition/handlers.ts";
 import { openMemory, type MemoryStore } from "../../src/drivers/memory/memory-store.ts";
 import { Engine } from "../../src/engine/engine.ts";
@@ -86,7 +86,7 @@ export class TestApi {
     if (options.engine !== false) {
       const settings = { renewMs: 20, idleMs: 20, retentionMs, shipping: shipping ?? null };
       const behind = archive === undefined ? {} : { archive };
-      this.#engine = new Engine({ store, host, machines: [executionMachine], settings, ...behind });
+      this.#engine = new Engine({ store, host, machines: MACHINES, settings, ...behind });
     }
     const seen = archive === undefined ? base : withArchive(base, archive);
     this.service = new Service({

@@ -1,6 +1,6 @@
 import { Service } from "../../api/service/service.ts";
 import { entityKey } from "../../core/entity.ts";
-import { executionMachine } from "../../core/execution/machine.ts";
+import { MACHINES } from "../../core/machines.ts";
 import { type MessageBody, messageText, type RetryScope } from "../../core/message.ts";
 import { parseToken } from "../../core/token.ts";
 import { definitionHash } from "../../definition/load.ts";
@@ -51,7 +51,7 @@ export async function replay(recording: Recording, other?: Workflow): Promise<Re
   const runnable = withoutChildren(workflow);
   const host = new VirtualHost(script.startedAtMs - BOOT_MS);
   const store = openMemory({ host });
-  const engine = new Engine({ store, host, machines: [executionMachine], settings: ENGINE });
+  const engine = new Engine({ store, host, machines: MACHINES, settings: ENGINE });
   const compute = (name: string): Compute | undefined => (name === "transform" ? transform : undefined);
   const { handlers, queues } = servedBy(runnable, (name) => recordedHandler(script, host, compute(name)));
   const worker = new Worker({ store, host, handlers, queues: [...queues], secret: () => "", settings: WORKER });

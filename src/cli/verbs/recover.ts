@@ -1,4 +1,4 @@
-import { executionMachine } from "../../core/execution/machine.ts";
+import { MACHINES } from "../../core/machines.ts";
 import { recover, type Recovery, RecoveryRefused } from "../../engine/recovery.ts";
 import { nodeHost } from "../../host/node-host.ts";
 import { openArchive } from "../../process/archive.ts";
@@ -33,7 +33,7 @@ export const verb: Verb = async (call) => {
     opened = await openArchive(settings, nodeHost);
     store = await openStore(address, { ...settings, host: nodeHost });
     const force = hasSwitch(call, "force");
-    const parts = { archive: opened!, store, host: nodeHost, machines: [executionMachine], force };
+    const parts = { archive: opened!, store, host: nodeHost, machines: MACHINES, force };
     tell(call, await recover(parts));
     return EXIT.done;
   } catch (error) {

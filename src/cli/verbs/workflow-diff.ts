@@ -43,7 +43,7 @@ export function workflowChanges(before: Workflow, after: Workflow): readonly Cha
   const byId = (nodes: readonly WorkflowNode[]): Record<string, Json> =>
     Object.fromEntries(nodes.map(({ id, ...rest }) => [id, rest as unknown as Json]));
   const changes: Change[] = [];
-  compare("", oldRest, newRest, changes);
+  compare("", oldRest as unknown as Json, newRest as unknown as Json, changes);
   const [old, now] = [byId(oldNodes), byId(newNodes)];
   for (const id of new Set([...Object.keys(old), ...Object.keys(now)])) {
     compare(`/nodes/${id}`, old[id] ?? null, now[id] ?? null, changes);

@@ -12,6 +12,7 @@ import type { EngineResult } from "./nodes/engine-node.ts";
 import { runEngineNode } from "./nodes/engine-nodes.ts";
 import { MAX_RESOLVED_BYTES, prepare, type Prepared, taskText, tooLarge } from "./prepare.ts";
 import { isMapDone } from "./maps.ts";
+import { type AskDraft, askMail, askNext, returnToGates } from "./gates.ts";
 import { judgeRound } from "./repeat.ts";
 import { ENGINE_LINE, type ExecutionState } from "./state.ts";
 import { isClosing } from "./units.ts";
@@ -23,7 +24,7 @@ import { isClosing } from "./units.ts";
  * crash between two calls loses nothing. It stops its list after a failure, because what follows may depend on it.
  */
 export function advance(state: ExecutionState, context: Context): ExecutionDecision {
-  const orphaned = orphans(state, context);
+  const orphaned = orphans(state, context) ?? returnToGates(state, context);
   if (orphaned !== undefined) return orphaned;
   if (state.isEnded) return answer(state, context) ?? NOTHING;
   if (state.status !== "running" && state.status !== "paused") return NOTHING;
@@ -77,6 +78,8 @@ interface Gathered {
   readonly blobs: BlobDraft[];
   readonly mail: Message[];
   readonly needs: Need[];
+  /** What gates are asked for: those of one gate in one message. */
+  readonly asks: AskDraft[];
   readonly blocked: Set<string>;
   /** Signals that were taken; each is there for one. */
   readonly taken: Map<string, number>;
@@ -96,6 +99,7 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
     blobs: [],
     mail: [],
     needs: [],
+    asks: [],
     blocked: new Set(),
     taken: new Map(),
     usedRoom: new Map(),
@@ -122,7 +126,8 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
     }
     if (isFull(gathered, context)) break;
   }
-  const { events, tasks, blobs, mail, needs } = gathered;
+  const { events, tasks, blobs, needs } = gathered;
+  const mail = gathered.asks.length === 0 ? gathered.mail : [...gathered.mail, ...askMail(state, gathered.asks)];
   const blocked = [...gathered.blocked];
   if (events.length === 0 && needs.length === 0 && blocked.length === 0) return undefined;
   return decided(state, context, events, { tasks, blobs, mail, needs, blocked });
@@ -171,6 +176,15 @@ function runUnit(state: ExecutionState, unit: number, context: Context, gathered
   if (late && until === null && late.inputHash === preparation.prepared.inputHash && !("past" in late.output)) {
     const node = state.nameOf(unit);
     return void gathered.events.push({ kind: "nodeCompleted", atMs, node, output: late.output, reason: "late_result" });
+  }
+  if (state.planOf(unit).gates.length > 0) {
+    const next = askNext(state, unit, gathered.asks.length, context);
+    if (next.kind === "failed") return failUnit(state, unit, next.error, context, gathered);
+    if (next.kind === "needs") return need(gathered, next.needs);
+    if (next.kind === "asks") {
+      gathered.asks.push(next.draft);
+      return void gathered.events.push(next.event);
+    }
   }
   dispatch(state, unit, preparation.prepared, context, gathered);
 }

@@ -7,6 +7,7 @@ import { childEnded } from "./messages/child-ended.ts";
 import { decideReview } from "./messages/decide-review.ts";
 import { deliveryLost } from "./messages/delivery-lost.ts";
 import { discardLetter } from "./messages/discard-letter.ts";
+import { gateAnswered } from "./messages/gate-answered.ts";
 import { pause, resume } from "./messages/pause.ts";
 import { retry } from "./messages/retry.ts";
 import { signal } from "./messages/signal.ts";
@@ -54,6 +55,12 @@ export function decide(state: ExecutionState, message: Message, context: Context
       return deliveryLost(state, body, context);
     case "childEnded":
       return childEnded(state, body, context);
+    case "gateAnswered":
+      return gateAnswered(state, body, context);
+    case "gateAcquire":
+    case "gateReturn":
+    case "gateCommand":
+      return { ...NOTHING, reply: { refused: "NOT_FOUND" } };
     case "release":
       return { ...NOTHING, reply: { refused: "NOT_QUARANTINED" } };
   }

@@ -32,6 +32,9 @@ export type ExecutionEvent =
   | MapOpened
   | SignalReceived
   | ChildrenCancelled
+  | GateAsked
+  | GateGranted
+  | GatesReturned
   | ParentCalled
   | ParentAnswered
   | LetterDiscarded
@@ -159,6 +162,8 @@ export interface TaskFailedEvent extends At {
   readonly retryAtMs: number | null;
   /** Which deadline ended it, if one did. */
   readonly deadline?: "queue" | "run";
+  /** For how long whoever it called wants to be left alone; said only of what has a gate. */
+  readonly closeForMs?: number;
 }
 
 /** The same attempt will be delivered again. */
@@ -323,6 +328,43 @@ export interface SignalReceived extends At {
 export interface ChildrenCancelled extends At {
   readonly kind: "childrenCancelled";
   readonly instances: readonly string[];
+}
+
+/** A gate was asked to let a task through; until it answers the unit waits. The mail went out with this event. */
+export interface GateAsked extends At {
+  readonly kind: "gateAsked";
+  readonly node: string;
+  /** As an entity. */
+  readonly gate: string;
+  readonly ask: number;
+  readonly wait: GateWait;
+  /** When it is given back: as soon as the work is known to have begun, or when it has ended. */
+  readonly until: "start" | "end";
+}
+
+export type GateWait = "rate_limit" | "concurrency" | "breaker";
+
+/** The gate has let it through; or it has sent it away, and the unit fails when its turn comes. */
+export interface GateGranted extends At {
+  readonly kind: "gateGranted" | "gateRefused";
+  readonly node: string;
+  readonly gate: string;
+  readonly ask: number;
+}
+
+/** Given back to their gates, by mail that went out with this event. */
+export interface GatesReturned extends At {
+  readonly kind: "gatesReturned";
+  readonly returns: readonly GateReturned[];
+}
+
+export interface GateReturned {
+  readonly gate: string;
+  readonly ask: number;
+  /** Whoever is behind the gate wants to be left alone for so long. */
+  readonly closeForMs?: number;
+  /** What a breaker learns. */
+  readonly outcome?: "good" | "bad";
 }
 
 /** The parent asks again for a result that is there already. */

@@ -8,6 +8,7 @@ import type {
   TaskDispatched,
   TaskFailedEvent,
 } from "./events.ts";
+import { addAsk, answerAsk, gatesReturned, returnAsks, returnStarted } from "./asks.ts";
 import { isKeptLetter, letterId } from "./letters.ts";
 import type { Value } from "../value.ts";
 import { closeMap, endItem, openMap } from "./maps.ts";
@@ -44,6 +45,7 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       const to = event.kind === "paused" ? "paused" : "running";
       assertMove("execution", state.status, event.kind, to, state.id);
       state.status = to;
+      if (to === "paused") leaveGates(state);
       return;
     }
     case "generationOpened":
@@ -56,6 +58,7 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       move(state, unit, event, "running");
       state.run(unit).startedAtMs = event.startedAtMs;
       setDue(state, unit, event.runDeadlineAtMs);
+      returnStarted(state, unit);
       return;
     }
     case "taskCompleted": {
@@ -67,6 +70,7 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       run.error = null;
       run.answered = true;
       run.usage = event.usage ?? null;
+      returnAsks(state, unit, { outcome: "good" });
       if (state.planOf(unit).until === null) {
         move(state, unit, event, "completed");
         return endUnit(state, unit, event.atMs);
@@ -145,6 +149,19 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
         state.run(unit).wait = null;
       }
       return;
+    case "gateAsked": {
+      const unit = unitOf(state, event.node);
+      dequeue(state, unit);
+      return addAsk(state, unit, event);
+    }
+    case "gateGranted":
+    case "gateRefused": {
+      const unit = unitOf(state, event.node);
+      answerAsk(state, unit, event);
+      return enqueue(state, unit);
+    }
+    case "gatesReturned":
+      return gatesReturned(state, event.returns);
     case "parentCalled":
       state.parent = { ...state.parent!, call: event.call };
       // One that is under way answers by its end.
@@ -270,8 +287,20 @@ function taskDispatched(state: ExecutionState, event: TaskDispatched): void {
   setDue(state, unit, event.queueDeadlineAtMs);
 }
 
+/** Nothing new starts: whoever has not begun leaves its gates, and asks again when it goes on. */
+function leaveGates(state: ExecutionState): void {
+  for (const unit of state.asks.keys()) {
+    if (state.live.has(unit)) continue;
+    returnAsks(state, unit);
+    if (state.inLine[unit] === 0) enqueue(state, unit);
+  }
+}
+
 function taskFailed(state: ExecutionState, event: TaskFailedEvent): void {
   const unit = unitOf(state, event.node);
+  const { error, closeForMs } = event;
+  const outcome = error.retryable ? "bad" : isDefinite(error.code) ? "good" : undefined;
+  returnAsks(state, unit, { ...(closeForMs !== undefined && { closeForMs }), ...(outcome && { outcome }) });
   const run = state.run(unit);
   run.error = event.error;
   run.answered = isDefinite(event.error.code);
@@ -365,6 +394,7 @@ function executionEnded(state: ExecutionState, event: ExecutionEnded): void {
   state.skipReasons.clear();
   for (const unit of state.children) state.orphans.add(unit);
   state.children.clear();
+  for (const unit of state.asks.keys()) returnAsks(state, unit);
 }
 
 /** A unit has ended: whoever depends on it hears of it, and what only it could still read is let go. */
@@ -376,6 +406,7 @@ function endUnit(state: ExecutionState, unit: number, atMs: number, closing = fa
   setDue(state, unit, null);
   dequeue(state, unit, closing);
   endWait(state, unit);
+  returnAsks(state, unit);
   if (state.isItem(unit)) return endItem(state, unit);
   if (state.skipReasons.delete(unit)) state.skips.remove(unit);
   state.joined[unit] = 1;

@@ -1,7 +1,9 @@
 import type { Json } from "../../json/json.ts";
+import { entityId } from "../entity.ts";
 import { edgeCounts } from "./spread.ts";
 import { EDGE, type ExecutionState } from "./state.ts";
 import { isHeldBack } from "./view.ts";
+import { awaitedGate } from "./asks.ts";
 import { wakerOf } from "./wakers.ts";
 
 /** Why a node is not done: for machines a reason, for people a sentence. */
@@ -30,7 +32,16 @@ export type ExplainReason =
   | "review"
   | "child"
   | "items"
+  | "rate_limit"
+  | "concurrency"
+  | "breaker"
   | "stuck";
+
+const AT_GATE = {
+  rate_limit: "It waits for its turn at a rate limit.",
+  concurrency: "It waits for a free place.",
+  breaker: "It waits until a breaker lets it through.",
+} as const;
 
 const SHOWN = 20;
 
@@ -74,6 +85,10 @@ function explainUnit(state: ExecutionState, unit: number): Explanation {
   }
   const run = state.runs[unit];
   const until = run?.dueAtMs ?? null;
+  const gate = awaitedGate(state, unit);
+  if (gate !== undefined) {
+    return say(gate.wait, AT_GATE[gate.wait], { gate: entityId(gate.gate), ask: gate.ask });
+  }
   switch (state.statusOf(unit)) {
     case "pending":
       return explainPending(state, unit, say);

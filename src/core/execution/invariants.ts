@@ -22,6 +22,7 @@ export function checkTouched(state: ExecutionState): void {
   if (state.isEnded && (state.readyCount > 0 || state.skips.length > 0 || wakes)) {
     broken(id, "it has ended and still has something to do");
   }
+  if (state.isEnded && state.asks.size > 0) broken(id, "it has ended and still stands at a gate");
   const limit = state.plan.workflow.max_parallel_nodes;
   if (limit !== null && live.size > limit) broken(id, `${live.size} nodes run at once, ${limit} may`);
 }
@@ -29,6 +30,7 @@ export function checkTouched(state: ExecutionState): void {
 /** Something that will make this execution move: work that `advance` sees, a task with its deadline, a timer, a child. */
 function hasWaker(state: ExecutionState): boolean {
   if (state.readyCount > 0 || state.skips.length > 0 || state.live.size > 0 || state.children.size > 0) return true;
+  if (state.asks.size > 0) return true;
   return state.timers.peekMs() !== null || state.calendar.peekMs() !== null;
 }
 
@@ -76,6 +78,7 @@ function checkUnit(state: ExecutionState, unit: number): void {
   const inLine = state.inLine[unit] === 1;
   const due = run.dueAtMs !== null;
   const isMap = state.planOf(unit).item !== null;
+  checkAsks(state, unit);
   switch (state.statusOf(unit)) {
     case "pending": {
       const mayJoin = state.planOf(unit).spec.join_timeout_seconds !== undefined && !state.isItem(unit);
@@ -97,6 +100,19 @@ function checkUnit(state: ExecutionState, unit: number): void {
     case "skipped":
     case "cancelled":
       if (live || due || inLine) broken(state.id, `${name} has ended and still has a task, timer or place`);
+  }
+}
+
+/** What stands at a gate is not on its way; what is out or in line has been let through all it has asked. */
+function checkAsks(state: ExecutionState, unit: number): void {
+  const asks = state.asks.get(unit);
+  if (asks === undefined) return;
+  const name = state.nameOf(unit);
+  const waiting = asks.filter(({ status }) => status === "asked").length;
+  if (state.isNodeEnded(unit)) broken(state.id, `${name} has ended and still stands at a gate`);
+  if (waiting > 1) broken(state.id, `${name} waits at ${waiting} gates at once`);
+  if (waiting > 0 && (state.live.has(unit) || state.inLine[unit] === 1)) {
+    broken(state.id, `${name} waits at a gate, and has a task or a place in line`);
   }
 }
 

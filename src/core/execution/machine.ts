@@ -60,7 +60,7 @@ function pastValue(event: ExecutionEvent): Json | undefined {
 const NO_TASKS: ReadonlyMap<string, number> = new Map();
 
 function hasWork(state: ExecutionState): boolean {
-  if (state.orphans.size > 0 || state.owesAnswer) return true;
+  if (state.orphans.size > 0 || state.owesAnswer || state.returns.length > 0) return true;
   if (state.isEnded || (state.status !== "running" && state.status !== "paused")) return false;
   if (state.skips.length > 0 || state.openCount === 0 || state.closing > 0) return true;
   if (state.status === "paused") return false;

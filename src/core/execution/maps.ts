@@ -1,5 +1,6 @@
 import type { MapOpened } from "./events.ts";
 import { type ExecutionState, type MapRun, newRun } from "./state.ts";
+import { returnAsks } from "./asks.ts";
 import { dequeue, endWait, enqueue, isClosing, reopenedRun, setDue, setLive } from "./units.ts";
 
 /** Nothing more will come of its items: all have ended, or too many have failed. */
@@ -113,6 +114,7 @@ export function closeMap(state: ExecutionState, node: number): void {
   for (let unit = map.base; unit < map.base + map.count; unit++) {
     if (state.runs[unit] === undefined || state.isNodeEnded(unit)) continue;
     setLive(state, unit, false);
+    returnAsks(state, unit);
     setDue(state, unit, null);
     dequeue(state, unit, isClosing(state, unit));
     if (state.children.has(unit)) {

@@ -6,6 +6,7 @@ import { compileValue } from "../../expression/template.ts";
 import { canonicalHash } from "../../json/canonical.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
 import { type JoinRule, joinRule } from "./joins.ts";
+import { NO_GATES, type PlanGate, planGates } from "./plan-gates.ts";
 
 /** A definition made ready to run: compiled once per version, shared by all its executions, never changed. */
 export interface Plan {
@@ -58,6 +59,8 @@ export interface PlanNode {
   readonly routed: readonly number[];
   /** What a map runs for each item. */
   readonly item: PlanNode | null;
+  /** The gates that each of its tasks has to pass, in this order. */
+  readonly gates: readonly PlanGate[];
   /** The workflow of a child that is no workflow of its own: the graph inside a map, or a part of a large map. */
   readonly graphs: { readonly item: SubWorkflow | null; chunk(): SubWorkflow } | null;
 }
@@ -155,8 +158,11 @@ function planNode(
   const config = compileValue(isMap ? own : spec.config, { nodeIds });
   const routes = spec.handler === "router" ? planRoutes(spec, graph, nodeIds) : NO_ROUTES;
   const graphs = isMap ? subWorkflows(spec, inner, itemConfig, workflow, graph, nodeIds) : null;
-  const item = isMap ? planItem(spec, itemConfig, graph, nodeIds, lines, graphs!.item) : null;
+  const item = isMap ? planItem(spec, itemConfig, workflow, graph, nodeIds, lines, graphs!.item) : null;
+  const engine = ENGINE_HANDLERS.has(spec.handler);
+  const gates = engine ? NO_GATES : planGates(spec, workflow, nodeIds);
   const references = [
+    ...(item?.gates ?? gates).map(({ key }) => key?.references ?? NONE),
     config.references,
     condition?.references ?? NONE,
     until?.references ?? NONE,
@@ -177,7 +183,6 @@ function planNode(
     }
   }
   const list = reads.size === 0 ? NO_READS : [...reads];
-  const engine = ENGINE_HANDLERS.has(spec.handler);
   return {
     index,
     id: spec.id,
@@ -195,6 +200,7 @@ function planNode(
     routes,
     routed: routes.length === 0 ? NO_READS : [...new Set(routes.flatMap((route) => route.to))],
     item: item === null ? null : { ...item, reads: list, index },
+    gates,
     graphs,
   };
 }
@@ -208,6 +214,7 @@ const NO_ROUTES: readonly PlanRoute[] = [];
 function planItem(
   map: WorkflowNode,
   config: Json | undefined,
+  workflow: Workflow,
   graph: Graph,
   nodeIds: NodeIds,
   lines: Lines,
@@ -224,6 +231,7 @@ function planItem(
     inputs: false,
   };
   const engine = handler === GRAPH || ENGINE_HANDLERS.has(handler);
+  const gates = engine ? NO_GATES : planGates(spec, workflow, nodeIds);
   return {
     index: graph.indexOf.get(map.id)!,
     id: map.id,
@@ -241,6 +249,7 @@ function planItem(
     routes: [],
     routed: [],
     item: null,
+    gates,
     graphs: null,
   };
 }
@@ -273,6 +282,7 @@ function subWorkflows(
     max_parallel_nodes: null,
     dlq: workflow.dlq,
     priority: workflow.priority,
+    ...(workflow.limits !== undefined && { limits: workflow.limits }),
   };
   let item: SubWorkflow | null = null;
   if (Array.isArray(inner)) {
@@ -321,8 +331,9 @@ function referredTo(nodes: readonly WorkflowNode[], outside: (id: string) => boo
       if (reference.kind === "node" && !own.has(reference.id)) found.add(reference.id);
     }
   };
-  for (const { config, condition, repeat, handler } of nodes) {
+  for (const { config, condition, repeat, handler, concurrency } of nodes) {
     const { nodes: inner, ...rest } = config;
+    if (concurrency?.key !== undefined) note(compileValue(concurrency.key, { nodeIds }).references);
     note(compileValue(rest, { nodeIds }).references);
     if (condition !== undefined) note(compileCondition(condition, { nodeIds }).references);
     if (repeat !== undefined) note(compileCondition(repeat.until, { nodeIds }).references);

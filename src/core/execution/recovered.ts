@@ -4,11 +4,12 @@ import type { Repaired } from "./events.ts";
 import { labelListings } from "./label-listing.ts";
 import { openReview } from "./review-listing.ts";
 import type { ExecutionState } from "./state.ts";
+import { awaitedGate } from "./asks.ts";
 
 /**
  * The store was lost and made anew from the journals. Mail that was on its way is gone: a call that a child never got, or
- * an end that its parent never heard of. So whoever waits for a child calls it again. Lists are gone too, and are given
- * again with the first call of this; it is called until it gives no more events.
+ * an end that its parent never heard of. So whoever waits for a child calls it again, and whoever waits at a gate asks
+ * anew. Lists are gone too, and are given again with the first call of this; it is called until it gives no more events.
  */
 export function recovered(state: ExecutionState, context: Context): ExecutionDecision {
   if (state.isEnded) return NOTHING;
@@ -17,13 +18,13 @@ export function recovered(state: ExecutionState, context: Context): ExecutionDec
     return openReview(state, { node: state.nameOf(unit), wait: wait!, atMs: startedAtMs ?? context.nowMs });
   });
   const listings = [...reviews, ...labelListings(state, state.labels ?? {})];
-  const events = [...state.children].slice(0, context.maxEvents).map((unit): Repaired => {
-    return {
-      kind: "repaired",
-      atMs: context.nowMs,
-      node: state.nameOf(unit),
-      what: "its child may not have heard of it",
-    };
+  const waiting = [...state.asks.keys()].filter((unit) => awaitedGate(state, unit) !== undefined);
+  const unheard = [
+    ...Array.from(state.children, (unit) => ({ unit, what: "its child may not have heard of it" })),
+    ...waiting.map((unit) => ({ unit, what: "its gate may not have heard of it" })),
+  ];
+  const events = unheard.slice(0, context.maxEvents).map(({ unit, what }): Repaired => {
+    return { kind: "repaired", atMs: context.nowMs, node: state.nameOf(unit), what };
   });
   return events.length === 0 ? { ...NOTHING, listings } : decided(state, context, events, { listings });
 }

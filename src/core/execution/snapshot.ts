@@ -1,11 +1,18 @@
 import type { JsonObject } from "../../json/json.ts";
 import type { Message } from "../message.ts";
 import type { KeptValue, Value } from "../value.ts";
-import type { SkipReason } from "./events.ts";
+import type { GateReturned, SkipReason } from "./events.ts";
 import type { ExecutionStatus, NodeStatus } from "./moves.ts";
 import type { Plan } from "./plan.ts";
 import { deriveGraph } from "./spread.ts";
-import { type CommandAnswer, ExecutionState, type MapRun, type NodeRun, WORKFLOW_TIMER } from "./state.ts";
+import {
+  type CommandAnswer,
+  ExecutionState,
+  type MapRun,
+  type NodeRun,
+  type UnitAsk,
+  WORKFLOW_TIMER,
+} from "./state.ts";
 import { enqueue, indexWait } from "./units.ts";
 
 /** A snapshot of another format is ignored: it is a cache, and the events tell the same. */
@@ -41,6 +48,12 @@ interface SnapshotBody {
   readonly signals: readonly (readonly [string, readonly Value[]])[];
   readonly orphans: readonly string[];
   readonly letters: readonly (readonly [string, "open" | "replayed"])[];
+  /** Of what has to do with gates, which few have. */
+  readonly gates?: {
+    readonly asks: readonly (readonly [string, readonly UnitAsk[]])[];
+    readonly askCount: number;
+    readonly returns: readonly GateReturned[];
+  };
 }
 
 /** Its units get other numbers when it is restored. */
@@ -88,6 +101,13 @@ export function snapshot(state: ExecutionState): string {
     signals: [...state.signals],
     orphans: Array.from(state.orphans, name),
     letters: [...state.letters],
+    ...(state.askCount > 0 && {
+      gates: {
+        asks: Array.from(state.asks, ([unit, asks]) => [name(unit), asks] as const),
+        askCount: state.askCount,
+        returns: state.returns,
+      },
+    }),
   };
   return JSON.stringify(body);
 }
@@ -121,6 +141,9 @@ export function restore(id: string, plan: Plan, text: string): ExecutionState {
   for (const [letter, status] of body.letters) state.letters.set(letter, status);
   restoreUnits(state, body);
   restoreLines(state, body);
+  for (const [name, asks] of body.gates?.asks ?? []) state.asks.set(state.unitOf(name)!, [...asks]);
+  state.askCount = body.gates?.askCount ?? 0;
+  state.returns = [...(body.gates?.returns ?? [])];
   deriveGraph(state);
   if (state.deadlineAtMs !== null) state.timers.push(state.deadlineAtMs, WORKFLOW_TIMER);
   state.timers.settle(state.timedCount + 1);

@@ -2,6 +2,7 @@ import { EDGE_ON } from "../../definition/graph.ts";
 import { EDGE_TABLE, failedEnd, type ParentEnd, skippedEnd } from "./edges.ts";
 import type { EdgeCounts, JoinVerdict } from "./joins.ts";
 import { EDGE, type ExecutionState } from "./state.ts";
+import { returnAsks } from "./asks.ts";
 import { dequeue, enqueue, setDue } from "./units.ts";
 
 /** What becomes of a node whose join has spoken. */
@@ -42,6 +43,7 @@ function routeAway(state: ExecutionState, node: number): void {
     if (chosen.includes(child) || hasBegun || state.skipReasons.has(child)) continue;
     state.joined[child] = 1;
     dequeue(state, child);
+    returnAsks(state, child);
     if ((state.runs[child]?.dueAtMs ?? null) !== null) setDue(state, child, null);
     state.skips.push(child);
     state.skipReasons.set(child, "route");

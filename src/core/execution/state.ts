@@ -4,7 +4,7 @@ import type { Around, ErrorValue, Labels, Message, Parent } from "../message.ts"
 import { TimerHeap } from "../timer-heap.ts";
 import type { KeptValue, Value } from "../value.ts";
 import { NULL_VALUE } from "../value.ts";
-import type { ChildCall, EndReason, EndStatus, SkipReason, Wait } from "./events.ts";
+import type { ChildCall, EndReason, EndStatus, GateReturned, GateWait, SkipReason, Wait } from "./events.ts";
 import { type ExecutionStatus, NODE_STATUSES, type NodeStatus } from "./moves.ts";
 import { editedNode, type Plan, type PlanLine, type PlanNode } from "./plan.ts";
 
@@ -106,6 +106,16 @@ export interface MapRun {
   edited: boolean;
   /** With which number the keys of items begin that are not known from before: items that went may come again. */
   readonly firstRerun: number;
+}
+
+/** What a unit has asked of a gate, for one dispatch. */
+export interface UnitAsk {
+  readonly gate: string;
+  readonly ask: number;
+  readonly wait: GateWait;
+  readonly until: "start" | "end";
+  readonly askedAtMs: number;
+  status: "asked" | "granted" | "refused" | "returned";
 }
 
 export type CommandAnswer =
@@ -217,6 +227,12 @@ export class ExecutionState {
   /** Units that wait for a child; and those whose child has to be called off. */
   readonly children: Set<number> = new Set();
   readonly orphans: Set<number> = new Set();
+  /** Units that wait at gates, or were let through and are not done, with what they have asked for. */
+  readonly asks: Map<number, UnitAsk[]> = new Map();
+  /** How many gates were asked so far: each ask has a number of its own. */
+  askCount = 0;
+  /** What has to be given back to gates. */
+  returns: GateReturned[] = [];
   /** Nodes that got another config when a generation was opened. */
   readonly edits: Map<number, PlanNode> = new Map();
   /** Dead letters this execution has written, and whether they were replayed. */

@@ -52,6 +52,9 @@ function damage(state: ExecutionState, unit: number): void {
       return setDue(state, unit, null);
     case "date":
       return state.calendar.clear();
+    case "gate":
+      state.asks.delete(unit);
+      return;
     case "items":
     case null:
       return;

@@ -4,6 +4,7 @@ import type { Repaired } from "./events.ts";
 import type { ExecutionState } from "./state.ts";
 import { isMapDone, placeItems } from "./maps.ts";
 import { rejoin } from "./spread.ts";
+import { returnAsks } from "./asks.ts";
 import { dequeue, endWait, enqueue, isClosing, setDue, setLive } from "./units.ts";
 import { stuckUnits } from "./wakers.ts";
 
@@ -29,6 +30,7 @@ export function sweep(state: ExecutionState, context: Context): ExecutionDecisio
 export function repair(state: ExecutionState, unit: number, refiled: boolean): void {
   if (refiled) return refile(state, unit);
   dequeue(state, unit, isClosing(state, unit));
+  returnAsks(state, unit);
   const { item, until } = state.planOf(unit);
   switch (state.statusOf(unit)) {
     case "pending":

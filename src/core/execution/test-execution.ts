@@ -13,6 +13,7 @@ import { buildPlan } from "./plan.ts";
 import type { TaskText } from "./prepare.ts";
 import { type ExecutionState, WORKFLOW_TIMER } from "./state.ts";
 import { sweep } from "./sweep.ts";
+import { awaitedGate } from "./asks.ts";
 import { type ExecutionSummary, type NodeSummary, viewExecution, viewNode } from "./view.ts";
 
 export const node = nodeSpec;
@@ -201,6 +202,20 @@ export class Trial {
     return this.settle();
   }
 
+  /** The gate that a unit waits at lets it through. */
+  passes(id: string): this {
+    const { gate, ask } = awaitedGate(this.state, this.unit(id))!;
+    this.send({ kind: "gateAnswered", gate, granted: [{ ask, node: id }] });
+    return this.settle();
+  }
+
+  /** It sends it away. */
+  refuses(id: string): this {
+    const { gate, ask } = awaitedGate(this.state, this.unit(id))!;
+    this.send({ kind: "gateAnswered", gate, refused: [{ ask, node: id }] });
+    return this.settle();
+  }
+
   apply(...events: readonly ExecutionEvent[]): this {
     for (const event of events) executionMachine.evolve(this.state, event);
     this.events.push(...events);
@@ -330,6 +345,7 @@ export function imprint(state: ExecutionState): string {
     [...state.signalWaits].map(([signal, units]) => `${signal}: ${String(names(units))}`).toSorted(),
     [...state.skipReasons].map(([node, reason]) => `${name(node)}: ${reason}`).toSorted(),
     [...state.edits].map(([node, { spec }]) => [name(node), spec.config]),
+    [[...state.asks].map(([unit, asks]) => [name(unit), asks]), state.askCount, state.returns],
   ]);
 }
 

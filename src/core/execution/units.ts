@@ -1,3 +1,4 @@
+import { returnAsks } from "./asks.ts";
 import { ENGINE_LINE, type ExecutionState, newRun, type NodeRun } from "./state.ts";
 
 /** Small changes to one unit, a node or an item of a map, that keep what is counted about it true. Only for `evolve`. */
@@ -28,7 +29,10 @@ export function setLive(state: ExecutionState, unit: number, live: boolean): voi
   if (state.live.has(unit) === live) return;
   const { queue } = state.planOf(unit).spec;
   if (live) state.live.add(unit);
-  else state.live.delete(unit);
+  else {
+    state.live.delete(unit);
+    returnAsks(state, unit);
+  }
   const count = (state.liveByQueue.get(queue) ?? 0) + (live ? 1 : -1);
   if (count === 0) state.liveByQueue.delete(queue);
   else state.liveByQueue.set(queue, count);

@@ -1,13 +1,14 @@
 import type { Json } from "../../json/json.ts";
 import type { ErrorValue } from "../message.ts";
 import type { KeptValue } from "../value.ts";
-import type { EndReason, SkipReason, Wait } from "./events.ts";
+import type { EndReason, GateWait, SkipReason, Wait } from "./events.ts";
 import { sizeOf } from "./maps.ts";
 import { endedBy, reopenedNodes, upstreamFailed } from "./reopen.ts";
 import type { ExecutionState, NodeRun } from "./state.ts";
+import { awaitedGate } from "./asks.ts";
 
 /** Why a node waits, was skipped or cancelled: a closed set. */
-export type Reason = SkipReason | EndReason | Wait["for"] | "retry" | "parallel" | "late_result";
+export type Reason = SkipReason | EndReason | Wait["for"] | GateWait | "retry" | "parallel" | "late_result";
 
 /** How a node reads to people and clients. */
 export interface NodeSummary {
@@ -95,6 +96,8 @@ export function viewNode(
     return { ...base, endedAtMs, status: "CANCELLED", reason: state.end.reason };
   }
   if (status === "waiting") return { ...base, status: "WAITING", ...waitOf(run!) };
+  const gate = awaitedGate(state, unit);
+  if (gate !== undefined) return { ...base, status: "WAITING", reason: gate.wait };
   if (isHeldBack(state, unit)) return { ...base, status: "WAITING", reason: "parallel" };
   const reason = run?.skipReason ?? run?.cancelReason ?? (run?.wasLate ? "late_result" : null);
   return { ...base, status: status.toUpperCase(), reason };

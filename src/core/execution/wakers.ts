@@ -1,14 +1,16 @@
 import type { ExecutionState } from "./state.ts";
+import { awaitedGate } from "./asks.ts";
 
 /**
  * What will move an open unit: parents that end, a place in line, a task and its deadline, a timer, a date, a child, the
- * items of a map. An open unit without one would wait for ever: the most common failure of engines of this kind.
+ * items of a map, the answer of a gate. An open unit without one would wait for ever: the most common failure of engines of this kind.
  */
-export type Waker = "parents" | "line" | "skips" | "task" | "timer" | "date" | "child" | "items";
+export type Waker = "parents" | "line" | "skips" | "task" | "timer" | "date" | "child" | "items" | "gate";
 
 /** The waker of an open unit; null if it has none, which is a bug of ours. */
 export function wakerOf(state: ExecutionState, unit: number): Waker | null {
   if (state.inLine[unit] === 1) return "line";
+  if (awaitedGate(state, unit) !== undefined) return "gate";
   const due = isTimed(state, unit);
   switch (state.statusOf(unit)) {
     case "pending":

@@ -3,10 +3,11 @@ import { describe, expect, it } from "vitest";
 import { check, INVARIANTS } from "./check.ts";
 import { CLEAN_WORLDS, plainWorld } from "./clean-worlds.ts";
 import { CONTROL_WORLDS } from "./control-worlds.ts";
+import { GATE_WORLDS } from "./gate-worlds.ts";
 import { change } from "./test-world.ts";
 
 describe("the checker", () => {
-  for (const [name, world] of Object.entries({ ...CLEAN_WORLDS, ...CONTROL_WORLDS })) {
+  for (const [name, world] of Object.entries({ ...CLEAN_WORLDS, ...CONTROL_WORLDS, ...GATE_WORLDS })) {
     it(`finds nothing wrong in a world that is right: ${name}`, () => {
       expect(check(world())).toEqual([]);
     });

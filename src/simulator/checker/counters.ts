@@ -64,6 +64,7 @@ const priorities: Invariant = {
         other.spec.queue === queue &&
         other.spec.priority > priority &&
         isReady(other, story) &&
+        !other.atGate &&
         other.joinedVersion < first,
     );
     // What is large may have to be fetched first.

@@ -105,7 +105,9 @@ function judgeItem(step: Step, item: NodeStory, found: Found): void {
   const { map } = item.item!;
   if (!isBeginning(step)) return;
   const limit = concurrencyOf(map);
-  const others = story.mapped.get(map)?.size ?? 0;
+  // One that stood at a gate is under way already.
+  const underWay = story.mapped.get(map);
+  const others = (underWay?.size ?? 0) - (underWay?.has(item) === true ? 1 : 0);
   if (others >= limit) {
     found(`It was begun while ${others} items of its map were under way, and ${limit} may be`, placeOf(step));
   }

@@ -39,6 +39,8 @@ export interface NodeStory {
   dueAtMs: number | null;
   /** The version its input was made from at its first dispatch; null before. */
   seen: number | null;
+  /** It has asked a gate to be let through, and has no answer. */
+  atGate: boolean;
   /** When the attempt to come may begin at the earliest. */
   retryAtMs: number | null;
   /** What an engine's own node waits for, and the event and commit that say so. */
@@ -179,6 +181,7 @@ function opened(
     again: null,
     dueAtMs: null,
     seen: null,
+    atGate: false,
     retryAtMs: null,
     wait: null,
     waitVersion: 0,

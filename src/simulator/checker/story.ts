@@ -151,6 +151,7 @@ export class Story {
       case "paused":
       case "resumed":
         this.isPaused = event.kind === "paused";
+        if (this.isPaused) this.leaveGates();
         return;
       case "executionEnded":
         return this.close(event, commit);
@@ -192,7 +193,11 @@ export class Story {
       case "childrenCancelled":
       case "letterDiscarded":
       case "repaired":
+      case "gatesReturned":
         return;
+      case "gateAsked":
+      case "gateGranted":
+      case "gateRefused":
       case "taskDispatched":
       case "taskStarted":
       case "taskCompleted":
@@ -344,6 +349,14 @@ export class Story {
 
   private foldNode(node: NodeStory, event: NodeEvent, commit: Commit): void {
     switch (event.kind) {
+      case "gateAsked":
+        node.atGate = true;
+        this.busy(node, true);
+        return;
+      case "gateGranted":
+      case "gateRefused":
+        node.atGate = false;
+        return;
       case "taskDispatched":
         return this.dispatch(node, event);
       case "taskStarted":
@@ -416,6 +429,15 @@ export class Story {
       case "reviewChanged":
         if (node.wait?.for === "review" && event.first !== undefined) node.wait = { ...node.wait, first: event.first };
         return;
+    }
+  }
+
+  /** Whoever has not begun is in line again. */
+  private leaveGates(): void {
+    for (const node of this.units()) {
+      if (!node.atGate) continue;
+      node.atGate = false;
+      if (!hasBegun(node)) this.busy(node, false);
     }
   }
 

@@ -89,6 +89,7 @@ const AFTER_THE_END: ReadonlySet<ExecutionEvent["kind"]> = new Set([
   "parked",
   "released",
   "childrenCancelled",
+  "gatesReturned",
   "parentCalled",
   "parentAnswered",
   "letterDiscarded",

@@ -16,7 +16,7 @@ type Waker =
   | "room"
   | "parent"
   | "deadline"
-  /** Something outside: a date, a person, a child, the end of a pause, its own items. */
+  /** Something outside: a date, a person, a child, a gate, the end of a pause, its own items. */
   | "other"
   | "nothing";
 
@@ -28,6 +28,7 @@ function wakerOf(story: Story, node: NodeStory): Waker {
   if (joined === "wait") return "parent";
   if (joined !== "run") return "turn";
   if (node.attempt > 0 && node.again === null) return "nothing";
+  if (node.atGate) return "other";
   if (story.isPaused) return "other";
   return hasRoom(story, node) ? "turn" : "room";
 }

@@ -1,6 +1,6 @@
 import type { Context } from "../../machine.ts";
 import type { ErrorValue, TaskFailed } from "../../message.ts";
-import { backoffMs } from "../backoff.ts";
+import { backoffMs, MAX_RETRY_AFTER_MS } from "../backoff.ts";
 import { decided, type ExecutionDecision } from "../decision.ts";
 import type { ExecutionEvent, TaskFailedEvent } from "../events.ts";
 import { afterFailure } from "../failure.ts";
@@ -33,8 +33,16 @@ export function attemptFailed(
   context: Context,
   retryAfterMs = 0,
 ): readonly ExecutionEvent[] {
-  const { spec } = state.planOf(unit);
-  const failed = { kind: "taskFailed" as const, atMs: context.nowMs, node: state.nameOf(unit), ...ending, error };
+  const { spec, gates } = state.planOf(unit);
+  const closeForMs = Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);
+  const failed = {
+    kind: "taskFailed" as const,
+    atMs: context.nowMs,
+    node: state.nameOf(unit),
+    ...ending,
+    error,
+    ...(gates.length > 0 && closeForMs > 0 && { closeForMs }),
+  };
   const attemptsLeft = spec.retry.max_attempts - ending.attempt;
   if (error.retryable && attemptsLeft > 0) {
     const retryAtMs = context.nowMs + backoffMs(spec.retry, ending.attempt, context.random(), retryAfterMs);

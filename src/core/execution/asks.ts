@@ -1,0 +1,72 @@
+import type { GateAsked, GateGranted, GateReturned } from "./events.ts";
+import type { ExecutionState, UnitAsk } from "./state.ts";
+
+/** What units have asked of gates, and what has to be given back. All that changes something is for `evolve` only. */
+
+/** The gate that a unit waits at. */
+export function awaitedGate(state: ExecutionState, unit: number): UnitAsk | undefined {
+  return state.asks.size === 0 ? undefined : state.asks.get(unit)?.find(({ status }) => status === "asked");
+}
+
+/** What gates may learn from how a dispatch has ended. */
+export type DispatchEnd = Pick<GateReturned, "closeForMs" | "outcome">;
+
+/** The dispatch is over, or will not come: whatever gates have granted for it, or may yet grant, is given back. */
+export function returnAsks(state: ExecutionState, unit: number, { closeForMs, outcome }: DispatchEnd = {}): void {
+  if (state.asks.size === 0) return;
+  for (const { gate, ask, status, wait } of state.asks.get(unit) ?? []) {
+    const asksForPeace = wait === "rate_limit" && closeForMs !== undefined;
+    // Whoever is behind a rate wants to be left alone, though that call may have given its grant back before.
+    if (status === "refused" || (status === "returned" && !asksForPeace)) continue;
+    state.returns.push({
+      gate,
+      ask,
+      ...(asksForPeace && { closeForMs }),
+      ...(wait === "breaker" && outcome !== undefined && { outcome }),
+    });
+  }
+  state.asks.delete(unit);
+}
+
+/** The work has begun: what was granted for the beginning only is given back. */
+export function returnStarted(state: ExecutionState, unit: number): void {
+  if (state.asks.size === 0) return;
+  for (const asked of state.asks.get(unit) ?? []) {
+    if (asked.until !== "start" || asked.status !== "granted") continue;
+    asked.status = "returned";
+    state.returns.push({ gate: asked.gate, ask: asked.ask });
+  }
+}
+
+/** The unit stands at the gate. */
+export function addAsk(state: ExecutionState, unit: number, { gate, ask, wait, until, atMs }: GateAsked): void {
+  state.askCount = Math.max(state.askCount, ask);
+  const asked = { gate, ask, wait, until, askedAtMs: atMs, status: "asked" as const };
+  const own = state.asks.get(unit);
+  if (own === undefined) state.asks.set(unit, [asked]);
+  else own.push(asked);
+}
+
+export function answerAsk(state: ExecutionState, unit: number, { kind, node, ask }: GateGranted): void {
+  const asked = state.asks.get(unit)?.find((one) => one.ask === ask);
+  if (asked === undefined) throw new Error(`${node} was answered what it has not asked for`);
+  asked.status = kind === "gateGranted" ? "granted" : "refused";
+}
+
+/** They are the first in line, unless a gate has granted what was not wanted any more. */
+export function gatesReturned(state: ExecutionState, told: readonly GateReturned[]): void {
+  const isFront = told.every((one, place) => {
+    const next = state.returns[place];
+    return next !== undefined && nameReturn(next) === nameReturn(one);
+  });
+  if (isFront) {
+    state.returns = state.returns.slice(told.length);
+    return;
+  }
+  const names = new Set(told.map(nameReturn));
+  state.returns = state.returns.filter((one) => !names.has(nameReturn(one)));
+}
+
+function nameReturn({ gate, ask, closeForMs = 0, outcome }: GateReturned): string {
+  return `${gate} ${ask} ${closeForMs} ${outcome ?? ""}`;
+}

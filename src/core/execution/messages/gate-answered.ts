@@ -1,0 +1,33 @@
+import type { Context } from "../../machine.ts";
+import type { GateAnswered } from "../../message.ts";
+import { decided, type ExecutionDecision, NOTHING } from "../decision.ts";
+import type { ExecutionEvent, GateReturned } from "../events.ts";
+import { returnMail } from "../gates.ts";
+import type { ExecutionState, UnitAsk } from "../state.ts";
+
+/**
+ * A gate has let something through, or has sent it away. What is granted and not wanted any more is given back: the return
+ * that we sent when we gave it up may have come before the ask.
+ */
+export function gateAnswered(state: ExecutionState, body: GateAnswered, context: Context): ExecutionDecision {
+  const events: ExecutionEvent[] = [];
+  const stale: GateReturned[] = [];
+  const atMs = context.nowMs;
+  for (const { ask, node } of body.granted ?? []) {
+    const asked = askOf(state, body.gate, ask, node);
+    if (asked === undefined) stale.push({ gate: body.gate, ask });
+    else if (asked.status === "asked") events.push({ kind: "gateGranted", atMs, node, gate: body.gate, ask });
+  }
+  for (const { ask, node } of body.refused ?? []) {
+    if (askOf(state, body.gate, ask, node)?.status !== "asked") continue;
+    events.push({ kind: "gateRefused", atMs, node, gate: body.gate, ask });
+  }
+  if (stale.length > 0) events.push({ kind: "gatesReturned", atMs, returns: stale });
+  return events.length === 0 ? NOTHING : decided(state, context, events, { mail: returnMail(state, stale) });
+}
+
+function askOf(state: ExecutionState, gate: string, ask: number, node: string): UnitAsk | undefined {
+  const unit = state.unitOf(node);
+  const asks = unit === undefined ? undefined : state.asks.get(unit);
+  return asks?.find((one) => one.ask === ask && one.gate === gate);
+}

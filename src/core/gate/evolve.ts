@@ -1,0 +1,99 @@
+import type { GateCommanded, GateEvent } from "./events.ts";
+import { type GateState, heldKey, levelAt } from "./state.ts";
+
+/** How many requests of people are remembered. */
+const REMEMBERED_REQUESTS = 100;
+
+/** Applies one event: the only function that changes a gate. */
+export function evolve(state: GateState, event: GateEvent): void {
+  state.version++;
+  state.lastAtMs = event.atMs;
+  state.wasReminded = event.kind === "gateReminded";
+  switch (event.kind) {
+    case "gateRuled":
+      if (state.rule === null) state.createdAtMs = event.atMs;
+      state.name = event.name;
+      return changeRule(state, event.atMs, () => (state.rule = event.rule));
+    case "commandApplied":
+      return command(state, event);
+    case "asksQueued":
+      return state.line.add(event.execution, event.asks);
+    case "asksGranted":
+      for (const { execution, ask } of event.grants) {
+        const node = state.line.get(execution, ask)?.node ?? "";
+        state.line.take(execution, ask);
+        state.held.set(heldKey(execution, ask), { execution, ask, node, atMs: event.atMs });
+      }
+      if (event.level === undefined) return;
+      state.level = event.level;
+      state.levelAtMs = event.atMs;
+      return;
+    case "breakerOpened":
+      state.closedUntilMs = event.untilMs;
+      state.openedAtMs = event.atMs;
+      state.trust = 1;
+      state.hasDoubt = false;
+      state.results = [];
+      return;
+    case "asksReturned":
+      for (const ask of event.good ?? []) learn(state, event.execution, ask, false);
+      for (const ask of event.bad ?? []) learn(state, event.execution, ask, true);
+      for (const ask of event.asks) {
+        state.held.delete(heldKey(event.execution, ask));
+        state.line.remove(event.execution, ask);
+      }
+      return;
+    case "gateClosed":
+      state.closedUntilMs = Math.max(state.closedUntilMs, event.untilMs);
+      return;
+    case "quarantined":
+      state.isQuarantined = true;
+      return;
+    case "released":
+      state.isQuarantined = false;
+      return;
+    case "asksRefused":
+    case "gateReminded":
+    case "parked":
+      return;
+  }
+}
+
+/** What has come together under the old rule stays, as far as the new bucket holds it. A new one is full. */
+function changeRule(state: GateState, atMs: number, change: () => void): void {
+  const before = state.ruling;
+  const level = levelAt(state, atMs);
+  change();
+  const after = state.ruling;
+  if (after?.kind !== "rate") return;
+  state.level = before?.kind === "rate" ? Math.min(level, after.burst) : after.burst;
+  state.levelAtMs = atMs;
+}
+
+/** With so many at a time all may go again. */
+const FULL_TRUST = 32;
+
+/** How a call has ended. Of calls from before it opened the breaker knows enough. */
+function learn(state: GateState, execution: string, ask: number, failed: boolean): void {
+  const rule = state.ruling;
+  const held = state.held.get(heldKey(execution, ask));
+  if (rule?.kind !== "breaker" || held === undefined || held.atMs <= state.openedAtMs) return;
+  if (state.trust === null) {
+    state.results = [...state.results, failed].slice(-rule.window);
+    return;
+  }
+  if (failed) state.hasDoubt = true;
+  else state.trust *= 2;
+  if (state.trust >= FULL_TRUST && !state.hasDoubt) state.trust = null;
+}
+
+function command(state: GateState, { command: what, request, rule, atMs }: GateCommanded): void {
+  state.requests = [...state.requests, request].slice(-REMEMBERED_REQUESTS);
+  if (what === "override") return changeRule(state, atMs, () => (state.override = rule ?? null));
+  state.isTripped = what === "trip";
+  if (what !== "reset") return;
+  state.closedUntilMs = 0;
+  state.trust = null;
+  state.hasDoubt = false;
+  state.results = [];
+}

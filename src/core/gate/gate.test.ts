@@ -1,0 +1,236 @@
+import { describe, expect, test } from "vitest";
+import { gateMachine } from "./machine.ts";
+import { gateEntity, type GateRule } from "./rule.ts";
+import { GateTrial } from "./test-gate.ts";
+
+const rate = (perSecond: number, burst: number): GateRule => ({ kind: "rate", perSecond, burst });
+const places = (limit: number, onConflict: "queue" | "reject" = "queue"): GateRule => ({
+  kind: "concurrency",
+  limit,
+  onConflict,
+});
+const breaker: GateRule = { kind: "breaker", failureRate: 0.5, window: 4, minCalls: 2, openMs: 1000 };
+
+describe("a rate", () => {
+  test("lets a burst through at once, and then what comes back", () => {
+    const gate = new GateTrial(rate(10, 3)).ask("a", 6);
+    expect(gate.granted).toEqual(["a1", "a2", "a3"]);
+    expect(gateMachine.nextWakeMs(gate.state)).toBe(gate.nowMs + 100);
+    expect(gate.at(99).granted.length).toBe(3);
+    expect(gate.at(100).granted.length).toBe(4);
+    expect(gate.at(300).granted.length).toBe(6);
+    expect(gateMachine.nextWakeMs(gate.state)).toBe(null);
+  });
+
+  test("saves no more than the burst up", () => {
+    const gate = new GateTrial(rate(10, 2)).ask("a", 2).at(60_000).ask("a", 5);
+    expect(gate.granted.length).toBe(4);
+  });
+
+  test("takes what a call costs, and lets nobody past who waits for more", () => {
+    const gate = new GateTrial(rate(1, 4)).ask("a", 1, 3).ask("b", 1, 3).ask("c", 1, 1);
+    expect(gate.granted).toEqual(["a1"]);
+    expect(gate.at(2000).granted).toEqual(["a1", "b2"]);
+    expect(gate.at(3000).granted).toEqual(["a1", "b2", "c3"]);
+  });
+
+  test("takes a cost beyond the burst for the whole burst", () => {
+    const gate = new GateTrial(rate(1, 2)).ask("a", 2, 100);
+    expect(gate.granted).toEqual(["a1"]);
+    expect(gate.at(2000).granted).toEqual(["a1", "a2"]);
+  });
+
+  test("is closed while whoever is behind it wants to be left alone", () => {
+    const gate = new GateTrial(rate(10, 1)).ask("a").returns("a", [1], { closeForMs: 5000 }).ask("a");
+    expect(gate.at(4999).granted).toEqual(["a1"]);
+    expect(gateMachine.nextWakeMs(gate.state)).toBe(1_005_000);
+    expect(gate.at(5000).granted).toEqual(["a1", "a2"]);
+  });
+
+  test("grants no more than five seconds' worth to those who do not begin", () => {
+    const gate = new GateTrial(rate(2, 1)).ask("a", 100).at(3_600_000);
+    for (let i = 1; i <= 100; i++) gate.at(3_600_000 + i * 1000);
+    expect(gate.granted.length).toBe(11);
+    expect(gate.returns("a", [1, 2]).at(3_800_000).granted.length).toBe(13);
+  });
+
+  test("keeps what has come together when its rule changes, as far as the new one holds it", () => {
+    const gate = new GateTrial(rate(1, 10)).ask("a", 2);
+    gate.acquire(
+      "b",
+      [3, 4, 5, 6].map((ask) => ({ ask, node: "n" })),
+      rate(1, 3),
+    );
+    expect(gate.granted).toEqual(["a1", "a2", "b3", "b4", "b5"]);
+  });
+});
+
+describe("places", () => {
+  test("are given to as many as there are, and again when they are given back", () => {
+    const gate = new GateTrial(places(2)).ask("a", 3);
+    expect(gate.granted).toEqual(["a1", "a2"]);
+    expect(gateMachine.nextWakeMs(gate.state)).toBe(null);
+    expect(gate.returns("a", [1]).granted).toEqual(["a1", "a2", "a3"]);
+    expect(gate.held).toEqual(["a2", "a3"]);
+  });
+
+  test("are free when somebody gives up who waited", () => {
+    const gate = new GateTrial(places(1)).ask("a").ask("b").ask("c").returns("b", [2]).returns("a", [1]);
+    expect(gate.granted).toEqual(["a1", "c3"]);
+  });
+
+  test("mean nothing to a return of what is not known, and are asked for once", () => {
+    const gate = new GateTrial(places(1)).ask("a").returns("a", [7]).returns("b", [1]);
+    gate.acquire("a", [{ ask: 1, node: "n" }]);
+    expect(gate.held).toEqual(["a1"]);
+    expect(gate.state.line.length).toBe(0);
+    const before = gate.events.length;
+    gate.returns("a", [1]).returns("a", [1]);
+    expect(gate.events.length).toBe(before + 1);
+  });
+
+  test("are refused to whom does not want to wait", () => {
+    const gate = new GateTrial(places(1, "reject")).ask("a", 2);
+    expect(gate.granted).toEqual(["a1"]);
+    expect(gate.mail.map(({ to, body }) => [to, body])).toEqual([
+      ["a", { kind: "gateAnswered", gate: "gate/g", refused: [{ ask: 2, node: "n" }] }],
+      ["a", { kind: "gateAnswered", gate: "gate/g", granted: [{ ask: 1, node: "n" }] }],
+    ]);
+    expect(gate.returns("a", [1]).ask("a").granted).toEqual(["a1", "a3"]);
+  });
+
+  test("are more or fewer as somebody sets them", () => {
+    const gate = new GateTrial(places(1)).ask("a", 4);
+    const command = { kind: "gateCommand", action: "override" } as const;
+    gate.send({ ...command, request: "r1", rule: places(3) });
+    expect(gate.granted.length).toBe(3);
+    gate.send({ ...command, request: "r2", rule: null }).returns("a", [1]);
+    expect(gate.granted.length).toBe(3);
+    expect(gate.returns("a", [2, 3]).granted.length).toBe(4);
+  });
+});
+
+test("executions take turns, whoever brings a flood", () => {
+  const gate = new GateTrial(places(1)).ask("a", 5).ask("b", 2).ask("c");
+  for (let turn = 0; turn < 8; turn++) {
+    const [held] = gate.state.held.values();
+    gate.returns(held!.execution, [held!.ask]);
+  }
+  expect(gate.granted).toEqual(["a1", "a2", "b6", "c8", "a3", "b7", "a4", "a5"]);
+});
+
+test("somebody can close it, and open it again; the same request twice is one", () => {
+  const gate = new GateTrial(rate(1, 1));
+  gate.ask("x").send({ kind: "gateCommand", action: "trip", request: "r1" }).ask("a");
+  expect(gate.at(60_000).granted).toEqual(["x1"]);
+  expect(gateMachine.nextWakeMs(gate.state)).toBe(null);
+  gate.send({ kind: "gateCommand", action: "reset", request: "r2" });
+  expect(gate.granted).toEqual(["x1", "a2"]);
+  const before = gate.events.length;
+  gate.send({ kind: "gateCommand", action: "trip", request: "r1" });
+  expect(gate.last.events).toEqual([]);
+  expect(gate.events.length).toBe(before);
+});
+
+describe("a breaker", () => {
+  const failing = (count: number): GateTrial => {
+    const gate = new GateTrial(breaker).ask("a", count);
+    return gate.returns(
+      "a",
+      Array.from({ length: count }, (_, i) => i + 1),
+      {
+        bad: Array.from({ length: count }, (_, i) => i + 1),
+      },
+    );
+  };
+
+  test("lets everything through while all is well, and concludes nothing from little", () => {
+    const gate = new GateTrial(breaker).ask("a", 50);
+    expect(gate.granted.length).toBe(50);
+    expect(failing(1).events.some(({ kind }) => kind === "breakerOpened")).toBe(false);
+  });
+
+  test("opens at its failure rate, of the last calls only", () => {
+    const gate = new GateTrial(breaker).ask("a", 8);
+    gate.returns("a", [1, 2, 3, 4, 5], { good: [1, 2, 3, 4], bad: [5] });
+    expect(gate.state.trust).toBe(null);
+    gate.returns("a", [6], { bad: [6] });
+    expect(gate.events.at(-1)).toMatchObject({ kind: "breakerOpened", untilMs: gate.nowMs + 1000 });
+  });
+
+  test("knows nothing of calls that ended without an answer", () => {
+    const gate = new GateTrial(breaker).ask("a", 8).returns("a", [1, 2, 3, 4, 5, 6, 7, 8]);
+    expect(gate.state.trust).toBe(null);
+  });
+
+  test("lets one through when its time is over, then twice as many for each that goes well, then all", () => {
+    const gate = failing(4).ask("b", 100);
+    expect(gate.at(999).granted.length).toBe(4);
+    expect(gate.at(1000).held).toEqual(["b5"]);
+    gate.returns("b", [5], { good: [5] });
+    expect(gate.held).toEqual(["b6", "b7"]);
+    gate.returns("b", [6, 7], { good: [6, 7] });
+    expect(gate.held.length).toBe(8);
+    gate.returns("b", [8, 9], { good: [8, 9] });
+    expect(gate.state.trust).toBe(null);
+    expect(gate.state.line.length).toBe(0);
+  });
+
+  test("opens again when the one that tries fails, and does not hear of those that went before", () => {
+    const gate = new GateTrial(breaker)
+      .ask("a", 3)
+      .returns("a", [1, 2], { bad: [1, 2] })
+      .ask("b", 2);
+    gate.at(1000);
+    expect(gate.held).toEqual(["a3", "b4"]);
+    gate.returns("a", [3], { bad: [3] });
+    expect(gate.events.filter(({ kind }) => kind === "breakerOpened").length).toBe(1);
+    gate.returns("b", [4], { bad: [4] });
+    expect(gate.events.filter(({ kind }) => kind === "breakerOpened").length).toBe(2);
+    expect(gate.at(1999).held).toEqual([]);
+    expect(gate.at(2000).held).toEqual(["b5"]);
+  });
+
+  test("is reset by a person", () => {
+    const gate = failing(2).ask("b", 3).send({ kind: "gateCommand", action: "reset", request: "r" });
+    expect(gate.held).toEqual(["b3", "b4", "b5"]);
+  });
+});
+
+test("who holds something is told again after the store was lost, once", () => {
+  const gate = new GateTrial(places(2)).ask("a").ask("b");
+  const again = gateMachine.recovered!(gate.state, gate.context);
+  expect(again.mail?.map(({ to }) => to)).toEqual(["a", "b"]);
+  expect(again.listings?.length).toBe(1);
+  gate.take(again);
+  expect(gateMachine.recovered!(gate.state, gate.context).events).toEqual([]);
+});
+
+test("lets through in slices, so that no decision grows with the line", () => {
+  const gate = new GateTrial(rate(1, 1000));
+  gate.maxEvents = 10;
+  gate.ask("a", 95);
+  const sizes = gate.events.flatMap((event) => (event.kind === "asksGranted" ? [event.grants.length] : []));
+  expect(sizes).toEqual([10, 10, 10, 10, 10, 10, 10, 10, 10, 5]);
+});
+
+test.each([
+  [{ kind: "rate", tenant: "default", name: "openai" }, "gate/rate:default:openai"],
+  [{ kind: "concurrency", tenant: "default", name: "w", key: "k" }, "gate/concurrency:default:w:k"],
+] as const)("the name of %j is %s", (name, entity) => {
+  expect(gateEntity(name)).toBe(entity);
+});
+
+test("no two names share a gate, whatever is in them", () => {
+  const names = [
+    { name: "a", key: "b" },
+    { name: "a:b" },
+    { name: "a b" },
+    { name: "a", key: "" },
+    { name: "a" },
+    { name: "ü".repeat(300) },
+  ];
+  const entities = names.map((name) => gateEntity({ kind: "concurrency", tenant: "default", ...name }));
+  expect(new Set(entities).size).toBe(names.length);
+  for (const entity of entities) expect(entity).toMatch(/^gate\/concurrency:[\w.:#@-]{1,200}$/);
+});

@@ -1,0 +1,79 @@
+import type { Context, Machine } from "../machine.ts";
+import { decide, listed } from "./decide.ts";
+
+import { GATE_EVENT_FORMAT, type GateEvent } from "./events.ts";
+import { evolve } from "./evolve.ts";
+import { answers, type GateDecision, grant } from "./grant.ts";
+
+import { GATE_SNAPSHOT_FORMAT, restore, snapshot } from "./snapshot.ts";
+import { GateState, heldKey, mustOpen, opensAtMs } from "./state.ts";
+
+/**
+ * The gate as a kind of entity: a rate, or a number of places. Executions ask by mail and give back by mail; whatever
+ * dies in between, the mail arrives.
+ */
+export const gateMachine: Machine<GateState, GateEvent> = {
+  kind: "gate",
+  eventFormat: GATE_EVENT_FORMAT,
+  snapshotFormat: GATE_SNAPSHOT_FORMAT,
+  definitionOf: () => undefined,
+  isStart: (body) => body.kind === "gateAcquire",
+  prepareDefinition: () => undefined,
+  create: (id) => new GateState(id),
+  decide,
+  advance: grant,
+  recovered,
+  evolve,
+  check,
+  hasWork: (state) => {
+    const atMs = opensAtMs(state);
+    if (mustOpen(state)) return true;
+    return atMs !== null && atMs <= state.lastAtMs;
+  },
+  nextWakeMs: opensAtMs,
+  liveTokens: () => [],
+  liveTasks: () => NO_TASKS,
+  openTasks: () => ({ tasks: [], needs: [] }),
+  withdrawn: () => [],
+  isEnded: () => false,
+  versionOf: (state) => state.version,
+  header: (state) => ({
+    class: "open",
+    status: "GATE",
+    workflow: "",
+    tenant: state.name?.tenant ?? "default",
+    createdAtMs: state.createdAtMs,
+    endedAtMs: null,
+  }),
+  snapshot,
+  restore: (id, _definition, text) => restore(id, text),
+  definitionOfSnapshot: () => undefined,
+};
+
+const NO_TASKS: ReadonlyMap<string, number> = new Map();
+
+/** Returns that were on their way are lost: whoever holds nothing any more says so when it is told of its grant again. */
+function recovered(state: GateState, context: Context): GateDecision {
+  const listings = state.name === null ? [] : [listed(state.id, state.name)];
+  if (state.wasReminded || state.held.size === 0) return { events: [], listings };
+  const mail = answers(state, [...state.held.values()]);
+  return { events: [{ kind: "gateReminded", atMs: context.nowMs }], mail, listings };
+}
+
+/** Our own bug, caught before it is stored. */
+function check(state: GateState, whole: boolean): void {
+  const { level, ruling } = state;
+  const broken = (what: string): never => {
+    throw new Error(`gate ${state.id}: ${what}`);
+  };
+  if (!Number.isFinite(level) || level < 0) broken(`${level} tokens are left`);
+  if (ruling?.kind === "rate" && level > ruling.burst) broken(`${level} tokens are there, ${ruling.burst} may be`);
+  if (state.line.length < 0) broken(`${state.line.length} wait`);
+  if (!whole || ruling === null) return;
+  let waiting = 0;
+  for (const { execution, ask } of state.line.inTurn()) {
+    waiting++;
+    if (state.held.has(heldKey(execution, ask.ask))) broken(`ask ${ask.ask} of ${execution} waits and is granted`);
+  }
+  if (waiting !== state.line.length) broken(`${waiting} wait, ${state.line.length} are counted`);
+}

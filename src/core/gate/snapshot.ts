@@ -1,0 +1,66 @@
+import type { GateAsk } from "../message.ts";
+import type { GateName, GateRule } from "./rule.ts";
+import { GateState, type Held, heldKey } from "./state.ts";
+
+/** A snapshot of another format is ignored: it is a cache, and the events tell the same. */
+export const GATE_SNAPSHOT_FORMAT = 1;
+
+interface SnapshotBody {
+  readonly version: number;
+  readonly name: GateName | null;
+  readonly rule: GateRule | null;
+  readonly override: GateRule | null;
+  readonly times: readonly [number, number, number, number];
+  readonly level: number;
+  readonly isTripped: boolean;
+  readonly isQuarantined: boolean;
+  readonly wasReminded: boolean;
+  readonly requests: readonly string[];
+  readonly breaker: Pick<GateState, "results" | "trust" | "hasDoubt" | "openedAtMs">;
+  readonly held: readonly Held[];
+  readonly line: readonly (readonly [string, readonly GateAsk[]])[];
+}
+
+export function snapshot(state: GateState): string {
+  const { version, name, rule, override, level, isTripped, isQuarantined, wasReminded, requests } = state;
+  const body: SnapshotBody = {
+    version,
+    name,
+    rule,
+    override,
+    times: [state.createdAtMs, state.lastAtMs, state.levelAtMs, state.closedUntilMs],
+    level,
+    isTripped,
+    isQuarantined,
+    wasReminded,
+    requests,
+    breaker: {
+      results: state.results,
+      trust: state.trust,
+      hasDoubt: state.hasDoubt,
+      openedAtMs: state.openedAtMs,
+    },
+    held: [...state.held.values()],
+    line: state.line.toJSON(),
+  };
+  return JSON.stringify(body);
+}
+
+export function restore(id: string, text: string): GateState {
+  const body = JSON.parse(text) as SnapshotBody;
+  const state = new GateState(id);
+  state.version = body.version;
+  state.name = body.name;
+  state.rule = body.rule;
+  state.override = body.override;
+  [state.createdAtMs, state.lastAtMs, state.levelAtMs, state.closedUntilMs] = body.times;
+  state.level = body.level;
+  state.isTripped = body.isTripped;
+  state.isQuarantined = body.isQuarantined;
+  state.wasReminded = body.wasReminded;
+  state.requests = [...body.requests];
+  Object.assign(state, body.breaker);
+  for (const held of body.held) state.held.set(heldKey(held.execution, held.ask), held);
+  for (const [execution, asks] of body.line) state.line.add(execution, asks);
+  return state;
+}

@@ -1,0 +1,109 @@
+import type { GateName, GateRule } from "./rule.ts";
+import { WaitingLine } from "./waiting-line.ts";
+
+/** A grant that has not been given back. */
+export interface Held {
+  readonly execution: string;
+  readonly ask: number;
+  /** For people: the node instance it is for. */
+  readonly node: string;
+  readonly atMs: number;
+}
+
+/** The state of one gate: the fold of its events. */
+export class GateState {
+  readonly id: string;
+  version = 0;
+  name: GateName | null = null;
+  /** What the definitions say; `override` goes before it. */
+  rule: GateRule | null = null;
+  override: GateRule | null = null;
+  createdAtMs = 0;
+  lastAtMs = 0;
+  /** By `execution ask`, oldest first. */
+  readonly held: Map<string, Held> = new Map();
+  readonly line: WaitingLine = new WaitingLine();
+  /** Of a rate: the tokens there were at a moment. */
+  level = 0;
+  levelAtMs = 0;
+  closedUntilMs = 0;
+  isTripped = false;
+  /** Requests of people that were decided, newest last. */
+  requests: string[] = [];
+  wasReminded = false;
+  /** Of a breaker: whether each of the last calls failed, oldest first. */
+  results: boolean[] = [];
+  /** Of one that was open: how many may try at a time; null while all may. */
+  trust: number | null = null;
+  /** A call has failed that was to show whether things are well again. */
+  hasDoubt = false;
+  openedAtMs = 0;
+  isQuarantined = false;
+
+  constructor(id: string) {
+    this.id = id;
+  }
+
+  get ruling(): GateRule | null {
+    return this.override ?? this.rule;
+  }
+}
+
+export function heldKey(execution: string, ask: number): string {
+  return `${execution} ${ask}`;
+}
+
+/**
+ * How long a grant may go unused without holding up others: so much of the rate may be granted, beside the burst, and not
+ * yet known to have begun. Beginnings are reported a second late; workers that stand still must not save calls up.
+ */
+const UNUSED_SECONDS = 5;
+
+/** How many more may hold a grant now. Of a rate those hold one that are not known to have begun. */
+export function freePlaces(state: GateState, rule: GateRule): number {
+  switch (rule.kind) {
+    case "concurrency":
+      return rule.limit - state.held.size;
+    case "rate":
+      return Math.ceil(rule.burst + rule.perSecond * UNUSED_SECONDS) - state.held.size;
+    case "breaker": {
+      if (state.trust === null) return Infinity;
+      // Calls from before it opened may hang for long: they show nothing.
+      const trying = Array.from(state.held.values()).filter(({ atMs }) => atMs > state.openedAtMs);
+      return state.trust - trying.length;
+    }
+  }
+}
+
+/** Whether a breaker has seen enough. */
+export function mustOpen(state: GateState): boolean {
+  const rule = state.ruling;
+  if (rule?.kind !== "breaker") return false;
+  if (state.trust !== null) return state.hasDoubt;
+  const { results } = state;
+  const failed = results.filter(Boolean).length;
+  return results.length >= rule.minCalls && failed > 0 && failed >= results.length * rule.failureRate;
+}
+
+/** The tokens of a rate at a moment. */
+export function levelAt(state: GateState, nowMs: number): number {
+  const rule = state.ruling;
+  if (rule?.kind !== "rate") return Infinity;
+  return Math.min(rule.burst, state.level + (Math.max(0, nowMs - state.levelAtMs) / 1000) * rule.perSecond);
+}
+
+/** What one ask takes of a rate. More than the bucket holds can never be there at once. */
+export function costOf(rule: GateRule, cost: number | undefined): number {
+  return rule.kind === "rate" ? Math.min(cost ?? 1, rule.burst) : 1;
+}
+
+/** When the next in line can be let through; null if only somebody's return, or a person, can bring that about. */
+export function opensAtMs(state: GateState): number | null {
+  const rule = state.ruling;
+  const next = state.line.first;
+  if (rule === null || next === undefined || state.isTripped || freePlaces(state, rule) <= 0) return null;
+  if (rule.kind !== "rate") return Math.max(state.lastAtMs, state.closedUntilMs);
+  const missing = costOf(rule, next.cost) - state.level;
+  const enoughAtMs = missing <= 0 ? state.levelAtMs : state.levelAtMs + Math.ceil((missing / rule.perSecond) * 1000);
+  return Math.max(enoughAtMs, state.closedUntilMs);
+}

@@ -1,0 +1,120 @@
+import { describe, expect, test } from "vitest";
+import type { Json, JsonObject } from "../json/json.ts";
+import { NO_HANDLERS } from "./handlers.ts";
+import { readDefinition } from "./read.ts";
+
+const handlers = { ...NO_HANDLERS, allowMissing: true };
+
+function read(node: JsonObject, more: JsonObject = {}, defaults = {}) {
+  const text = JSON.stringify({ name: "w", nodes: [{ id: "a", handler: "step", ...node }], ...more });
+  return readDefinition(text, { format: "json", handlers: { ...handlers, defaults } });
+}
+
+describe("limits are written out", () => {
+  test.each<readonly [Json, Json]>([
+    [{ rate: 50 }, { rate: 50, per: "second", burst: 50 }],
+    [
+      { rate: 90, per: "minute" },
+      { rate: 90, per: "minute", burst: 2 },
+    ],
+    [
+      { rate: 1, per: "hour", burst: 7 },
+      { rate: 1, per: "hour", burst: 7 },
+    ],
+    [{ concurrency: 4 }, { concurrency: 4 }],
+    [{ breaker: true }, { breaker: { failure_rate: 0.5, window: 20, min_calls: 10, open_seconds: 30 } }],
+    [
+      { breaker: { window: 5, open_seconds: 2 } },
+      { breaker: { failure_rate: 0.5, window: 5, min_calls: 5, open_seconds: 2 } },
+    ],
+  ])("%j", (written, canonical) => {
+    const { workflow, errors, warnings } = read({ limit: "x" }, { limits: { x: written } });
+    expect([errors, warnings]).toEqual([[], []]);
+    expect(workflow!.limits).toEqual({ x: canonical });
+    expect(workflow!.nodes[0]!.limit).toBe("x");
+  });
+
+  test("also those of the settings, if somebody names them", () => {
+    expect(read({ limit: "openai" }).workflow!.limits).toEqual({ openai: { rate: 50, per: "second", burst: 50 } });
+    expect(read({}).workflow!).not.toHaveProperty("limits");
+    const defaults = { limits: { gpu: { concurrency: 2 } } };
+    expect(read({ limit: "gpu" }, {}, defaults).workflow!.limits).toEqual({ gpu: { concurrency: 2 } });
+    expect(read({ limit: "openai" }, {}, defaults).errors.length).toBe(1);
+    const own = read({ limit: "openai" }, { limits: { openai: { rate: 1 } } });
+    expect(own.workflow!.limits).toEqual({ openai: { rate: 1, per: "second", burst: 1 } });
+  });
+
+  test("and those of a node", () => {
+    expect(read({ limit: { rate: 3 } }).workflow!.nodes[0]!.limit).toEqual({
+      cost: 1,
+      rate: 3,
+      per: "second",
+      burst: 3,
+    });
+    expect(read({ limit: { name: "openai", cost: 5 } }).workflow!.nodes[0]!.limit).toEqual({ name: "openai", cost: 5 });
+    expect(read({ concurrency: { limit: 2 } }).workflow!.nodes[0]!.concurrency).toEqual({
+      limit: 2,
+      on_conflict: "queue",
+    });
+  });
+});
+
+describe("what does not fit is told", () => {
+  test.each<readonly [string, JsonObject, JsonObject, string, string]>([
+    ["an unknown limit", { limit: "opanai" }, {}, "/nodes/0/limit", 'Did you mean "openai"?'],
+    ["one in an object", { limit: { name: "x" } }, {}, "/nodes/0/limit/name", 'Add it: "limits"'],
+    ["a number", { limit: 5 }, {}, "/nodes/0/limit", ""],
+    ["nothing to go by", { limit: { cost: 2 } }, {}, "/nodes/0/limit", "For instance"],
+    ["a rate of nothing", { limit: { rate: 0 } }, {}, "/nodes/0/limit/rate", ""],
+    ["an unknown field", { limit: { rate: 1, brust: 2 } }, {}, "/nodes/0/limit/brust", 'Did you mean "burst"?'],
+    ["a rule beside a name", { limit: { name: "openai", rate: 1 } }, {}, "/nodes/0/limit/rate", ""],
+    ["a list of limits", {}, { limits: [] }, "/limits", ""],
+    ["a limit that is a number", {}, { limits: { x: 5 } }, "/limits/x", ""],
+    ["a name that is none", {}, { limits: { "a b": { rate: 1 } } }, "/limits/a b", ""],
+    ["a word of time", {}, { limits: { x: { rate: 1, per: "day" } } }, "/limits/x/per", ""],
+    [
+      "a breaker that never opens",
+      {},
+      { limits: { x: { breaker: { window: 2, min_calls: 3 } } } },
+      "/limits/x/breaker/min_calls",
+      "",
+    ],
+    ["a breaker that is text", {}, { limits: { x: { breaker: "yes" } } }, "/limits/x/breaker", ""],
+    ["a concurrency without a limit", { concurrency: {} }, {}, "/nodes/0/concurrency/limit", ""],
+    ["a concurrency of nobody", { concurrency: { limit: 0 } }, {}, "/nodes/0/concurrency/limit", ""],
+    [
+      "an unknown conflict",
+      { concurrency: { limit: 1, on_conflict: "wait" } },
+      {},
+      "/nodes/0/concurrency/on_conflict",
+      "",
+    ],
+    ["a key that names nobody", { concurrency: { limit: 1, key: "{{ b.x }}" } }, {}, "/nodes/0/concurrency/key", ""],
+    ["a key of an item", { concurrency: { limit: 1, key: "{{ item }}" } }, {}, "/nodes/0/concurrency/key", ""],
+    [
+      "a limit of the engine's own",
+      { handler: "wait", config: { seconds: 1 }, limit: "openai" },
+      {},
+      "/nodes/0/limit",
+      "",
+    ],
+  ])("%s", (_, node, more, path, hint) => {
+    const { errors } = read(node, more);
+    expect(errors.map((error) => error.path)).toContain(path);
+    expect(errors.find((error) => error.path === path)!.hint ?? "").toContain(hint);
+  });
+
+  test("of a map, whose tasks are those of its items", () => {
+    const map = (config: JsonObject) => ({ handler: "map", config: { items: [1], ...config }, limit: "openai" });
+    expect(read(map({ handler: "step", config: {} })).errors).toEqual([]);
+    const keyed = { ...map({ handler: "step", config: {} }), concurrency: { limit: 1, key: "{{ item }}" } };
+    expect(read(keyed).errors).toEqual([]);
+    expect(read(map({ handler: "delay", config: { seconds: 1 } })).errors.map(({ path }) => path)).toEqual([
+      "/nodes/0/limit",
+    ]);
+    const inner = map({ nodes: [{ id: "i", handler: "step", limit: "openai" }] });
+    expect(read(inner).errors.map(({ path }) => path)).toEqual(["/nodes/0/limit"]);
+    const { limit: _, ...free } = inner;
+    expect(read(free)).toMatchObject({ errors: [], workflow: { limits: { openai: { rate: 50 } } } });
+  });
+});

@@ -1,0 +1,116 @@
+import type { ExecutionEvent } from "../../core/execution/events.ts";
+import type { GateEvent } from "../../core/gate/events.ts";
+import type { GateRule } from "../../core/gate/rule.ts";
+import type { LimitSpec } from "../../definition/workflow.ts";
+import type { World } from "../history.ts";
+import { node, TestWorld } from "./test-world.ts";
+
+const FEW = "gate/concurrency:default:few";
+const THIN = "gate/rate:default:thin";
+
+/** Two nodes at one gate, which is told of by hand. */
+export class GateWorld extends TestWorld {
+  readonly gate: string;
+  readonly rule: GateRule;
+  private gateVersion = 1;
+
+  constructor(gate: string, rule: GateRule, limit: LimitSpec) {
+    const name = gate.split(":").at(-1)!;
+    super([node("a", { limit: name }), node("b", { limit: name })], { limits: { [name]: limit } });
+    this.gate = gate;
+    this.rule = rule;
+  }
+
+  /** Both have asked, and the gate has heard of it. */
+  beginAtGate(isSent = true): this {
+    this.submit().acquire();
+    const asks = [
+      { ask: 1, node: "a" },
+      { ask: 2, node: "b" },
+    ];
+    const body = { kind: "gateAcquire", asks };
+    const mail = isSent ? [{ to: this.gate, from: this.entity, id: "m1", body }] : [];
+    this.commit([this.accepted(), this.started(), this.asked("a", 1), this.asked("b", 2)], { mail }).submitted();
+    const { rule, now: atMs, entity: execution } = this;
+    const name = { kind: rule.kind, tenant: "default", name: "x" };
+    return this.tell({ kind: "gateRuled", atMs, name, rule }, { kind: "asksQueued", atMs, execution, asks });
+  }
+
+  tell(...events: readonly GateEvent[]): this {
+    const record = { entity: this.gate, version: this.gateVersion, events: events as unknown as ExecutionEvent[] };
+    this.gateVersion += events.length;
+    return this.commit([], { records: [record], wakes: [] });
+  }
+
+  grant(...asks: readonly number[]): this {
+    const grants = asks.map((ask) => ({ execution: this.entity, ask }));
+    return this.tell({ kind: "asksGranted", atMs: this.now, grants });
+  }
+
+  giveBack(...asks: readonly number[]): this {
+    return this.tell({ kind: "asksReturned", atMs: this.now, execution: this.entity, asks });
+  }
+
+  asked(id: string, ask: number): ExecutionEvent {
+    const isRate = this.rule.kind === "rate";
+    const how = isRate
+      ? ({ wait: "rate_limit", until: "start" } as const)
+      : ({ wait: "concurrency", until: "end" } as const);
+    return { kind: "gateAsked", atMs: this.now, node: id, gate: this.gate, ask, ...how };
+  }
+
+  /** Let through, and out. */
+  passed(id: string, ask: number): ExecutionEvent[] {
+    return [{ kind: "gateGranted", atMs: this.now, node: id, gate: this.gate, ask }, this.dispatched(id)];
+  }
+
+  returned(ask: number): ExecutionEvent {
+    return { kind: "gatesReturned", atMs: this.now, returns: [{ gate: this.gate, ask }] };
+  }
+
+  /** Only of executions does anybody keep a list. */
+  override world(more: Partial<World> = {}): World {
+    const world = super.world(more);
+    const isOurs = ({ entity }: { readonly entity: string }): boolean => entity === this.entity;
+    const { headers, folds } = world.remains;
+    return { ...world, remains: { ...world.remains, headers: headers.filter(isOurs), folds: folds.filter(isOurs) } };
+  }
+}
+
+export function oneAtATime(): GateWorld {
+  return new GateWorld(FEW, { kind: "concurrency", limit: 1, onConflict: "queue" }, { concurrency: 1 });
+}
+
+export function oneASecond(): GateWorld {
+  return new GateWorld(THIN, { kind: "rate", perSecond: 1, burst: 1 }, { rate: 1, per: "second", burst: 1 });
+}
+
+/** One after the other. */
+export function placesWorld(isSent = true): World {
+  const world = oneAtATime().beginAtGate(isSent).grant(1);
+  world.commit(world.passed("a", 1)).work("a", 1);
+  world
+    .commit([world.completed("a", 1), world.returned(1)])
+    .giveBack(1)
+    .grant(2);
+  world.commit(world.passed("b", 2)).work("b", 1);
+  return world
+    .commit([world.completed("b", 1), world.ended(), world.returned(2)])
+    .giveBack(2)
+    .world();
+}
+
+/** One, and a second later the other. */
+export function rateWorld(apartMs = 1_000): World {
+  const world = oneASecond().beginAtGate().grant(1);
+  world.commit(world.passed("a", 1)).work("a", 1);
+  world.commit([world.completed("a", 1), world.returned(1)]).giveBack(1);
+  world.pass(apartMs).grant(2);
+  world.commit(world.passed("b", 2)).work("b", 1);
+  return world
+    .commit([world.completed("b", 1), world.ended(), world.returned(2)])
+    .giveBack(2)
+    .world();
+}
+
+export const GATE_WORLDS: Readonly<Record<string, () => World>> = { placesWorld, rateWorld };

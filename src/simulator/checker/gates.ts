@@ -1,0 +1,276 @@
+import type { ExecutionEvent } from "../../core/execution/events.ts";
+import type { GateEvent } from "../../core/gate/events.ts";
+import type { GateRule } from "../../core/gate/rule.ts";
+import type { Json } from "../../json/json.ts";
+import type { LimitSpec, Workflow, WorkflowNode } from "../../definition/workflow.ts";
+import { type Commit, type Evidence, executionOf, isExecution } from "./evidence.ts";
+import { type Found, type Invariant, placeOf } from "./invariant.ts";
+
+/** One gate, as its journal tells of it. */
+interface GateStory {
+  readonly entity: string;
+  rule: GateRule | null;
+  readonly costs: Map<string, number>;
+  readonly waiting: Set<string>;
+  readonly held: Set<string>;
+  /** What was granted, under the rule of the time. */
+  /** Until when nothing may go through. */
+  closedUntilMs: number;
+  readonly grants: { readonly atMs: number; readonly cost: number; readonly rule: GateRule; readonly commit: Commit }[];
+}
+
+/** Who has a task out that had to pass a gate for its whole time, by gate. */
+type Out = Map<string, Set<string>>;
+
+/** What may be missing only because numbers are rounded. */
+const ROUNDING = 1e-3;
+
+const rateKept: Invariant = {
+  id: "I38",
+  name: "rate",
+  world(evidence, _stories, found) {
+    for (const { grants, entity } of gateStories(evidence, found).values()) {
+      for (let last = 0; last < grants.length; last++) judgeRate(entity, grants, last, found);
+    }
+  },
+};
+
+/** In every time that ends with this grant no more has gone through than the rate gives, and the burst. */
+function judgeRate(entity: string, grants: GateStory["grants"], last: number, found: Found): void {
+  const { rule, atMs, commit } = grants[last]!;
+  if (rule.kind !== "rate") return;
+  let sum = 0;
+  for (let first = last; first >= 0; first--) {
+    const before = grants[first]!;
+    if (JSON.stringify(before.rule) !== JSON.stringify(rule)) return;
+    sum += before.cost;
+    const allowed = (rule.perSecond * (atMs - before.atMs)) / 1000 + rule.burst;
+    if (sum <= allowed + ROUNDING) continue;
+    return found(`${entity} let ${sum} through in ${atMs - before.atMs} ms, and ${allowed} may go`, { commit });
+  }
+}
+
+/** At no time are more tasks out than have room, whoever dies; and nobody goes through a gate unasked. */
+const placesKept: Invariant = {
+  id: "I39",
+  name: "places",
+  world(evidence, _stories, found) {
+    const rules = new Map<string, GateRule>();
+    const out: Out = new Map();
+    const passed = new Map<string, { readonly gate: string; readonly until: "start" | "end" }[]>();
+    for (const commit of evidence.surviving) {
+      for (const { entity, events } of commit.entry.records) {
+        if (entity.startsWith("gate/")) {
+          for (const event of events as unknown as readonly GateEvent[]) {
+            if (event.kind === "gateRuled") rules.set(entity, event.rule);
+          }
+        }
+        if (!isExecution(entity)) continue;
+        for (const event of events) follow(entity, event, passed, out);
+      }
+      for (const [gate, tasks] of out) {
+        const rule = rules.get(gate);
+        if (rule?.kind !== "concurrency" || tasks.size <= rule.limit) continue;
+        found(`${tasks.size} tasks are out at ${gate}, and ${rule.limit} may be: ${[...tasks].join(", ")}`, { commit });
+      }
+    }
+  },
+};
+
+function follow(
+  execution: string,
+  event: ExecutionEvent,
+  passed: Map<string, { readonly gate: string; readonly until: "start" | "end" }[]>,
+  out: Out,
+): void {
+  const leave = (isMeant: (task: string) => boolean): void => {
+    for (const tasks of out.values()) for (const task of tasks) if (isMeant(task)) tasks.delete(task);
+    for (const task of passed.keys()) if (isMeant(task)) passed.delete(task);
+  };
+  if (event.kind === "executionEnded") return leave((one) => one.startsWith(`${execution} `));
+  if (!("node" in event)) return;
+  const task = `${execution} ${event.node}`;
+  if (event.kind === "gateAsked") passed.set(task, [...(passed.get(task) ?? []), event]);
+  if (event.kind === "taskDispatched") {
+    for (const { gate, until } of passed.get(task) ?? []) {
+      if (until !== "end") continue;
+      const tasks = out.get(gate);
+      if (tasks === undefined) out.set(gate, new Set([task]));
+      else tasks.add(task);
+    }
+  }
+  if (LEAVING.has(event.kind)) leave((one) => one === task || one.startsWith(`${task}[`));
+}
+
+/** After these a task is not out any more, nor are the items of a map. */
+const LEAVING: ReadonlySet<ExecutionEvent["kind"]> = new Set([
+  "taskCompleted",
+  "taskFailed",
+  "deliveryLost",
+  "nodeFailed",
+  "nodeSkipped",
+  "nodeCompleted",
+  "repaired",
+]);
+
+/** Whoever waits at a gate has told it so, in the same commit. */
+const asksAreSent: Invariant = {
+  id: "I39c",
+  name: "asks are sent",
+  before(step, found) {
+    const { story, event, commit } = step;
+    if (event.kind !== "gateAsked") return;
+    const isSent = commit.entry.mail.some(({ to, from, body }) => {
+      const { kind, asks } = body as { readonly kind?: Json; readonly asks?: readonly { readonly ask: number }[] };
+      return (
+        to === event.gate &&
+        from === story.entity &&
+        kind === "gateAcquire" &&
+        asks!.some(({ ask }) => ask === event.ask)
+      );
+    });
+    if (!isSent) found(`It waits at ${event.gate}, which was not asked`, placeOf(step));
+  },
+};
+
+/** A task that goes out has been let through by every gate that its definition names, for this dispatch. */
+const nobodySlipsBy: Invariant = {
+  id: "I39a",
+  name: "no task passes a gate unasked",
+  before(step, found) {
+    const { story, event, node } = step;
+    if (event.kind !== "taskDispatched" || node === undefined) return;
+    const workflow = step.evidence.world.definitions[story.accepted?.definition ?? ""];
+    const expected = workflow === undefined ? 0 : gatesOf(node.spec, workflow);
+    const granted = grantsOf(step.evidence).get(`${story.entity} ${story.version + 1}`) ?? 0;
+    if (granted !== expected) found(`It went out after ${granted} of ${expected} gates`, placeOf(step));
+  },
+};
+
+function gatesOf({ limit, concurrency }: WorkflowNode, workflow: Workflow): number {
+  const wanted = typeof limit === "string" ? { name: limit } : limit;
+  const spec: LimitSpec | undefined = wanted?.name === undefined ? wanted : workflow.limits?.[wanted.name];
+  return [concurrency, spec?.breaker, spec?.concurrency, spec?.rate].filter((each) => each !== undefined).length;
+}
+
+const COUNTED = new WeakMap<Evidence, ReadonlyMap<string, number>>();
+
+/** By execution and version of each dispatch: how many gates had said yes to it, in their own journals and in its own. */
+function grantsOf(evidence: Evidence): ReadonlyMap<string, number> {
+  let counted = COUNTED.get(evidence);
+  if (counted === undefined) COUNTED.set(evidence, (counted = countGrants(evidence)));
+  return counted;
+}
+
+function countGrants(evidence: Evidence): ReadonlyMap<string, number> {
+  const counted = new Map<string, number>();
+  const granted = new Set<string>();
+  const heard = new Map<string, number>();
+  for (const { entry } of evidence.surviving) {
+    for (const { entity, events } of entry.records) {
+      for (const event of events as unknown as readonly GateEvent[]) {
+        if (event.kind !== "asksGranted") continue;
+        for (const { execution, ask } of event.grants) granted.add(`${entity} ${execution} ${ask}`);
+      }
+    }
+    for (const { entity, events, version } of entry.records) {
+      if (!isExecution(entity)) continue;
+      for (const [i, event] of events.entries()) {
+        const task = "node" in event ? `${entity} ${event.node}` : "";
+        if (event.kind === "gateGranted" && granted.has(`${event.gate} ${entity} ${event.ask}`)) {
+          heard.set(task, (heard.get(task) ?? 0) + 1);
+        }
+        if (event.kind === "taskDispatched") {
+          counted.set(`${entity} ${version + i}`, heard.get(task) ?? 0);
+          heard.delete(task);
+        }
+        // Whoever leaves a gate without going out asks anew.
+        if (event.kind === "repaired" || event.kind === "nodeSkipped" || event.kind === "nodeFailed")
+          heard.delete(task);
+        if (event.kind === "paused" || event.kind === "executionEnded") {
+          for (const one of heard.keys()) if (one.startsWith(`${entity} `)) heard.delete(one);
+        }
+      }
+    }
+  }
+  return counted;
+}
+
+/** Everything that was granted is given back: in a world at peace all gates are empty. */
+const nothingLeaks: Invariant = {
+  id: "I39b",
+  name: "gates are empty in the end",
+  world(evidence, _stories, found) {
+    const { world, poisoned } = evidence;
+    if (!world.liveness) return;
+    for (const { entity, held, waiting } of gateStories(evidence, () => {}).values()) {
+      for (const [what, asks] of [
+        ["is held", held],
+        ["waits", waiting],
+      ] as const) {
+        const left = [...asks].filter((ask) => !poisoned.has(executionOf(ask.split(" ")[0]!)));
+        if (left.length > 0) found(`At ${entity} this still ${what}: ${left.join(", ")}`);
+      }
+    }
+  },
+};
+
+function gateStories(evidence: Evidence, found: Found): ReadonlyMap<string, GateStory> {
+  const gates = new Map<string, GateStory>();
+  for (const commit of evidence.surviving) {
+    for (const { entity, events } of commit.entry.records) {
+      if (!entity.startsWith("gate/")) continue;
+      let gate = gates.get(entity);
+      if (gate === undefined) {
+        gate = {
+          entity,
+          rule: null,
+          costs: new Map(),
+          waiting: new Set(),
+          held: new Set(),
+          closedUntilMs: 0,
+          grants: [],
+        };
+        gates.set(entity, gate);
+      }
+      for (const event of events as unknown as readonly GateEvent[]) foldGate(gate, event, commit, found);
+    }
+  }
+  return gates;
+}
+
+function foldGate(gate: GateStory, event: GateEvent, commit: Commit, found: Found): void {
+  if (event.kind === "gateRuled") gate.rule = event.rule;
+  if (event.kind === "asksQueued") {
+    for (const { ask, cost = 1 } of event.asks) {
+      gate.waiting.add(`${event.execution} ${ask}`);
+      gate.costs.set(`${event.execution} ${ask}`, cost);
+    }
+  }
+  if (event.kind === "asksReturned") {
+    for (const ask of event.asks) {
+      gate.held.delete(`${event.execution} ${ask}`);
+      gate.waiting.delete(`${event.execution} ${ask}`);
+    }
+  }
+  if (event.kind === "gateClosed" || event.kind === "breakerOpened") {
+    gate.closedUntilMs = Math.max(gate.closedUntilMs, event.untilMs);
+  }
+  if (event.kind !== "asksGranted") return;
+  if (event.atMs < gate.closedUntilMs) {
+    found(`${gate.entity} let somebody through at ${event.atMs}, and was closed until ${gate.closedUntilMs}`, {
+      commit,
+    });
+  }
+  for (const { execution, ask } of event.grants) {
+    const name = `${execution} ${ask}`;
+    const { rule } = gate;
+    if (!gate.waiting.delete(name)) found(`${gate.entity} let ${name} through, which did not wait`, { commit });
+    gate.held.add(name);
+    const most = rule?.kind === "rate" ? rule.burst : 1;
+    if (rule === null) continue;
+    gate.grants.push({ atMs: event.atMs, cost: Math.min(gate.costs.get(name) ?? 1, most), rule, commit });
+  }
+}
+
+export const GATES: readonly Invariant[] = [rateKept, placesKept, asksAreSent, nobodySlipsBy, nothingLeaks];

@@ -1,0 +1,125 @@
+import type { Mutant } from "./mutants.ts";
+
+const GATE = "core/gate";
+const EXECUTION = "core/execution";
+
+/** Bugs of the limits: what was granted leaks, is granted twice, or comes too fast. */
+export const GATE_MUTANTS: readonly Mutant[] = [
+  {
+    name: "return-frees-nothing",
+    thought: "a place is free again when its task is done, so nobody has to say so",
+    patches: [
+      { file: `${GATE}/evolve.ts`, find: "        state.held.delete(heldKey(event.execution, ask));\n", put: "" },
+    ],
+  },
+  {
+    name: "more-places-than-there-are",
+    thought: "who is let through now has nothing to do with who was before",
+    patches: [{ file: `${GATE}/state.ts`, find: "return rule.limit - state.held.size;", put: "return rule.limit;" }],
+  },
+  {
+    name: "return-of-any-ask",
+    thought: "an execution that gives something back is done",
+    patches: [
+      {
+        file: `${GATE}/evolve.ts`,
+        find: "        state.held.delete(heldKey(event.execution, ask));\n",
+        put: "        for (const [key, held] of state.held) if (held.execution === event.execution) state.held.delete(key);\n",
+      },
+    ],
+  },
+  {
+    name: "bucket-fills-too-fast",
+    thought: "the tokens come back by the half second",
+    patches: [
+      {
+        file: `${GATE}/state.ts`,
+        find: "(Math.max(0, nowMs - state.levelAtMs) / 1000) * rule.perSecond",
+        put: "(Math.max(0, nowMs - state.levelAtMs) / 500) * rule.perSecond",
+      },
+    ],
+  },
+  {
+    name: "bucket-without-a-brim",
+    thought: "who has not called for long may call the more",
+    patches: [
+      {
+        file: `${GATE}/state.ts`,
+        find: "return Math.min(rule.burst, state.level +",
+        put: "return Math.min(rule.burst * 3, state.level +",
+      },
+      { file: `${GATE}/machine.ts`, find: "level > ruling.burst", put: "level > ruling.burst * 3" },
+    ],
+  },
+  {
+    name: "lost-worker-keeps-its-place",
+    thought: "the next delivery of the same attempt has been let through already",
+    patches: [
+      {
+        file: `${EXECUTION}/units.ts`,
+        find: "    state.live.delete(unit);\n    returnAsks(state, unit);\n",
+        put: "    state.live.delete(unit);\n",
+      },
+    ],
+  },
+  {
+    name: "paused-at-the-gate",
+    thought: "whoever waits at a gate starts nothing",
+    patches: [{ file: `${EXECUTION}/evolve.ts`, find: 'if (to === "paused") leaveGates(state);', put: "" }],
+  },
+  {
+    name: "unwanted-grant-is-kept",
+    thought: "who gave up its ask has said so already",
+    patches: [
+      {
+        file: `${EXECUTION}/messages/gate-answered.ts`,
+        find: "if (asked === undefined) stale.push({ gate: body.gate, ask });",
+        put: "if (asked === undefined) continue;",
+      },
+      {
+        file: `${EXECUTION}/messages/gate-answered.ts`,
+        find: 'else if (asked.status === "asked")',
+        put: 'if (asked.status === "asked")',
+      },
+    ],
+  },
+  {
+    name: "end-stays-at-the-gate",
+    thought: "what has ended asks for nothing",
+    patches: [
+      {
+        file: `${EXECUTION}/evolve.ts`,
+        find: "  for (const unit of state.asks.keys()) returnAsks(state, unit);\n",
+        put: "  state.asks.clear();\n",
+      },
+    ],
+  },
+  {
+    name: "closed-gate-lets-through",
+    thought: "tokens are tokens",
+    patches: [
+      { file: `${GATE}/grant.ts`, find: " || context.nowMs < state.closedUntilMs", put: "" },
+      {
+        file: `${GATE}/state.ts`,
+        find: "return Math.max(state.lastAtMs, state.closedUntilMs);",
+        put: "return state.lastAtMs;",
+      },
+      {
+        file: `${GATE}/state.ts`,
+        find: "return Math.max(enoughAtMs, state.closedUntilMs);",
+        put: "return enoughAtMs;",
+      },
+    ],
+  },
+  {
+    name: "one-gate-is-enough",
+    thought: "who was let through once may go",
+    patches: [
+      {
+        file: `${EXECUTION}/gates.ts`,
+        find: 'if (gate === undefined) return { kind: "passed" };',
+        put: 'if (gate === undefined || passed > 0) return { kind: "passed" };',
+      },
+    ],
+  },
+];
