@@ -95,6 +95,9 @@ describe("with keys", () => {
     "GET /v1/workers": ["viewer", "operator", "admin"],
     "GET /v1/queues": ["viewer", "operator", "admin"],
     "GET /v1/limits": ["viewer", "operator", "admin"],
+    "POST /v1/limits/{name}/trip": ["operator", "admin"],
+    "POST /v1/limits/{name}/reset": ["operator", "admin"],
+    "POST /v1/limits/{name}/override": ["operator", "admin"],
   };
   const OPEN = ["/health/live", "/health/ready", "/livez", "/readyz", "/healthz", "/metrics", "/openapi.json", "/docs"];
 

@@ -6,13 +6,6 @@ const EXECUTION = "core/execution";
 /** Bugs of the limits: what was granted leaks, is granted twice, or comes too fast. */
 export const GATE_MUTANTS: readonly Mutant[] = [
   {
-    name: "return-frees-nothing",
-    thought: "a place is free again when its task is done, so nobody has to say so",
-    patches: [
-      { file: `${GATE}/evolve.ts`, find: "        state.held.delete(heldKey(event.execution, ask));\n", put: "" },
-    ],
-  },
-  {
     name: "more-places-than-there-are",
     thought: "who is let through now has nothing to do with who was before",
     patches: [{ file: `${GATE}/state.ts`, find: "return rule.limit - state.held.size;", put: "return rule.limit;" }],

@@ -476,5 +476,24 @@ export const shownQueue = z.looseObject({
   leased: z.number().meta({ description: "Tasks that workers have" }),
   workers: z.number().meta({ description: "Workers that are alive and serve it" }),
 });
-export const shownLimit = z.looseObject({ name: z.string(), kind: z.string(), limit: z.number() });
+export const shownLimit = z.looseObject({
+  name: z.string(),
+  kind: z.string(),
+  limit: z.number().meta({ description: "Of a rate: how many in `window_seconds`; else how many at a time" }),
+  id: z.string().optional().meta({ description: "Of a limit of workflows: what trip, reset and override take" }),
+  key: z.string().nullable().optional(),
+  window_seconds: z.number().optional(),
+  burst: z.number().optional(),
+  in_use: z.number().optional().meta({ description: "Granted and not given back; of a rate: not known to have begun" }),
+  waiting: z.number().optional(),
+  until: z.string().nullable().optional().meta({ description: "Until when nothing goes through, if that is known" }),
+  tripped: z.boolean().optional().meta({ description: "Closed by a person" }),
+  overridden: z.boolean().optional().meta({ description: "A person's rule goes before that of the definitions" }),
+});
+export const overrideBody = z.strictObject({
+  rate: z.number().positive().max(1_000_000).optional(),
+  per: z.enum(["second", "minute", "hour"]).optional(),
+  burst: z.int().min(1).max(1_000_000).optional(),
+  concurrency: z.int().min(1).max(1_000_000).optional(),
+});
 export const health = z.looseObject({ status: z.string(), parts: z.record(z.string(), z.string()).optional() });

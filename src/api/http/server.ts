@@ -96,6 +96,7 @@ export class ApiServer {
     const { host: machine, pressure } = service;
     const admission = new Admission({ keys, sessions, limiter, isLocal, host: machine, pressure });
     metrics.watchAdmission(() => pressure.closed());
+    metrics.watchLimits(async () => (await service.limits.list({ limit: 500 })).items);
     this.#answering = new Answering(service, admission, metrics);
     this.app = this.#build();
     for (const route of this.routes) this.#add(route);

@@ -7,6 +7,16 @@ const MAX_NAMES = 200;
 const SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const LONG_SECONDS = [0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 14_400, 86_400];
 
+/** How much of a limit is in use. */
+export interface LimitUse {
+  readonly name: string;
+  readonly kind: string;
+  readonly in_use: number;
+  readonly waiting: number;
+  readonly tripped: boolean;
+  readonly until: string | null;
+}
+
 /** What a process measures of itself, and what it finds in the store when it is asked. */
 export class Metrics {
   readonly #registry = new Registry();
@@ -62,6 +72,23 @@ export class Metrics {
       const count = await behind().catch(() => undefined);
       up.set(count === undefined ? 0 : 1);
       if (count !== undefined) gauge.set(count);
+    });
+  }
+
+  /** Shows how much of the limits is in use. Those of one name and kind are added up, whatever their keys. */
+  watchLimits(limits: () => Promise<readonly LimitUse[]>): void {
+    const labels = ["limit", "kind"];
+    const waiting = this.#gauge("limit_waiting", "Tasks that wait at a limit", labels);
+    const closed = this.#gauge("limit_closed", "1 while a limit lets nothing through", labels);
+    this.#gauge("limit_in_use", "What a limit has granted and not got back", labels, async (used) => {
+      const found = await limits().catch(() => []);
+      for (const gauge of [used, waiting, closed]) gauge.reset();
+      for (const { name, kind, in_use: inUse, waiting: count, tripped, until } of found) {
+        const limit = { limit: this.name(name), kind };
+        used.inc(limit, inUse);
+        waiting.inc(limit, count);
+        closed.set(limit, tripped || until !== null ? 1 : 0);
+      }
     });
   }
 

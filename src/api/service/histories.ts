@@ -1,3 +1,4 @@
+import { entityKey } from "../../core/entity.ts";
 import { explain, type Explanation } from "../../core/execution/explain.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Host } from "../../host/host.ts";
@@ -9,6 +10,7 @@ import type { ExecutionReader } from "./execution-reader.ts";
 import { iso } from "./execution-view.ts";
 import { executionKey, isExecutionId } from "./ids.ts";
 import type { HandlerDirectory } from "./handler-directory.ts";
+import type { Limits } from "./limits.ts";
 import { Lru } from "./lru.ts";
 import { notFound } from "./refusal.ts";
 
@@ -39,6 +41,7 @@ export class Histories {
   readonly #host: Host;
   readonly #reader: ExecutionReader;
   readonly #directory: HandlerDirectory;
+  readonly #limits: Limits;
   readonly #paged = new Lru<{
     readonly from: number;
     readonly version: number;
@@ -47,7 +50,8 @@ export class Histories {
   /** Reads of the tail that are under way: all who stand at the same place share one. */
   readonly #tails = new Map<string, Promise<readonly JournalRecord[]>>();
 
-  constructor(store: Store, host: Host, reader: ExecutionReader, directory: HandlerDirectory) {
+  constructor(store: Store, host: Host, reader: ExecutionReader, directory: HandlerDirectory, limits: Limits) {
+    this.#limits = limits;
     this.#store = store;
     this.#host = host;
     this.#reader = reader;
@@ -126,12 +130,14 @@ export class Histories {
       if (node !== undefined && state.unitOf(node) === undefined) throw notFound("node", node);
       return explain(state, node);
     });
-    const items = await Promise.all(all.slice(0, MAX_NODES_SHOWN).map((item) => this.#shown(item)));
+    const items = await Promise.all(all.slice(0, MAX_NODES_SHOWN).map((item) => this.#shown(id, item)));
     return { items, next_cursor: null, ...(all.length > items.length && { omitted: all.length - items.length }) };
   }
 
   /** The core cannot know whether there is anybody to do the work. */
-  async #shown({ node, reason, sentence, untilMs, details }: Explanation): Promise<ShownExplanation> {
+  async #shown(id: string, explanation: Explanation): Promise<ShownExplanation> {
+    if ("gate" in explanation.details) return this.#atGate(id, explanation);
+    const { node, reason, sentence, untilMs, details } = explanation;
     const { queue, handler } = details;
     const shown = { node_id: node, reason, details, ...(untilMs !== undefined && { until: iso(untilMs)! }) };
     const isOfTask = reason === "queued" && typeof queue === "string" && typeof handler === "string";
@@ -143,6 +149,37 @@ export class Histories {
         ? `no connected worker serves queue "${queue}". Start one.`
         : `of the workers that serve queue "${queue}" none knows the handler "${handler}": they give it back. Start one that does.`;
     return { ...shown, sentence: `It is ready, but ${why}`, details: { ...details, workers: false } };
+  }
+
+  /** Nor how long the line is in which it stands: that is the gate's to say. */
+  async #atGate(id: string, { node, reason, sentence, details }: Explanation): Promise<ShownExplanation> {
+    const { gate, ask } = details as { readonly gate: string; readonly ask: number };
+    const place = await this.#limits.place(entityKey("gate", gate), executionKey(id), ask);
+    const shown = { node_id: node, reason, details: { gate } };
+    if (place === undefined || place.before < 0) return { ...shown, sentence };
+    const { limit, before, atMs } = place;
+    const called = limit.key === null ? `"${limit.name}"` : `"${limit.name}" for ${limit.key}`;
+    const behind = before === 0 ? "it is next" : `${before} ${before === 1 ? "task is" : "tasks are"} before it`;
+    const why = limit.tripped ? "; somebody has closed it, and has to open it again" : "";
+    const held =
+      limit.kind === "breaker"
+        ? `It waits at the breaker ${called}, which has seen too many calls fail; ${behind}${why}.`
+        : limit.window_seconds === undefined
+          ? `It waits for one of ${limit.limit} places at ${called}, ${limit.in_use} of which are taken; ${behind}${why}.`
+          : `It is held by the rate limit ${called} (${limit.limit} in ${limit.window_seconds} s); ${behind}${why}.`;
+    return {
+      ...shown,
+      sentence: held,
+      details: {
+        gate,
+        limit: limit.name,
+        before,
+        in_use: limit.in_use,
+        waiting: limit.waiting,
+        tripped: limit.tripped,
+      },
+      ...(atMs !== null && { until: iso(atMs)! }),
+    };
   }
 
   async #version(id: string): Promise<number> {

@@ -15,6 +15,7 @@ import { guarded } from "./guarded-store.ts";
 import { HandlerDirectory } from "./handler-directory.ts";
 import { Histories } from "./histories.ts";
 import { Letters } from "./letters.ts";
+import { Limits } from "./limits.ts";
 import { Overview, type ReadyCheck } from "./overview.ts";
 import { Paging } from "./paging.ts";
 import { Payloads } from "./payloads.ts";
@@ -60,6 +61,7 @@ export class Service {
   readonly reviews: Reviews;
   readonly gateway: Gateway;
   readonly overview: Overview;
+  readonly limits: Limits;
   readonly pressure: Pressure;
   readonly #requests: Requests;
 
@@ -95,7 +97,8 @@ export class Service {
     this.executions = new Executions({ store, reader, definitions, payloads, paging });
     const { submissions, commands, executions } = this;
     this.batches = new Batches({ submissions, commands, executions, reader, payloads, paging });
-    this.histories = new Histories(store, host, reader, directory);
+    this.limits = new Limits(store, host, requests, paging);
+    this.histories = new Histories(store, host, reader, directory, this.limits);
     this.workflows = new Workflows(store, this.submissions, reader, paging);
     this.letters = new Letters(store, host, decisions, paging, (execution, node, config) =>
       checkedConfig(checker, reader, execution, node, config),

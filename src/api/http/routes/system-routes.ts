@@ -1,4 +1,5 @@
 import { MillraceError } from "../../../errors/millrace-error.ts";
+import { MAX_BODY_BYTES } from "../../limits.ts";
 import { json, route, type Route } from "../route.ts";
 import * as shape from "../schemas.ts";
 
@@ -42,6 +43,18 @@ export function systemRoutes(parts: SystemParts): readonly Route[] {
         throw new MillraceError("NOT_READY", { reason: bad.map(([name, state]) => `${name}: ${state}`).join("; ") });
       },
     });
+  const command = (action: "trip" | "reset", summary: string): Route =>
+    route({
+      method: "POST",
+      path: `/v1/limits/{name}/${action}`,
+      permission: "operate",
+      tag,
+      summary,
+      answers: { 200: { description: "As they stand now", schema: shape.listOf(shape.shownLimit) } },
+      problems: ["NO_OWNER"],
+      handle: async ({ service, caller, params }) =>
+        json(200, await service.limits.command(caller, params["name"]!, action)),
+    });
   return [
     live("/health/live"),
     ready("/health/ready"),
@@ -84,9 +97,29 @@ export function systemRoutes(parts: SystemParts): readonly Route[] {
       path: "/v1/limits",
       permission: "read",
       tag,
-      summary: "What is limited",
+      summary: "What is limited: how much of it is in use, how many wait, and until when it is closed",
       answers: { 200: { description: "All of them", schema: shape.listOf(shape.shownLimit) } },
-      handle: async () => json(200, { items: parts.limits(), next_cursor: null }),
+      query: shape.pageQuery,
+      handle: async ({ service, query }) => {
+        const page = await service.limits.list(query);
+        const own = query.cursor === undefined ? parts.limits() : [];
+        return json(200, { ...page, items: [...own, ...page.items] });
+      },
+    }),
+    command("trip", "Let nothing through a limit until it is reset; what is under way goes on"),
+    command("reset", "Open a limit that was tripped, or that whoever is behind it had closed for a while"),
+    route({
+      method: "POST",
+      path: "/v1/limits/{name}/override",
+      permission: "operate",
+      tag,
+      summary:
+        "Set a rate or a number of places that goes before what the definitions say; an empty body takes it back",
+      body: { schema: shape.overrideBody, limitBytes: MAX_BODY_BYTES },
+      answers: { 200: { description: "As they stand now", schema: shape.listOf(shape.shownLimit) } },
+      problems: ["NO_OWNER"],
+      handle: async ({ service, caller, params, body }) =>
+        json(200, await service.limits.override(caller, params["name"]!, body)),
     }),
     route({
       method: "GET",

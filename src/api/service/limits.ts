@@ -1,0 +1,199 @@
+import { entityId, entityKey, partitionOf } from "../../core/entity.ts";
+import { LIMITS } from "../../core/gate/decide.ts";
+import type { GateEvent } from "../../core/gate/events.ts";
+import { gateMachine } from "../../core/gate/machine.ts";
+import type { GateName, GateRule } from "../../core/gate/rule.ts";
+import { type GateState, opensAtMs } from "../../core/gate/state.ts";
+import type { GateCommand } from "../../core/message.ts";
+import { PER_SECONDS } from "../../core/execution/plan-gates.ts";
+import type { LimitSpec } from "../../definition/workflow.ts";
+import type { Host } from "../../host/host.ts";
+import type { Requests } from "../../inbox/requests.ts";
+import type { Listed, Store } from "../../store/contract.ts";
+import type { Caller } from "./caller.ts";
+import { accepted, undecided } from "./decisions.ts";
+import { iso } from "./execution-view.ts";
+import { keyedId } from "./ids.ts";
+import type { PageOf, PageRequest, Paging } from "./paging.ts";
+import { notFound } from "./refusal.ts";
+
+export interface ShownLimit {
+  readonly id: string;
+  readonly name: string;
+  readonly kind: string;
+  readonly key: string | null;
+  readonly limit: number;
+  readonly window_seconds?: number;
+  readonly burst?: number;
+  readonly in_use: number;
+  readonly waiting: number;
+  readonly until: string | null;
+  readonly tripped: boolean;
+  readonly overridden: boolean;
+}
+
+/** What a person sets instead of what the definitions say. */
+export type Override = { readonly [Field in keyof LimitSpec]?: LimitSpec[Field] | undefined };
+
+/** How one who waits at a gate stands. */
+export interface PlaceInLine {
+  readonly limit: ShownLimit;
+  /** How many come before it; -1 if it does not wait there, or no more. */
+  readonly before: number;
+  /** When its turn comes if nothing else happens; null if that depends on others. */
+  readonly atMs: number | null;
+}
+
+/** More of one name than this are not commanded at once. */
+const MAX_NAMED = 500;
+
+/** The gates of this store, as anybody can read them: folds of their journals. */
+export class Limits {
+  readonly #store: Store;
+  readonly #host: Host;
+  readonly #requests: Requests;
+  readonly #paging: Paging;
+
+  constructor(store: Store, host: Host, requests: Requests, paging: Paging) {
+    this.#store = store;
+    this.#host = host;
+    this.#requests = requests;
+    this.#paging = paging;
+  }
+
+  async list(page: PageRequest): Promise<PageOf<ShownLimit>> {
+    const read = (query: { limit: number; cursor?: string }) => this.#store.queries.listing({ list: LIMITS, ...query });
+    const { items, next_cursor } = await this.#paging.page("limits", page, read, (listed: Listed) => listed.id);
+    return { items: await this.#shown(items), next_cursor };
+  }
+
+  /** Closes or opens the limits of a name, or the one of an id. */
+  command(caller: Caller, name: string, action: "trip" | "reset"): Promise<PageOf<ShownLimit>> {
+    return this.#command(caller, name, action, () => ({}));
+  }
+
+  /** What is not said stays as the definitions have it. */
+  override(caller: Caller, name: string, spec: Override): Promise<PageOf<ShownLimit>> {
+    return this.#command(caller, name, "override", ({ kind }) => ({ rule: ruleOf(kind, spec) }));
+  }
+
+  /** Where somebody stands who waits at a gate. */
+  async place(gate: string, execution: string, ask: number): Promise<PlaceInLine | undefined> {
+    const state = await this.#read(gate);
+    if (state === undefined) return undefined;
+    let before = 0;
+    let isThere = false;
+    let cost = 0;
+    for (const each of state.line.inTurn()) {
+      if (each.execution === execution && each.ask.ask === ask) {
+        isThere = true;
+        break;
+      }
+      before++;
+      cost += each.ask.cost ?? 1;
+    }
+    const opens = isThere ? opensAtMs(state) : null;
+    const rule = state.ruling;
+    const waitMs = rule?.kind === "rate" ? (cost / rule.perSecond) * 1000 : 0;
+    const isKnown = opens !== null && (rule?.kind === "rate" || before === 0);
+    return { limit: showLimit(state), before: isThere ? before : -1, atMs: isKnown ? opens + waitMs : null };
+  }
+
+  async #command(
+    caller: Caller,
+    name: string,
+    action: GateCommand["action"],
+    more: (gate: GateName) => Pick<GateCommand, "rule">,
+  ): Promise<PageOf<ShownLimit>> {
+    const found = await this.#named(name);
+    if (found.length === 0) throw notFound("limit", name);
+    for (const { id, gate } of found) {
+      const { by, tenant, trace, key } = caller;
+      const request = key === undefined ? this.#host.id() : keyedId(tenant, `limits/${id}/${action}`, key);
+      const body: GateCommand = { kind: "gateCommand", request, action, ...more(gate) };
+      const outcome = await this.#requests.send({ to: entityKey("gate", id), by, tenant, trace, id: request, body });
+      if (outcome.kind !== "answered") throw undecided(outcome);
+      accepted(id, outcome.answer);
+    }
+    return { items: await this.#shown(found.map(({ id }) => id)), next_cursor: null };
+  }
+
+  /** The gates of a name: a limit may have both a rate and places. An id names one. */
+  async #named(name: string): Promise<{ readonly id: string; readonly gate: GateName }[]> {
+    const one = name.length <= 300 ? await this.#store.queries.listed(LIMITS, name) : null;
+    if (one !== null) return [{ id: one.id, gate: JSON.parse(one.text) as GateName }];
+    const found: { id: string; gate: GateName }[] = [];
+    let cursor: string | null = null;
+    do {
+      const page: { readonly items: readonly Listed[]; readonly cursor: string | null } =
+        await this.#store.queries.listing({ list: LIMITS, limit: MAX_NAMED, ...(cursor !== null && { cursor }) });
+      for (const { id, text } of page.items) {
+        const gate = JSON.parse(text) as GateName;
+        if (gate.name === name) found.push({ id, gate });
+      }
+      ({ cursor } = page);
+    } while (cursor !== null && found.length < MAX_NAMED);
+    return found;
+  }
+
+  async #shown(ids: readonly string[]): Promise<ShownLimit[]> {
+    const states = await Promise.all(ids.map((id) => this.#read(entityKey("gate", id))));
+    return states.flatMap((state) => (state?.name ? [showLimit(state)] : []));
+  }
+
+  async #read(entity: string): Promise<GateState | undefined> {
+    const partition = partitionOf(entity, this.#store.capabilities.partitionCount);
+    const [loaded] = await this.#store.journal.load([{ partition, entity }]);
+    const { snapshot } = loaded!;
+    let text = snapshot?.format === gateMachine.snapshotFormat ? snapshot.text : null;
+    if (text?.startsWith("@") === true) {
+      const [stored] = await this.#store.records.get([{ scope: entity, hash: text.slice(1) }]);
+      text = stored ?? null;
+    }
+    const isWhole = snapshot === null || text !== null;
+    const records = isWhole
+      ? loaded!.records
+      : (await this.#store.journal.load([{ partition, entity, aboveVersion: 0 }]))[0]!.records;
+    const id = entityId(entity);
+    const state = text === null ? gateMachine.create(id, undefined) : gateMachine.restore(id, undefined, text);
+    for (const record of records) {
+      const events = JSON.parse(record.text) as GateEvent[];
+      for (const event of events.slice(Math.max(0, state.version + 1 - record.version)))
+        gateMachine.evolve(state, event);
+    }
+    return state.version === 0 ? undefined : state;
+  }
+}
+
+function ruleOf(kind: GateName["kind"], { rate, per = "second", burst, concurrency }: Override): GateRule | null {
+  if (kind === "concurrency") {
+    return concurrency === undefined ? null : { kind, limit: concurrency, onConflict: "queue" };
+  }
+  if (kind === "breaker" || rate === undefined) return null;
+  const perSecond = rate / PER_SECONDS[per];
+  return { kind, perSecond, burst: burst ?? Math.max(1, Math.ceil(perSecond)) };
+}
+
+function showLimit(state: GateState): ShownLimit {
+  const { name, ruling, held, line, isTripped, override, closedUntilMs } = state;
+  const { kind, name: called, key = null } = name!;
+  return {
+    id: state.id,
+    name: called,
+    kind,
+    key,
+    ...sizeOf(ruling!),
+    in_use: held.size,
+    waiting: line.length,
+    until: closedUntilMs > state.lastAtMs ? iso(closedUntilMs) : null,
+    tripped: isTripped,
+    overridden: override !== null,
+  };
+}
+
+function sizeOf(rule: GateRule): Pick<ShownLimit, "limit" | "window_seconds" | "burst"> {
+  if (rule.kind === "concurrency") return { limit: rule.limit };
+  if (rule.kind === "breaker") return { limit: rule.failureRate };
+  const seconds = Object.values(PER_SECONDS).find((each) => rule.perSecond * each >= 1) ?? 3600;
+  return { limit: rule.perSecond * seconds, window_seconds: seconds, burst: rule.burst };
+}

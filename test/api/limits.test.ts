@@ -1,0 +1,158 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { nodeHost } from "../../src/host/node-host.ts";
+import { TestApi } from "../support/api.ts";
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await TestApi.start();
+});
+afterAll(async () => {
+  expect(api.incidents).toEqual([]);
+  await api.close();
+});
+
+let count = 0;
+const unique = (name: string): string => `${name}-${++count}`;
+
+/** Starts a workflow of nodes that all have the same handler and limit. */
+async function run(handler: string, ids: readonly string[], limit: object, spec: object): Promise<string> {
+  const nodes = ids.map((id) => ({ id, handler, ...limit }));
+  const definition = { name: handler, nodes, limits: spec, on_error: "fail_branch" };
+  const answer = await api.post("/v1/workflow?start=true&allow_missing_handlers=true", definition);
+  expect(answer.status).toBe(201);
+  return answer.body.execution_id as string;
+}
+
+async function lease(handler: string, waitMs = 5_000): Promise<{ node_id: string; token: string }[]> {
+  const asked = { worker_id: "w1", handlers: [handler], max: 10, wait_ms: waitMs };
+  return (await api.post("/v1/tasks/lease", asked)).body.tasks;
+}
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await nodeHost.sleep(10);
+}
+
+/** Waits until the nodes read as they should. */
+async function reads(id: string, expected: Readonly<Record<string, string>>): Promise<void> {
+  await until(async () => {
+    const { nodes } = (await api.get(`/v1/executions/${id}`)).body;
+    const shown = Object.fromEntries(
+      Object.entries<{ status: string; reason: string | null }>(nodes).map(([name, { status, reason }]) => [
+        name,
+        reason === null ? status : `${status} ${reason}`,
+      ]),
+    );
+    return JSON.stringify(shown) === JSON.stringify(expected);
+  });
+}
+
+const shown = async (name: string) =>
+  (await api.get("/v1/limits")).body.items.filter((item: { name: string }) => item.name === name);
+
+describe("a limit of places", () => {
+  test("holds the second back, says so, and lets it go when the first is done", async () => {
+    const handler = unique("step");
+    const name = unique("few");
+    const id = await run(handler, ["a", "b"], { limit: name }, { [name]: { concurrency: 1 } });
+    const [first, ...more] = await lease(handler);
+    expect([first!.node_id, more]).toEqual(["a", []]);
+    await reads(id, { a: "QUEUED", b: "WAITING concurrency" });
+    expect(await shown(name)).toMatchObject([
+      { kind: "concurrency", id: `concurrency:default:${name}`, limit: 1, in_use: 1, waiting: 1, tripped: false },
+    ]);
+    const explained = (await api.get(`/v1/executions/${id}/explain?node=b`)).body.items;
+    expect(explained).toMatchObject([
+      { node_id: "b", reason: "concurrency", details: { limit: name, before: 0, in_use: 1, waiting: 1 } },
+    ]);
+    expect(explained[0].sentence).toBe(`It waits for one of 1 places at "${name}", 1 of which are taken; it is next.`);
+    await api.post("/v1/tasks/complete", { token: first!.token, output: 1 });
+    const [second] = await lease(handler);
+    expect(second!.node_id).toBe("b");
+    await api.post("/v1/tasks/complete", { token: second!.token, output: 2 });
+    await reads(id, { a: "COMPLETED", b: "COMPLETED" });
+    await until(async () => (await shown(name))[0].in_use === 0);
+  });
+
+  test("can be overridden, and is again what the definition says", async () => {
+    const handler = unique("step");
+    const name = unique("few");
+    const id = await run(handler, ["a", "b", "c"], { limit: name }, { [name]: { concurrency: 1 } });
+    expect((await lease(handler)).length).toBe(1);
+    const more = await api.post(`/v1/limits/${name}/override`, { concurrency: 2 });
+    expect(more).toMatchObject({ status: 200, body: { items: [{ limit: 2, overridden: true }] } });
+    expect((await lease(handler)).length).toBe(1);
+    const back = await api.post(`/v1/limits/${name}/override`, {});
+    expect(back.body.items).toMatchObject([{ limit: 1, overridden: false, waiting: 1 }]);
+    await api.post(`/v1/executions/${id}/cancel`, {});
+    await until(async () => {
+      const [limit] = await shown(name);
+      return limit.in_use === 0 && limit.waiting === 0;
+    });
+  });
+
+  test("fails a node that is not to wait", async () => {
+    const handler = unique("step");
+    const concurrency = { limit: 1, on_conflict: "reject" };
+    const node = { id: "a", handler, concurrency };
+    const start = () =>
+      api.post("/v1/workflow?start=true&allow_missing_handlers=true", { name: handler, nodes: [node] });
+    const first = (await start()).body.execution_id as string;
+    expect((await lease(handler)).length).toBe(1);
+    const second = (await start()).body.execution_id as string;
+    await reads(second, { a: "FAILED" });
+    expect((await api.get(`/v1/executions/${second}`)).body.error).toMatchObject({ code: "CONCURRENCY_LIMIT" });
+    await api.post(`/v1/executions/${first}/cancel`, {});
+  });
+});
+
+test("a limit that somebody has tripped lets nothing through until it is reset", async () => {
+  const handler = unique("step");
+  const name = unique("thin");
+  const spec = { [name]: { rate: 1000, concurrency: 5 } };
+  const first = await run(handler, ["a"], { limit: name }, spec);
+  expect((await lease(handler)).length).toBe(1);
+  const tripped = await api.post(`/v1/limits/${name}/trip`, {});
+  expect(
+    tripped.body.items.map(({ kind, tripped: is }: { kind: string; tripped: boolean }) => [kind, is]).sort(),
+  ).toEqual([
+    ["concurrency", true],
+    ["rate", true],
+  ]);
+  const second = await run(handler, ["b"], { limit: name }, spec);
+  await reads(second, { b: "WAITING concurrency" });
+  const [{ sentence }] = (await api.get(`/v1/executions/${second}/explain`)).body.items;
+  expect(sentence).toContain("somebody has closed it");
+  expect((await api.post(`/v1/limits/concurrency:default:${name}/reset`, {})).body.items.length).toBe(1);
+  await reads(second, { b: "WAITING rate_limit" });
+  await api.post(`/v1/limits/${name}/reset`, {});
+  expect((await lease(handler)).map(({ node_id: id }) => id)).toEqual(["b"]);
+  for (const id of [first, second]) await api.post(`/v1/executions/${id}/cancel`, {});
+});
+
+test("a server that wants to be left alone closes the rate for all", async () => {
+  const handler = unique("step");
+  const name = unique("thin");
+  const first = await run(handler, ["a"], { limit: name, retry: { max_attempts: 1 } }, { [name]: { rate: 1000 } });
+  const [task] = await lease(handler);
+  const error = { code: "HTTP_429", message: "slow down", retryable: true, retry_after_seconds: 3_000 };
+  await api.post("/v1/tasks/fail", { token: task!.token, error });
+  await reads(first, { a: "FAILED" });
+  await until(async () => (await shown(name))[0].until !== null);
+  const second = await run(handler, ["b"], { limit: name }, { [name]: { rate: 1000 } });
+  await reads(second, { b: "WAITING rate_limit" });
+  const [why] = (await api.get(`/v1/executions/${second}/explain`)).body.items;
+  expect(Date.parse(why.until)).toBeGreaterThan(Date.now() + 2_000_000);
+  await api.post(`/v1/limits/${name}/reset`, {});
+  expect((await lease(handler)).length).toBe(1);
+  await api.post(`/v1/executions/${second}/cancel`, {});
+});
+
+test("an unknown limit is not found, and a rule that is none is refused", async () => {
+  for (const action of ["trip", "reset", "override"]) {
+    expect(await api.post(`/v1/limits/nobody/${action}`, {})).toMatchObject({
+      status: 404,
+      body: { code: "NOT_FOUND" },
+    });
+  }
+  expect((await api.post("/v1/limits/nobody/override", { rate: -1 })).status).toBe(400);
+});
