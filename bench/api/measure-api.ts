@@ -3,18 +3,26 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, fetch, Pool } from "undici";
 import { cpuSecondsOf } from "../accounting.ts";
 import { definitionOf } from "../contenders/millrace.ts";
 import { inFlight } from "../contenders/in-flight.ts";
 import type { Json } from "../../src/json/json.ts";
 import type { Mode } from "../plan.ts";
-import { shapeNamed } from "../shapes.ts";
+import { fan, shapeNamed } from "../shapes.ts";
 import { median, type Spread, spreadOf } from "../statistics.ts";
 
 const CONNECTIONS = 64;
 const ROUNDS = 3;
 const BULK = 10_000;
+/** Of the execution that is read whole; with its first and its last node 2,000. */
+const WIDE = 1_998;
+/** What a kind of request is held against. */
+const BARE: Readonly<Record<string, string>> = {
+  "submit + trigger": "bare Fastify, the same bodies",
+  "read 2,000 nodes": "bare Fastify, the same bytes",
+};
 const SECONDS: Readonly<Record<Mode, number>> = { quick: 1.5, default: 5, full: 10 };
 const LISTENERS: Readonly<Record<Mode, number>> = { quick: 100, default: 1_000, full: 1_000 };
 
@@ -45,10 +53,14 @@ export async function measureApi(mode: Mode): Promise<readonly ApiFigure[]> {
     const body = JSON.stringify(definitionOf(shapeNamed("diamond")));
     const [id] = await startAll(ours, body, 1);
     const read = `/v1/executions/${id}`;
+    const wide = await runWide(ours);
+    await put(bare, "/bytes", await text(ours, wide));
     const kinds: readonly (readonly [string, Server, Call, number])[] = [
       ["bare Fastify, the same bodies", bare, (server) => submitAndTrigger(server, body), 2],
       ["submit + trigger", ours, (server) => submitAndTrigger(server, body), 2],
       ["read an execution", ours, (server) => get(server, read), 1],
+      ["bare Fastify, the same bytes", bare, (server) => get(server, "/bytes"), 1],
+      ["read 2,000 nodes", ours, (server) => get(server, wide), 1],
       ["list a page of 50", ours, (server) => get(server, "/v1/executions?limit=50"), 1],
       [`bulk start, ${BULK} a request`, ours, async (server) => void (await startAll(server, body, BULK)), BULK],
     ];
@@ -63,12 +75,11 @@ export async function measureApi(mode: Mode): Promise<readonly ApiFigure[]> {
         rates.set(name, { perSecond: [...before.perSecond, perSecond], cpu: [...before.cpu, cpuPer1000] });
       }
     }
-    const bareRate = median(rates.get(kinds[0]![0])!.perSecond);
     for (const [name, { perSecond, cpu }] of rates) {
       const spread = spreadOf(perSecond);
-      const isLike = name === "submit + trigger";
-      const serverCpuPer1000 = median(cpu);
-      figures.push({ name, perSecond: spread, serverCpuPer1000, ...(isLike && { ofBare: spread.median / bareRate }) });
+      const bareRates = rates.get(BARE[name] ?? "")?.perSecond;
+      const ofBare = bareRates === undefined ? {} : { ofBare: spread.median / median(bareRates) };
+      figures.push({ name, perSecond: spread, serverCpuPer1000: median(cpu), ...ofBare });
     }
     figures.push(await fanOut(ours, LISTENERS[mode]));
     return figures;
@@ -128,6 +139,26 @@ async function get({ pool }: Server, path: string): Promise<void> {
   const answer = await pool.request({ method: "GET", path });
   await answer.body.dump();
   if (answer.statusCode !== 200) throw new Error(`${path}: ${answer.statusCode}`);
+}
+
+async function text({ pool }: Server, path: string): Promise<string> {
+  return (await pool.request({ method: "GET", path })).body.text();
+}
+
+async function put({ pool }: Server, path: string, body: string): Promise<void> {
+  const answer = await pool.request({ method: "PUT", path, headers: { "content-type": "text/plain" }, body });
+  if (answer.statusCode !== 204) throw new Error(`${path}: ${answer.statusCode}`);
+}
+
+/** An execution of 2,000 nodes, from its start to its end. Answers where it is read. */
+async function runWide(server: Server): Promise<string> {
+  const body = JSON.stringify(definitionOf(fan(WIDE)));
+  const { execution_id: id } = (await post(server, "/v1/workflow?start=true", body)) as {
+    readonly execution_id: string;
+  };
+  const path = `/v1/executions/${id}`;
+  while (!(await text(server, path)).includes('"status":"COMPLETED","')) await sleep(100);
+  return path;
 }
 
 async function submitAndTrigger(server: Server, body: string): Promise<void> {
