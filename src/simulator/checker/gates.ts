@@ -162,6 +162,14 @@ function grantsOf(evidence: Evidence): ReadonlyMap<string, number> {
   return counted;
 }
 
+const LEAVING_GATES: ReadonlySet<string> = new Set([
+  "repaired",
+  "nodeSkipped",
+  "nodeFailed",
+  "taskCompleted",
+  "taskFailed",
+]);
+
 function countGrants(evidence: Evidence): ReadonlyMap<string, number> {
   const counted = new Map<string, number>();
   const granted = new Set<string>();
@@ -184,9 +192,9 @@ function countGrants(evidence: Evidence): ReadonlyMap<string, number> {
           counted.set(`${entity} ${version + i}`, heard.get(task) ?? 0);
           heard.delete(task);
         }
-        // Whoever leaves a gate without going out asks anew.
-        if (event.kind === "repaired" || event.kind === "nodeSkipped" || event.kind === "nodeFailed")
-          heard.delete(task);
+        // Whoever leaves a gate without going out asks anew; as does who waited to be delivered again when the result of
+        // the delivery before came after all.
+        if (LEAVING_GATES.has(event.kind)) heard.delete(task);
         if (event.kind === "paused" || event.kind === "executionEnded") {
           for (const one of heard.keys()) if (one.startsWith(`${entity} `)) heard.delete(one);
         }
