@@ -8,6 +8,7 @@ import type { CommitOutcome, ReadRequest, ReadResult, Store } from "../store/con
 import type { BatchBuilder } from "./batch.ts";
 import { Loader, ValueMissing } from "./loader.ts";
 import { type EngineObserver, safely } from "./observer.ts";
+import { DEFINITION_SCOPE } from "./definition-cache.ts";
 import { DecisionFailed, type Incoming, Owner } from "./owner.ts";
 import { mayBeRecalled, Recall } from "./recall.ts";
 import { DEFAULT_SETTINGS, DEFAULT_SHIPPING, type EngineSettings } from "./settings.ts";
@@ -535,7 +536,8 @@ export class Engine {
       return;
     }
     for (const key of new Set(builder.blobs.map(({ scope }) => scope))) {
-      await this.giveUp(owner, new DecisionFailed(key, error));
+      // Definitions belong to nobody.
+      if (key !== DEFINITION_SCOPE) await this.giveUp(owner, new DecisionFailed(key, error));
     }
   }
 

@@ -105,9 +105,10 @@ export class Loader {
     const tooNew = machine === undefined || loaded.records.some((record) => record.format > machine.eventFormat);
     if (standing !== undefined) {
       const releasable = standing.error.code === "FORMAT_TOO_NEW" && !tooNew;
-      return quarantine(key, version, standing.error, { parked: standing.parked, releasable, fresh: false });
+      const { parked, error } = standing;
+      return quarantine(key, version, error, { parked, releasable, fresh: false, answered: answeredIn(loaded) });
     }
-    if (raw !== undefined) return quarantine(key, version, raw);
+    if (raw !== undefined) return quarantine(key, version, raw, { answered: answeredIn(loaded) });
     if (tooNew) {
       const what = machine === undefined ? "This release does not know its kind" : "Its events are of a newer release";
       const message = `${what}; it is left alone until a release owns it that can read it`;
@@ -219,9 +220,23 @@ function quarantine(
   key: string,
   version: number,
   error: Quarantine["error"],
-  more: Partial<Pick<Quarantine, "parked" | "releasable" | "fresh">> = {},
+  more: Partial<Pick<Quarantine, "parked" | "releasable" | "fresh" | "answered">> = {},
 ): Quarantine {
-  return { kind: "quarantine", key, version, error, fresh: true, parked: [], releasable: false, touchedBy: 0, ...more };
+  const none = { parked: [], answered: new Set<string>(), releasable: false };
+  return { kind: "quarantine", key, version, error, fresh: true, touchedBy: 0, ...none, ...more };
+}
+
+/** The commands that were applied or refused since the last snapshot. */
+function answeredIn({ records }: Loaded): ReadonlySet<string> {
+  const answered = new Set<string>();
+  for (const { text } of records) {
+    if (!text.includes('"commandApplied"') && !text.includes('"commandRefused"')) continue;
+    for (const event of JSON.parse(text) as (MachineEvent & { readonly request?: string })[]) {
+      const isAnswer = event.kind === "commandApplied" || event.kind === "commandRefused";
+      if (isAnswer && event.request !== undefined) answered.add(event.request);
+    }
+  }
+  return answered;
 }
 
 function versionOf(loaded: Loaded): number {

@@ -9,7 +9,7 @@ import { BatchBuilder } from "./batch.ts";
 import { DeadlineBound, type ReadNote } from "./deadline-bound.ts";
 import { PartitionTime } from "./partition-time.ts";
 import { formatSuspicion, GUILTY_DEATHS, readSuspicion } from "./suspicion.ts";
-import { isCancellable, parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.ts";
+import { isCancelled, parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.ts";
 import type { Recalled } from "./recall.ts";
 import type { Quarantine, Resident } from "./resident.ts";
 import type { EngineSettings } from "./settings.ts";
@@ -225,8 +225,8 @@ export class Owner {
     if (entity.kind === "quarantine") {
       if (message.body.kind === "release") this.release(builder, entity, message);
       else if (entity.releasable) this.release(builder, { ...entity, parked: [...entity.parked, message] }, undefined);
-      else if (message.body.kind === "cancel" && isCancellable(entity)) {
-        // Results are not tried again, as one of them is what could not be decided: they came for something that is over.
+      else if (isCancelled(message, entity)) {
+        // Results are not tried again, as one of them is what could not be decided: they come for something that is over.
         const commands = entity.parked.filter(({ body }) => "request" in body);
         this.release(builder, { ...entity, parked: [message, ...commands] }, undefined);
       } else parkMessage(builder, entity, message, this.time.nowMs());

@@ -110,6 +110,25 @@ test("a cancel is applied to an execution in quarantine, and results that were p
   expect((await world.kinds(bug.id)).slice(-4)).toEqual(after);
 });
 
+test("a cancel that was answered before and is sent again takes nothing from an execution in quarantine", async () => {
+  const bug = buggy("taskCompleted");
+  world.engine({}, bug.machine);
+  const steps = gate();
+  await world.start(chain, null, bug.id);
+  await world.send(bug.id, { kind: "cancel", request: "r1" });
+  await world.send(bug.id, { kind: "retry", request: "r2", scope: "failed" });
+  world.worker({ step: steps.handler });
+  steps.open("a", 1);
+  await world.until(bug.id, isQuarantined);
+  await world.post(bug.id, { kind: "cancel", request: "r1" });
+  await world.until(bug.id, (events) => events.filter(({ kind }) => kind === "parked").length === 2);
+  expect(await world.kinds(bug.id)).not.toContain("released");
+  bug.mend();
+  await world.send(bug.id, { kind: "release", request: "r3" });
+  const events = await world.until(bug.id, (all) => all.some(({ kind }) => kind === "taskCompleted"));
+  expect(events.filter(({ kind }) => kind === "executionEnded")).toHaveLength(1);
+});
+
 test("a quarantine stands over a restart of the engine, and a release that mends nothing leads into it again", async () => {
   const bug = buggy("pause");
   const first = world.engine({}, bug.machine);

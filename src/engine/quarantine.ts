@@ -42,9 +42,11 @@ export function parkMessage(builder: BatchBuilder, entity: Quarantine, message: 
 
 /**
  * Whether it can be let go far enough to be cancelled: what failed is the decision of one message, not the reading of its
- * events. If deciding it throws again, it is in quarantine again, but over.
+ * events. If deciding it throws again, it is in quarantine again, but over. A cancel that comes a second time, maybe for a
+ * generation that has ended since, is over nothing, and waits like everything else.
  */
-export function isCancellable({ version, fresh, error }: Quarantine): boolean {
+export function isCancelled({ body }: Message, { version, fresh, error, answered }: Quarantine): boolean {
+  if (body.kind !== "cancel" || answered.has(body.request)) return false;
   return version > 0 && !fresh && error.code !== "FORMAT_TOO_NEW" && error.code !== "FOLD_FAILED";
 }
 

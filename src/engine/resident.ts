@@ -40,6 +40,8 @@ export interface Quarantine {
   fresh: boolean;
   readonly error: { readonly code: string; readonly message: string; readonly retryable: boolean };
   readonly parked: Message[];
+  /** Commands that its events say were answered before: one that comes twice changes nothing. */
+  readonly answered: ReadonlySet<string>;
   /** Its events can be read again by this release: let it go on. */
   readonly releasable: boolean;
   touchedBy: number;
