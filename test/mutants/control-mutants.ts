@@ -717,7 +717,7 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/messages/start.ts`,
-        find: "  if (state.requests.has(cancelRequest(state.id, call))) return NOTHING;\n",
+        find: "  if (isCalledOff(state, call)) return NOTHING;\n",
         put: "",
       },
     ],

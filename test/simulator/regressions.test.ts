@@ -25,6 +25,7 @@ const FOUND: readonly (readonly [what: string, options: ScheduleOptions])[] = [
   ["a deadline fired before the result was read that had been parked (in its queue)", { seed: 742859359 }],
   ["a deadline fired before the result was read that had been parked (while it ran)", { seed: 742864863 }],
   ["an execution was accepted on a definition that the store had lost, and its owner remembered", { seed: 742872856 }],
+  ["a child took up a call although a later one had been called off", { seed: 777282827 }],
 ];
 
 describe("schedules that once failed", () => {

@@ -13,9 +13,9 @@ interface GateStory {
   readonly costs: Map<string, number>;
   readonly waiting: Set<string>;
   readonly held: Set<string>;
-  /** What was granted, under the rule of the time. */
   /** Until when nothing may go through. */
   closedUntilMs: number;
+  /** What was granted, under the rule of the time. */
   readonly grants: { readonly atMs: number; readonly cost: number; readonly rule: GateRule; readonly commit: Commit }[];
 }
 

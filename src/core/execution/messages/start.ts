@@ -44,7 +44,7 @@ function calledAgain(state: ExecutionState, body: Start, context: Context): Exec
   const isForgotten = parent?.call === known && state.isEnded;
   if (call < known || (call === known && !isForgotten)) return undefined;
   // It was called off, and that has overtaken the call: nobody waits for what would come of it.
-  if (state.requests.has(cancelRequest(state.id, call))) return NOTHING;
+  if (isCalledOff(state, call)) return NOTHING;
   // The parent has forgotten that it called, or that it was answered: its store was lost, and what had come of it was not.
   if (isForgotten) return decided(state, context, [{ kind: "parentCalled", atMs: context.nowMs, call }]);
   if (state.startedAtMs === null && state.isEnded) {
@@ -57,6 +57,15 @@ function calledAgain(state: ExecutionState, body: Start, context: Context): Exec
   }
   if (state.isEnded) return decided(state, context, [{ ...openFailed(state, context), call }]);
   return decided(state, context, [{ kind: "parentCalled", atMs: context.nowMs, call }]);
+}
+
+/** This call, or a later one: whoever called again was done with the call before. */
+function isCalledOff(state: ExecutionState, call: number): boolean {
+  if (state.requests.has(cancelRequest(state.id, call))) return true;
+  const prefix = cancelRequest(state.id, 0).slice(0, -1);
+  return state.requests
+    .keys()
+    .some((request) => request.startsWith(prefix) && Number(request.slice(prefix.length)) > call);
 }
 
 function hasFailedParts(state: ExecutionState): boolean {
