@@ -266,7 +266,12 @@ test("whoever waits for a run is told when the engine or the client is closed", 
   await told;
 });
 
-test("a server may restart while a worker far from it works: the result still counts, and is made once", async () => {
+describe("a server may restart while a worker far from it works: the result still counts, and is made once", () => {
+  test("by a worker that asks for more meanwhile, and is given it again", () => restartedUnder(4));
+  test("by a worker without a free slot, that only says that it still has it", () => restartedUnder(1));
+});
+
+async function restartedUnder(concurrency: number): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), "millrace-restart-"));
   let calls = 0;
   let finish: (() => void) | undefined;
@@ -279,19 +284,21 @@ test("a server may restart while a worker far from it works: the result still co
   const built = wf.output({ slow });
   let server = await embedded({ dataDir, port: 0 });
   const url = server.url!;
-  await using far = worker({ url, workflows: [built] });
+  await using far = worker({ url, workflows: [built], concurrency });
   await far.start();
   await using client = connect({ url });
   const result = (await client.start(built)).result();
   await expect.poll(() => calls).toBe(1);
   await server.close();
   server = await embedded({ dataDir, port: Number(new URL(url).port) });
-  // It is put back, and given to the worker that still has it.
+  // It is put back, and is the worker's that still has it.
   const leased = async (): Promise<unknown> => {
     const { items } = (await (await fetch(`${url}/v1/queues`)).json()) as { items: { leased: number }[] };
     return items.reduce((sum, queue) => sum + queue.leased, 0);
   };
   await expect.poll(leased).toBe(1);
+  await using another = worker({ url, workflows: [built] });
+  await another.start();
   finish!();
   expect(await result).toEqual({ slow: "done" });
   expect(calls).toBe(1);
@@ -299,7 +306,7 @@ test("a server may restart while a worker far from it works: the result still co
   await far.stop();
   await server.close();
   rmSync(dataDir, { recursive: true });
-});
+}
 
 describe("a server, with a worker far from it", () => {
   let server: EmbeddedEngine;

@@ -87,7 +87,8 @@ export interface TaskData {
 
 export interface StoredTask {
   readonly task: Task;
-  readonly ref: string;
+  /** Who has it, and in which life of the store it was taken; empty while queued. */
+  ref: string;
   readonly order: number;
   /** When it came, by the wall clock. */
   readonly atMs: number;

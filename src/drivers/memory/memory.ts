@@ -11,11 +11,14 @@ export class Memory {
   readonly waiters: Waiters;
   readonly limits: Limits;
   readonly faults: Faults = { isFull: false, refusesCommits: false };
+  /** Set where tasks do not outlive the process: tells the leases of this process from those of the one before. */
+  readonly life: string;
   #data: MemoryData;
   #isClosed = false;
 
-  constructor(host: Host, limits: Limits, data: MemoryData) {
+  constructor(host: Host, limits: Limits, data: MemoryData, life = "") {
     this.host = host;
+    this.life = life;
     this.leaseClock = new LeaseClock(host);
     this.waiters = new Waiters(host);
     this.limits = limits;

@@ -15,11 +15,27 @@ import type { QueueData, QueueEntry, StoredTask, TaskData } from "./memory-data.
 import type { Memory } from "./memory.ts";
 import { isBefore, type Place } from "./sorted-places.ts";
 
+/** How long after a start somebody may still speak of a task that is not put back yet. */
+const CLAIMING_MS = 60_000;
+
+interface Claim {
+  readonly ref: string;
+  readonly untilMs: number;
+}
+
+/**
+ * A lease is named by its task and its worker. Where tasks do not outlive the process, a worker far away may: what it was given by the
+ * process before is put back with the same token, and is still its task, unless another has been given it meanwhile.
+ */
 export class MemoryTasks implements Tasks {
   readonly #memory: Memory;
+  /** Tasks from the life before that a worker says it has and that nobody has put back yet. */
+  readonly #claims = new Map<string, Claim>();
+  readonly #claimedUntilMs: number;
 
   constructor(memory: Memory) {
     this.#memory = memory;
+    this.#claimedUntilMs = memory.leaseClock.nowMs() + CLAIMING_MS;
   }
 
   async lease(request: LeaseRequest): Promise<readonly LeasedTask[]> {
@@ -37,12 +53,12 @@ export class MemoryTasks implements Tasks {
     const cancelled: string[] = [];
     for (const { ref, token, started } of beats) {
       const stored = this.#leased(ref, token);
-      if (stored === undefined) {
+      if (stored === undefined && !this.#claim(token, { ref, untilMs })) {
         lost.push(token);
         continue;
       }
-      stored.leaseUntilMs = untilMs;
-      if (stored.isRevoked) cancelled.push(token);
+      if (stored !== undefined) stored.leaseUntilMs = untilMs;
+      if (stored?.isRevoked === true) cancelled.push(token);
       if (started !== undefined) post(this.#memory, started.partition, started.text);
     }
     return { lost, cancelled };
@@ -83,12 +99,20 @@ export class MemoryTasks implements Tasks {
   }
 
   async restore(tasks: readonly Task[]): Promise<void> {
-    for (const task of tasks) addTask(this.#memory, task);
+    for (const task of tasks) {
+      addTask(this.#memory, task);
+      const claim = this.#claims.get(task.token);
+      if (claim === undefined) continue;
+      this.#claims.delete(task.token);
+      const stored = this.#memory.data.tasks.byToken.get(task.token)!;
+      if (stored.leaseUntilMs === null) this.#give(stored, claim.ref, claim.untilMs);
+    }
   }
 
   #take(request: LeaseRequest): readonly LeasedTask[] {
     const { tasks } = this.#memory.data;
     const untilMs = this.#memory.leaseClock.nowMs() + request.leaseMs;
+    const holder = `${this.#memory.life}/${request.worker}`;
     const taken: LeasedTask[] = [];
     for (const name of request.queues) {
       const queue = tasks.queues.get(name);
@@ -96,20 +120,44 @@ export class MemoryTasks implements Tasks {
       while (queue.size > 0 && taken.length < request.max) {
         const stored = queued(tasks, popHeap(queue.heap, comesFirst)!);
         if (stored === undefined) continue;
-        shrink(tasks, name, queue);
-        stored.leaseUntilMs = untilMs;
-        tasks.leased += 1;
-        pushHeap(tasks.lapses, { atMs: untilMs, key: stored.task.token }, isBefore);
-        taken.push({ ...stored.task, ref: stored.ref });
+        const ref = `${stored.order}/${holder}`;
+        this.#give(stored, ref, untilMs);
+        taken.push({ ...stored.task, ref });
       }
     }
     return taken;
   }
 
-  /** The task, if this very delivery still has it. */
+  #give(stored: StoredTask, ref: string, untilMs: number): void {
+    const { tasks } = this.#memory.data;
+    const { queue, token } = stored.task;
+    shrink(tasks, queue, tasks.queues.get(queue)!);
+    stored.ref = ref;
+    stored.leaseUntilMs = untilMs;
+    tasks.leased += 1;
+    pushHeap(tasks.lapses, { atMs: untilMs, key: token }, isBefore);
+  }
+
+  /** The task, if it is still this worker's. */
   #leased(ref: string, token: string): StoredTask | undefined {
     const stored = this.#memory.data.tasks.byToken.get(token);
-    return stored?.ref === ref && stored.leaseUntilMs !== null ? stored : undefined;
+    if (stored === undefined || stored.ref === ref) return stored;
+    if (!this.#isFromBefore(ref)) return undefined;
+    if (stored.leaseUntilMs === null) this.#give(stored, ref, this.#memory.leaseClock.nowMs());
+    return holderOf(stored.ref).worker === holderOf(ref).worker ? stored : undefined;
+  }
+
+  /** Not yet put back, it cannot be told from one that counts no more; but that is soon over. */
+  #claim(token: string, claim: Claim): boolean {
+    if (this.#memory.data.tasks.byToken.has(token) || !this.#isFromBefore(claim.ref)) return false;
+    if (this.#memory.leaseClock.nowMs() < this.#claimedUntilMs) this.#claims.set(token, claim);
+    else this.#claims.clear();
+    return this.#claims.has(token);
+  }
+
+  #isFromBefore(ref: string): boolean {
+    const { life } = this.#memory;
+    return life !== "" && holderOf(ref).life !== life;
   }
 
   #remove(stored: StoredTask): void {
@@ -131,7 +179,7 @@ export function addTask(memory: Memory, task: Task): void {
   const order = data.nextTaskOrder++;
   byToken.set(token, {
     task,
-    ref: String(order),
+    ref: "",
     order,
     atMs: memory.host.wallMs(),
     leaseUntilMs: null,
@@ -166,6 +214,11 @@ function shrink(tasks: TaskData, name: string, queue: QueueData): void {
     const isLive = (entry: QueueEntry): boolean => queued(tasks, entry) !== undefined;
     rebuildHeap(queue.heap, queue.heap.filter(isLive), comesFirst);
   }
+}
+
+function holderOf(ref: string): { readonly life: string; readonly worker: string } {
+  const [, life = "", ...worker] = ref.split("/");
+  return { life, worker: worker.join("/") };
 }
 
 function queued(tasks: TaskData, entry: QueueEntry): StoredTask | undefined {

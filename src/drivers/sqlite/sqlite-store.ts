@@ -41,7 +41,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   try {
     const opened = await writer.openFile(resolve(file), host.id());
     await reader.openFile(opened.file);
-    memory = new Memory(host, { maxInbox, maxReplies }, volatileData(host, opened));
+    memory = new Memory(host, { maxInbox, maxReplies }, volatileData(host, opened), host.id());
     memory.faults.isFull = isFull;
     return new SqliteStore(writer, reader, memory, opened);
   } catch (error) {
