@@ -65,6 +65,7 @@ const LADDER: Readonly<Record<string, readonly string[]>> = {
     "inbox",
     "engine",
     "worker",
+    "handlers",
     "api",
     "process",
     "sdk",

@@ -38,8 +38,8 @@ export const MAX_REPLAYS_PER_SECOND = 100;
 
 export const MAX_KEY_CHARS = 255;
 
-/** Folded executions kept to be read again, in characters of what they were folded from. */
-export const MAX_CACHED_CHARS: number = 64 * MIB;
+/** Folded executions kept to be read again, in characters of what they were folded from; in memory they are thrice that. */
+export const MAX_CACHED_CHARS: number = 16 * MIB;
 /** Outputs that were read from histories, and histories that are being paged through. */
 export const MAX_PAST_CHARS: number = 16 * MIB;
 export const MAX_PAGED_CHARS: number = 32 * MIB;

@@ -27,6 +27,10 @@ export interface Terminal {
   /** In bold, dim or a colour, if that is wanted where it goes. */
   style(format: Format, text: string): string;
   readInput(): Promise<string>;
+  /** stdin piece by piece, for what may be of any length. */
+  inputBytes(): AsyncIterable<Uint8Array>;
+  /** Like `out`, but done only when whoever reads has room for more. */
+  outInTurn(text: string): Promise<void>;
   /**
    * Aborted at the first interrupt or SIGTERM, with the name of the signal as its reason; a second one ends the process.
    * Until somebody calls this, a signal ends the process as it always does.

@@ -232,8 +232,18 @@ export const COMMANDS: readonly CommandSpec[] = [
     args: ["<file|workflow>"],
     summary: "Run a workflow over every line of a file, so many at a time; the same command again goes on where it was",
     options: [
-      { name: "input", short: "i", value: "FILE", doc: "one JSON value on each line: the input of each execution" },
-      { name: "output", short: "o", value: "FILE", doc: "where results go, one line for each item (default: stdout)" },
+      {
+        name: "input",
+        short: "i",
+        value: "FILE",
+        doc: "one JSON value on each line: the input of each execution; - is stdin",
+      },
+      {
+        name: "output",
+        short: "o",
+        value: "FILE",
+        doc: "where results go, one line for each item, or a table if it ends in .parquet (default: stdout)",
+      },
       { name: "concurrency", value: "N", doc: "how many run at a time at most (default 100)" },
       { name: "retry-failed", doc: "try the items of a finished batch again that failed or were cancelled" },
       { name: "fresh", doc: "begin anew, whatever an earlier run has left" },

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { styleText } from "node:util";
 import type { Format, Terminal } from "./call.ts";
 import { EXIT } from "./exit-code.ts";
@@ -28,6 +29,10 @@ export function processTerminal(): Terminal {
       const chunks: Buffer[] = [];
       for await (const chunk of stdin) chunks.push(chunk as Buffer);
       return Buffer.concat(chunks).toString("utf8");
+    },
+    inputBytes: () => stdin as AsyncIterable<Uint8Array>,
+    outInTurn: async (text) => {
+      if (!stdout.write(text)) await once(stdout, "drain");
     },
     interrupts: () => (interrupts ??= interruptSignal()),
   };

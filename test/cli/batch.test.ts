@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
 import { afterAll, describe, expect, test } from "vitest";
 import { cleanUp, folder, millrace, serve, start } from "./program.ts";
 
@@ -35,6 +36,12 @@ interface Result {
 function results(here: string): Result[] {
   const lines = readFileSync(join(here, "out.jsonl"), "utf8").trimEnd().split("\n");
   return lines.map((line) => JSON.parse(line) as Result).sort((a, b) => a.index - b.index);
+}
+
+/** The rows of a Parquet file, in the order of the items. */
+async function table(file: string): Promise<{ readonly index: bigint }[]> {
+  const rows = await parquetReadObjects({ file: await asyncBufferFromFile(file) });
+  return (rows as { readonly index: bigint }[]).sort((a, b) => Number(a.index - b.index));
 }
 
 function project(count: number, more: Readonly<Record<string, string>> = {}): string {
@@ -79,6 +86,35 @@ describe("batch run", () => {
     const told = results(here);
     expect(told.map(({ index }) => index)).toEqual(Array.from({ length: 120 }, (_, i) => i));
     expect(told.every(({ index, output }) => (output as { twice: number }).twice === index * 2)).toBe(true);
+  });
+
+  test("takes its items from stdin, and its results are a table if their name says so", async () => {
+    const here = project(0, { broken: "" });
+    const given = ["batch", "run", "wf.yaml", "-i", "-", "-o", "out.parquet", "--handlers", "handlers.mjs"];
+    const first = await millrace(given, { cwd: here, input: items(25) });
+    expect([first.code, first.stdout]).toEqual([9, ""]);
+    const row = (index: number) => ({
+      index: BigInt(index),
+      status: "COMPLETED",
+      error: null,
+      output_twice: index * 2,
+    });
+    const told = await table(join(here, "out.parquet"));
+    expect(told).toHaveLength(25);
+    expect(told[7]).toMatchObject(row(7));
+    expect(told[13]).toMatchObject({ status: "FAILED", error: { code: "CHILD_FAILED" }, output_twice: null });
+
+    rmSync(join(here, "broken"));
+    const other = await millrace([...given, "--retry-failed"], { cwd: here, input: items(24) });
+    expect([other.code, other.stderr]).toEqual([2, expect.stringContaining("the input has changed")]);
+    expect((await millrace([...given, "--retry-failed"], { cwd: here, input: items(25) })).code).toBe(0);
+    expect(await table(join(here, "out.parquet"))).toMatchObject(Array.from({ length: 25 }, (_, n) => row(n)));
+
+    const piped = await millrace([...given.slice(0, 5), ...given.slice(7)], { cwd: here, input: items(3) });
+    expect(piped.code).toBe(0);
+    expect(piped.stdout.trimEnd().split("\n").sort()).toEqual(
+      [0, 1, 2].map((n) => expect.stringContaining(`"index":${n},`)),
+    );
   });
 
   test("runs on a server, and is found there", async () => {

@@ -8,6 +8,7 @@ import type { Commands } from "./commands.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
 import { iso, shownError } from "./execution-view.ts";
 import type { Executions } from "./executions.ts";
+import { Lru } from "./lru.ts";
 import type { PageOf, PageRequest, Paging } from "./paging.ts";
 import type { Payload, Payloads } from "./payloads.ts";
 import { notFound } from "./refusal.ts";
@@ -19,6 +20,7 @@ export type ItemStatus = (typeof ITEM_STATUSES)[number];
 /** By this label batches are found among executions. */
 const BATCH_LABEL: Labels = { "millrace/batch": "true" };
 const ITEMS = "items";
+const MAX_OUTCOMES = 10_000;
 
 export interface BatchRequest {
   readonly workflow: string;
@@ -78,6 +80,8 @@ export class Batches {
   readonly #reader: ExecutionReader;
   readonly #payloads: Payloads;
   readonly #paging: Paging;
+  /** What batches came to, by id and time of their end. */
+  readonly #outcomes = new Lru<string>(MAX_OUTCOMES);
 
   constructor(parts: {
     readonly submissions: Submissions;
@@ -112,13 +116,23 @@ export class Batches {
   /** Newest first. */
   async list(page: PageRequest): Promise<PageOf<ListedBatch>> {
     const { items, next_cursor: cursor } = await this.#executions.list({ labels: BATCH_LABEL }, page);
-    const shown = items.map(({ execution_id: id, status, created_at, finished_at }) => ({
-      batch_id: id,
-      status,
-      created_at,
-      finished_at,
-    }));
+    const shown: ListedBatch[] = [];
+    // One by one: a page of large batches is not to be in memory at once.
+    for (const { execution_id: id, status: ended, created_at, finished_at } of items) {
+      const status = ended === "COMPLETED" ? await this.#outcome(id, finished_at!) : ended;
+      shown.push({ batch_id: id, status, created_at, finished_at });
+    }
     return { items: shown, next_cursor: cursor };
+  }
+
+  /** What a batch that has ended well came to by its items. Lists of the store do not know; it is read once. */
+  async #outcome(id: string, finishedAt: string): Promise<string> {
+    const end = `${id} ${finishedAt}`;
+    const known = this.#outcomes.get(end);
+    if (known !== undefined) return known;
+    const { status, finished_at } = await this.get(id);
+    if (finished_at === finishedAt) this.#outcomes.set(end, status, 1);
+    return status;
   }
 
   async get(id: string): Promise<ShownBatch> {

@@ -1,4 +1,5 @@
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import type { InputMark } from "./batch-input.ts";
 import type { Segment, SegmentSize } from "./segments.ts";
 
 /** What a batch is, written down when it begins. */
@@ -7,7 +8,7 @@ export interface BatchHead {
   readonly batch: string;
   readonly workflow: string;
   readonly version: string;
-  readonly input: { readonly bytes: number; readonly changedMs: number };
+  readonly input: InputMark;
   readonly total: number;
   readonly lanes: number;
   readonly each: number;

@@ -13,7 +13,7 @@ export interface Results {
 }
 
 export function resultsTo(call: Call, file: string | undefined): Results {
-  if (file === undefined) return { write: async (line) => call.terminal.out(`${line}\n`), end: async () => undefined };
+  if (file === undefined) return { write: (line) => call.terminal.outInTurn(`${line}\n`), end: async () => undefined };
   const stream = createWriteStream(file, { flags: "a" });
   return { write: (line) => written(stream, line), end: () => ended(stream) };
 }

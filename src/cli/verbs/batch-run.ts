@@ -1,11 +1,15 @@
-import { rmSync, statSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { resolve } from "node:path";
+import { loadTableWriter } from "../../handlers/parquet-table.ts";
+import { type BatchInput, type InputMark, openInput } from "../batch/batch-input.ts";
 import { BatchLog, type BatchHead } from "../batch/batch-log.ts";
 import { BatchProgress } from "../batch/batch-progress.ts";
 import { type BatchSource, localBatches, serverBatches } from "../batch/batch-source.ts";
 import { keepWritten, resultsTo } from "../batch/results-file.ts";
+import { writeResultsTable } from "../batch/results-table.ts";
 import { outcomeOf, runBatch } from "../batch/run-batch.ts";
 import { countItems, sharing } from "../batch/segments.ts";
+import { isHandlerError } from "../../worker/handler.ts";
 import { type Call, hasSwitch, option, type Verb } from "../call.ts";
 import { definitionText, isFile } from "../definition-file.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
@@ -33,47 +37,79 @@ interface Place {
 export const verb: Verb = async (call) => {
   const [name] = call.args as [string];
   const { terminal } = call;
-  const given = option(call, "input");
-  if (given === undefined)
-    throw new Failure(EXIT.usage, "--input is missing: a file with one JSON value on each line.");
-  const file = resolve(terminal.directory, given.replace(/^@/, ""));
-  const stat = statSync(file, { throwIfNoEntry: false });
-  if (stat?.isFile() !== true) throw new Failure(EXIT.notFound, `there is no file ${JSON.stringify(given)}.`);
-  const total = await countItems(file, given);
-  const concurrency = countOption(call, "concurrency", 100, 4_000);
-  const isHere = isFile(terminal, name) && !hasSwitch(call, "server");
-  const place = isHere ? await startHere(call, name, concurrency) : await connectThere(call, name);
+  const output = await outputOf(call);
+  const input = await openInput(call, output?.file);
   try {
-    const input = { bytes: stat.size, changedMs: stat.mtimeMs };
-    const { workflow, version } = place;
-    const head = { workflow, version, input, total, ...sharing(concurrency, total) };
-    return await run(call, place, file, head);
+    const total = await countItems(input.file, input.shown);
+    const concurrency = countOption(call, "concurrency", 100, 4_000);
+    const isHere = isFile(terminal, name) && !hasSwitch(call, "server");
+    const place = isHere ? await startHere(call, name, concurrency) : await connectThere(call, name);
+    try {
+      const { workflow, version } = place;
+      const head = { workflow, version, input: input.mark, total, ...sharing(concurrency, total) };
+      return await run(call, place, input, output, head);
+    } finally {
+      await place.stop();
+    }
   } finally {
-    await place.stop();
+    input.forget();
   }
 };
 
-async function run(call: Call, place: Place, file: string, wanted: Omit<BatchHead, "batch">): Promise<ExitCode> {
-  const { terminal } = call;
+/** Where results go: a file of lines, and what is made of it in the end. */
+interface Output {
+  readonly file: string;
+  readonly lines: string;
+  finish(): Promise<void>;
+}
+
+/** A name that ends in `.parquet` is a table, made in the end of the lines that are gathered beside it. */
+async function outputOf(call: Call): Promise<Output | undefined> {
   const given = option(call, "output");
-  const output = given === undefined ? undefined : resolve(terminal.directory, given);
-  const log = logOf(call, `${output ?? file}.batch`, wanted);
+  if (given === undefined) return undefined;
+  const file = resolve(call.terminal.directory, given);
+  if (!file.endsWith(".parquet")) return { file, lines: file, finish: async () => undefined };
+  const lines = `${file}.jsonl`;
+  try {
+    // Before anything runs: nobody wants to hear of it after a million items.
+    const writer = await loadTableWriter("a batch with results in Parquet");
+    return { file, lines, finish: () => writeResultsTable(writer, lines, file) };
+  } catch (error) {
+    throw isHandlerError(error) ? new Failure(EXIT.usage, error.message, { code: error.code }) : error;
+  }
+}
+
+async function run(
+  call: Call,
+  place: Place,
+  input: BatchInput,
+  output: Output | undefined,
+  wanted: Omit<BatchHead, "batch">,
+): Promise<ExitCode> {
+  const { terminal } = call;
+  const log = logOf(call, output === undefined ? input.log : `${output.file}.batch`, wanted);
   if (output !== undefined) {
-    if (log.begun.length === 0) rmSync(output, { force: true });
-    else await keepWritten(output, log.begun);
+    if (log.begun.length > 0) await keepWritten(output.lines, log.begun);
+    else for (const file of [output.lines, output.file]) rmSync(file, { force: true });
   }
   const before = outcomeOf(log);
   const progress = new BatchProgress(terminal, log.head.total, before.completed + before.failed + before.cancelled);
-  const results = resultsTo(call, output);
+  const results = resultsTo(call, output?.lines);
   const signal = terminal.interrupts();
   const { source } = place;
   try {
-    await runBatch({ file, log, source, results, progress, labels: labelsOption(call) ?? {}, signal });
+    await runBatch({ file: input.file, log, source, results, progress, labels: labelsOption(call) ?? {}, signal });
   } finally {
     progress.end();
     await results.end();
   }
-  return tell(call, log, place, signal.aborted && !log.isComplete);
+  const isLeft = signal.aborted && !log.isComplete;
+  if (!isLeft) await output?.finish();
+  return tell(
+    call,
+    log,
+    isLeft ? `${place.where}.${input.canResume ? " The same command goes on with it." : ""}` : null,
+  );
 }
 
 /** A batch that was left unfinished goes on; one that is complete is begun anew, unless what failed is to be tried again. */
@@ -86,7 +122,7 @@ function logOf(call: Call, file: string, wanted: Omit<BatchHead, "batch">): Batc
     return BatchLog.begin(file, { batch: `b-${crypto.randomUUID()}`, ...wanted });
   }
   const { input, workflow, version, batch } = known.head;
-  if (input.bytes !== wanted.input.bytes || input.changedMs !== wanted.input.changedMs) {
+  if (!sameInput(input, wanted.input)) {
     throw new Failure(EXIT.usage, `the input has changed since the batch ${batch} began.`, {
       hint: "begin anew with --fresh",
     });
@@ -106,12 +142,17 @@ function logOf(call: Call, file: string, wanted: Omit<BatchHead, "batch">): Batc
   return known;
 }
 
-function tell(call: Call, log: BatchLog, { where }: Place, isLeft: boolean): ExitCode {
+function sameInput(one: InputMark, other: InputMark): boolean {
+  return one.bytes === other.bytes && one.changedMs === other.changedMs && one.sha256 === other.sha256;
+}
+
+/** @param left what is to be said of a batch that was interrupted */
+function tell(call: Call, log: BatchLog, left: string | null): ExitCode {
   const { terminal } = call;
   const { batch, total } = log.head;
   const sum = outcomeOf(log);
-  if (isLeft) {
-    terminal.err(`millrace: interrupted; ${where}. The same command goes on with it.\n`);
+  if (left !== null) {
+    terminal.err(`millrace: interrupted; ${left}\n`);
     return EXIT.interrupted;
   }
   const bad = sum.failed + sum.cancelled;
