@@ -7,21 +7,23 @@ import { startOwnRedis } from "../../scripts/services/redis.ts";
 import { cleanUp, folder, getJson, postJson, serve, start } from "../cli/program.ts";
 
 /**
- * Wide and many: one execution that fans out to thousands of nodes and in again, then thousands of executions at once, on
- * two engines and two workers. Prints how long it took and how much memory each process had; fails if anything was not
- * done, or was done under a key that nobody had given.
+ * Wide and many: one execution that fans out to thousands of nodes and in again, then thousands of executions at once,
+ * then many more that wait for a signal, on two engines and two workers. Prints how long it took and how much memory each
+ * process had; fails if anything was not done, or was done under a key that nobody had given.
  *
- *     node test/nemesis/wide.ts --store postgres --width 10000 --executions 5000
+ *     node test/nemesis/wide.ts --store postgres --width 10000 --executions 5000 --waiting 100000
  */
 const { values } = parseArgs({
   options: {
     store: { type: "string", default: "redis" },
     width: { type: "string", default: "10000" },
     executions: { type: "string", default: "5000" },
+    waiting: { type: "string", default: "100000" },
   },
 });
 const width = Number(values.width);
 const count = Number(values.executions);
+const waiting = Number(values.waiting);
 
 const HANDLERS = `
 import { appendFileSync } from "node:fs";
@@ -44,8 +46,10 @@ try {
   await fanOut(server[0]!.url);
   await many(server[1]!.url);
   const programs = [...server.map(({ program }) => program), ...workers];
-  const memory = programs.map(({ child }) => `${Math.round(peakKiB(child.pid!) / 1024)} MB`);
-  process.stdout.write(`  peak memory of engines and workers: ${memory.join(", ")}\n`);
+  const memory = (of: "VmHWM" | "VmRSS"): string => programs.map(({ child }) => memoryOf(child.pid!, of)).join(", ");
+  process.stdout.write(`  peak memory of engines and workers: ${memory("VmHWM")}\n`);
+  await wait(server[0]!.url, () => memory("VmRSS"));
+  process.stdout.write(`  peak memory of engines and workers: ${memory("VmHWM")}\n`);
 } finally {
   cleanUp();
   await store.stop();
@@ -98,14 +102,7 @@ async function many(url: string): Promise<void> {
   ];
   await postJson(`${url}/v1/workflows`, { name: "many", nodes });
   const startedAtMs = performance.now();
-  const inputs = Array.from({ length: count }, (_, i) => ({ i }));
-  const ids = new Set<string>();
-  for (let from = 0; from < count; from += 1_000) {
-    type Started = { readonly items: readonly { readonly execution_id?: string }[] };
-    const body = { inputs: inputs.slice(from, from + 1_000) };
-    const { items } = await postJson<Started>(`${url}/v1/workflows/many/executions`, body);
-    for (const { execution_id: id } of items) if (id !== undefined) ids.add(id);
-  }
+  const ids = new Set(await startAll(url, "many", count));
   if (ids.size !== count) failures.push(`${ids.size} of ${count} executions were accepted`);
   await until(async () => {
     const { items } = await getJson<{ items: readonly unknown[] }>(
@@ -116,6 +113,49 @@ async function many(url: string): Promise<void> {
   const keys = ledger().filter((key) => ids.has(key.split("/")[0]!));
   tell(`${count} executions at once`, startedAtMs, keys);
   if (new Set(keys).size !== 3 * ids.size) failures.push(`${new Set(keys).size} of ${3 * ids.size} nodes were done`);
+}
+
+/** What waits costs no process anything for long, and goes on when it is told to. */
+async function wait(url: string, memory: () => string): Promise<void> {
+  const nodes = [
+    { id: "w", handler: "wait", config: { signal: "go" } },
+    { id: "a", handler: "one", dependencies: ["w"] },
+  ];
+  await postJson(`${url}/v1/workflows`, { name: "waiting", nodes });
+  const startedAtMs = performance.now();
+  const ids: string[] = [];
+  const step = Math.max(1_000, Math.round(waiting / 10));
+  process.stdout.write(`  memory of engines and workers: ${memory()}\n`);
+  while (ids.length < waiting) {
+    ids.push(...(await startAll(url, "waiting", Math.min(step, waiting - ids.length))));
+    process.stdout.write(`  with ${ids.length} waiting: ${memory()}\n`);
+  }
+  const seconds = (performance.now() - startedAtMs) / 1_000;
+  process.stdout.write(`${values.store}: ${ids.length} wait, started in ${seconds.toFixed(1)} s\n`);
+  const woken = ids.filter((_, i) => i % Math.ceil(ids.length / 500) === 0);
+  for (const id of woken) await postJson(`${url}/v1/executions/${id}/signal`, { name: "go", data: 1 });
+  for (const id of woken) {
+    const status = await until(async () => {
+      const shown = await getJson<{ status: string }>(`${url}/v1/executions/${id}`);
+      return shown.status === "RUNNING" ? undefined : shown.status;
+    });
+    if (status !== "COMPLETED") failures.push(`${id} is ${status} after its signal`);
+  }
+  process.stdout.write(`  ${woken.length} of them were woken and have ended; now ${memory()}\n`);
+}
+
+/** By thousands; what is refused since there is too much at the moment comes again. */
+async function startAll(url: string, workflow: string, number: number): Promise<readonly string[]> {
+  const ids: string[] = [];
+  while (ids.length < number) {
+    type Started = { readonly items: readonly { readonly execution_id?: string }[] };
+    const inputs = Array.from({ length: Math.min(1_000, number - ids.length) }, (_, i) => ({ i }));
+    const { items } = await postJson<Started>(`${url}/v1/workflows/${workflow}/executions`, { inputs });
+    const accepted = items.flatMap(({ execution_id: id }) => id ?? []);
+    ids.push(...accepted);
+    if (accepted.length < inputs.length) await sleep(LOOK_MS);
+  }
+  return ids;
 }
 
 function ledger(): readonly string[] {
@@ -144,6 +184,7 @@ async function until<Found>(look: () => Promise<Found | undefined>): Promise<Fou
   return undefined;
 }
 
-function peakKiB(pid: number): number {
-  return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
+function memoryOf(pid: number, of: "VmHWM" | "VmRSS"): string {
+  const [, kib] = new RegExp(`${of}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return `${Math.round(Number(kib) / 1_024)} MB`;
 }
