@@ -1,4 +1,5 @@
 import type { Json } from "../json/json.ts";
+import type { Amounts, Used } from "./gate/amounts.ts";
 import type { GateName, GateRule } from "./gate/rule.ts";
 import type { Value } from "./value.ts";
 
@@ -211,6 +212,8 @@ export interface TaskFailed {
   readonly error: ErrorValue;
   readonly retryAfterMs?: number;
   readonly runningMs: number;
+  /** What it has cost all the same. */
+  readonly usage?: Json;
 }
 
 /** A worker that stops gives its task back: the attempt is not used up. */
@@ -257,6 +260,8 @@ export interface GateAsk {
   readonly node: string;
   /** Of a rate: how many tokens it takes; 1 if not said. */
   readonly cost?: number;
+  /** What the call will use up, as far as anybody knows before. */
+  readonly estimate?: Amounts;
 }
 
 /** What was granted is given back, or what was asked is not wanted any more. */
@@ -267,6 +272,8 @@ export interface GateReturn {
   /** At a breaker: those whose call came to a good end, and those whose did not. */
   readonly good?: readonly number[];
   readonly bad?: readonly number[];
+  /** Where something was reserved: what those have used that were out. */
+  readonly used?: readonly Used[];
   /** Whoever is behind the gate wants to be left alone for so long. */
   readonly closeForMs?: number;
 }

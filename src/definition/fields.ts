@@ -265,6 +265,7 @@ export const REPEAT_FIELDS: FieldTable = {
 };
 
 const MAX_RATE = 1_000_000;
+const MAX_TOKENS = 1_000_000_000_000;
 
 /** A limit: a rate, a number of places, or both. */
 export const LIMIT_FIELDS: FieldTable = {
@@ -276,6 +277,14 @@ export const LIMIT_FIELDS: FieldTable = {
   burst: {
     rule: count(1, MAX_RATE),
     doc: "How many may go out at once after a quiet time. By default what the rate gives in a second, at least 1.",
+  },
+  tokens_per_minute: {
+    rule: { kind: "number", min: 0, max: MAX_TOKENS, above: true, code: "NUMBER_OUT_OF_RANGE" },
+    doc: "How many LLM tokens tasks may use in a minute: reserved by an estimate, settled by what they report.",
+  },
+  tokens_burst: {
+    rule: count(1, MAX_TOKENS),
+    doc: "How many LLM tokens may be used at once after a quiet time. By default what a minute gives.",
   },
   concurrency: { rule: count(1, MAX_RATE), doc: "How many tasks may be under way at a time." },
   breaker: {
@@ -302,6 +311,10 @@ export const BREAKER_FIELDS: FieldTable = {
 export const NODE_LIMIT_FIELDS: FieldTable = {
   name: { rule: text(128), doc: "The name of one of `limits`. Without it the limit is the node's own." },
   cost: { rule: count(1, MAX_RATE), default: 1, doc: "How much of the rate one task takes." },
+  tokens: {
+    rule: count(1, MAX_TOKENS),
+    doc: "How many LLM tokens one task may use. By default a quarter of the characters it is given, and its max_tokens.",
+  },
   ...LIMIT_FIELDS,
 };
 

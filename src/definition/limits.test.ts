@@ -22,6 +22,11 @@ describe("limits are written out", () => {
       { rate: 1, per: "hour", burst: 7 },
     ],
     [{ concurrency: 4 }, { concurrency: 4 }],
+    [{ tokens_per_minute: 90_000 }, { tokens_per_minute: 90_000, tokens_burst: 90_000 }],
+    [
+      { rate: 2, tokens_per_minute: 0.5, tokens_burst: 7 },
+      { rate: 2, per: "second", burst: 2, tokens_per_minute: 0.5, tokens_burst: 7 },
+    ],
     [{ breaker: true }, { breaker: { failure_rate: 0.5, window: 20, min_calls: 10, open_seconds: 30 } }],
     [
       { breaker: { window: 5, open_seconds: 2 } },
@@ -52,6 +57,11 @@ describe("limits are written out", () => {
       burst: 3,
     });
     expect(read({ limit: { name: "openai", cost: 5 } }).workflow!.nodes[0]!.limit).toEqual({ name: "openai", cost: 5 });
+    expect(read({ limit: { name: "openai", tokens: 9 } }).workflow!.nodes[0]!.limit).toEqual({
+      name: "openai",
+      cost: 1,
+      tokens: 9,
+    });
     expect(read({ concurrency: { limit: 2 } }).workflow!.nodes[0]!.concurrency).toEqual({
       limit: 2,
       on_conflict: "queue",

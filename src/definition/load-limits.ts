@@ -89,14 +89,15 @@ export function loadNodeLimit(
     return undefined;
   }
   const given = readFields(NODE_LIMIT, raw, () => pointer, problems);
-  const { name, cost = 1, ...own } = given as NodeLimit & JsonObject;
-  if (name === undefined) return { cost, ...withDefaults(own, pointer, problems) };
+  const { name, cost = 1, tokens, ...own } = given as NodeLimit & JsonObject;
+  const takes = { cost, ...(tokens !== undefined && { tokens }) };
+  if (name === undefined) return { ...takes, ...withDefaults(own, pointer, problems) };
   checkName(name, pointer + pointerStep("name"), limits, problems);
   for (const field of Object.keys(own).filter((each) => LIMIT.properName.has(each))) {
     const reason = `stands beside a name; what ${quote(name)} allows is written under "limits"`;
     problems.add("CONFIG_INVALID", pointer + pointerStep(field), { id: "", reason: `${quote(field)} ${reason}` });
   }
-  return { name, cost };
+  return { name, ...takes };
 }
 
 function checkName(name: string, pointer: string, limits: KnownLimits, problems: ProblemList): void {
@@ -108,10 +109,10 @@ function checkName(name: string, pointer: string, limits: KnownLimits, problems:
 }
 
 function withDefaults(given: JsonObject, pointer: string, problems: ProblemList): LimitSpec {
-  const { rate, per = "second", burst, concurrency } = given as LimitSpec;
+  const { rate, per = "second", burst, concurrency, tokens_per_minute: perMinute } = given as LimitSpec;
   const breaker = loadBreaker(given["breaker"], pointer + pointerStep("breaker"), problems);
-  if (rate === undefined && concurrency === undefined && breaker === undefined) {
-    const reason = 'a limit needs a "rate", a "concurrency" or a "breaker"';
+  if ([rate, perMinute, concurrency, breaker].every((each) => each === undefined)) {
+    const reason = 'a limit needs a "rate", "tokens_per_minute", a "concurrency" or a "breaker"';
     problems.add(
       "CONFIG_INVALID",
       pointer,
@@ -121,6 +122,7 @@ function withDefaults(given: JsonObject, pointer: string, problems: ProblemList)
   }
   return {
     ...(rate !== undefined && rateLimit(rate, per, burst)),
+    ...(perMinute !== undefined && tokenLimit(perMinute, (given as LimitSpec).tokens_burst)),
     ...(concurrency !== undefined && { concurrency }),
     ...(breaker !== undefined && { breaker }),
   };
@@ -130,6 +132,14 @@ function withDefaults(given: JsonObject, pointer: string, problems: ProblemList)
 export function rateLimit(rate: number, per: Rate["per"] = "second", burst?: number): Rate {
   const perSecond = rate / { second: 1, minute: 60, hour: 3600 }[per];
   return { rate, per, burst: burst ?? Math.max(1, Math.ceil(perSecond)) };
+}
+
+/** LLM tokens a minute with their default: whoever sells them counts by the minute, too. */
+export function tokenLimit(
+  perMinute: number,
+  burst = Math.max(1, Math.ceil(perMinute)),
+): Required<Pick<LimitSpec, "tokens_per_minute" | "tokens_burst">> {
+  return { tokens_per_minute: perMinute, tokens_burst: burst };
 }
 
 function loadBreaker(raw: Json | undefined, pointer: string, problems: ProblemList): BreakerSpec | undefined {

@@ -59,6 +59,8 @@ export interface LimitSpec {
   readonly rate?: number;
   readonly per?: "second" | "minute" | "hour";
   readonly burst?: number;
+  readonly tokens_per_minute?: number;
+  readonly tokens_burst?: number;
   readonly concurrency?: number;
   readonly breaker?: BreakerSpec;
 }
@@ -74,6 +76,8 @@ export interface BreakerSpec {
 export interface NodeLimit extends LimitSpec {
   readonly name?: string;
   readonly cost?: number;
+  /** How many LLM tokens a call may use, as far as its author knows. */
+  readonly tokens?: number;
 }
 
 export interface ConcurrencySpec {

@@ -2,6 +2,7 @@ import type { Host } from "../host/host.ts";
 import { HandlerError } from "../worker/handler.ts";
 import { bodyOf } from "./http-body.ts";
 import type { HttpAnswer } from "./http-client.ts";
+import { limitResetMs } from "./rate-limit-headers.ts";
 
 /** How much of an answer is read and shown when it is a refusal. */
 export const MAX_REFUSAL_BYTES = 4_000;
@@ -16,7 +17,8 @@ export function isRetryable(status: number): boolean {
 /** An answer that is not the one wanted, as the failure of a node: `HTTP_404`. */
 export function httpFailure(message: string, answer: HttpAnswer, host: Host): HandlerError {
   const { status } = answer;
-  const retryAfterMs = retryAfterOf(answer, host.wallMs());
+  const nowMs = host.wallMs();
+  const retryAfterMs = retryAfterOf(answer, nowMs) ?? (status === 429 ? limitResetMs(answer, nowMs) : undefined);
   return new HandlerError(`HTTP_${status}`, message, {
     retryable: isRetryable(status),
     ...(retryAfterMs !== undefined && { retryAfterMs }),

@@ -1,5 +1,5 @@
 import type { NodeDefaults } from "../definition/handlers.ts";
-import { rateLimit } from "../definition/load-limits.ts";
+import { rateLimit, tokenLimit } from "../definition/load-limits.ts";
 import type { LimitSpec } from "../definition/workflow.ts";
 import type { Settings } from "../settings/declarations.ts";
 import { limitOf } from "../settings/setting.ts";
@@ -23,6 +23,7 @@ export function nodeDefaults(settings: Settings): NodeDefaults {
 }
 
 function settingLimit(word: string): readonly [string, LimitSpec] {
-  const { name, size, per } = limitOf(word)!;
-  return [name, per === undefined ? { concurrency: size } : rateLimit(size, per)];
+  const { name, size, per, tokensPerMinute: tokens } = limitOf(word)!;
+  const calls = per === undefined ? { concurrency: size } : rateLimit(size, per);
+  return [name, { ...calls, ...(tokens !== undefined && tokenLimit(tokens)) }];
 }

@@ -141,23 +141,41 @@ export function list(declared: Declared<readonly string[]>): Setting<readonly st
 
 /** Limits by name: `openai=50/second` is a rate, `gpu=4` a number of places. */
 export function limitList(declared: Declared<readonly string[]>): Setting<readonly string[]> {
-  return setting<readonly string[]>(declared, "list of NAME=RATE/second, /minute or /hour, or NAME=PLACES", (given) => {
-    const words = readList(given);
-    const bad = words?.find((word) => limitOf(word) === undefined);
-    if (words !== undefined && bad === undefined) return words;
-    return { unfit: `must be a list such as openai=50/second,gpu=4, not ${JSON.stringify(bad ?? given)}` };
-  });
+  return setting<readonly string[]>(
+    declared,
+    "list of NAME=RATE/second, /minute or /hour, or NAME=PLACES, each with +NUMBERtokens/minute or without",
+    (given) => {
+      const words = readList(given);
+      const bad = words?.find((word) => limitOf(word) === undefined);
+      if (words !== undefined && bad === undefined) return words;
+      return {
+        unfit: `must be a list such as openai=50/second+200000tokens/minute,gpu=4, not ${JSON.stringify(bad ?? given)}`,
+      };
+    },
+  );
 }
 
-/** What an entry of such a list says: with `per` a rate, else so many at a time. */
-export function limitOf(
-  word: string,
-): { readonly name: string; readonly size: number; readonly per?: "second" | "minute" | "hour" } | undefined {
-  const found = /^(\w[\w.#@-]{0,99})=(\d{1,6}(?:\.\d+)?)(?:\/(second|minute|hour))?$/.exec(word);
-  const [, name, text, per] = found ?? [];
+export interface LimitWord {
+  readonly name: string;
+  readonly size: number;
+  readonly per?: "second" | "minute" | "hour";
+  readonly tokensPerMinute?: number;
+}
+
+const LIMIT_WORD =
+  /^(\w[\w.#@-]{0,99})=(\d{1,6}(?:\.\d+)?)(?:\/(second|minute|hour))?(?:\+([1-9]\d{0,11})tokens\/minute)?$/;
+
+/** What an entry of such a list says: with `per` a rate, else so many at a time; and how many LLM tokens. */
+export function limitOf(word: string): LimitWord | undefined {
+  const [, name, text, per, tokens] = LIMIT_WORD.exec(word) ?? [];
   const size = Number(text);
   if (name === undefined || size <= 0 || (per === undefined && !Number.isInteger(size))) return undefined;
-  return { name, size, ...(per !== undefined && { per: per as "second" }) };
+  return {
+    name,
+    size,
+    ...(per !== undefined && { per: per as "second" }),
+    ...(tokens !== undefined && { tokensPerMinute: Number(tokens) }),
+  };
 }
 
 /** A list that nobody may see. */

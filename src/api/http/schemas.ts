@@ -202,8 +202,9 @@ export const failBody = z
   .strictObject({
     token: token.optional(),
     error: reported.optional(),
+    usage,
     results: z
-      .array(z.strictObject({ token, error: reported }))
+      .array(z.strictObject({ token, error: reported, usage }))
       .max(MAX_RESULTS)
       .optional(),
   })
@@ -479,7 +480,9 @@ export const shownQueue = z.looseObject({
 export const shownLimit = z.looseObject({
   name: z.string(),
   kind: z.string(),
-  limit: z.number().meta({ description: "Of a rate: how many in `window_seconds`; else how many at a time" }),
+  limit: z
+    .number()
+    .meta({ description: "Of a rate, of calls or of tokens: how many in `window_seconds`; else how many at a time" }),
   id: z.string().optional().meta({ description: "Of a limit of workflows: what trip, reset and override take" }),
   key: z.string().nullable().optional(),
   window_seconds: z.number().optional(),
@@ -495,5 +498,7 @@ export const overrideBody = z.strictObject({
   per: z.enum(["second", "minute", "hour"]).optional(),
   burst: z.int().min(1).max(1_000_000).optional(),
   concurrency: z.int().min(1).max(1_000_000).optional(),
+  tokens_per_minute: z.number().positive().max(1e12).optional(),
+  tokens_burst: z.int().min(1).max(1e12).optional(),
 });
 export const health = z.looseObject({ status: z.string(), parts: z.record(z.string(), z.string()).optional() });

@@ -166,7 +166,7 @@ export class Histories {
         ? `It waits at the breaker ${called}, which has seen too many calls fail; ${behind}${why}.`
         : limit.window_seconds === undefined
           ? `It waits for one of ${limit.limit} places at ${called}, ${limit.in_use} of which are taken; ${behind}${why}.`
-          : `It is held by the rate limit ${called} (${limit.limit} in ${limit.window_seconds} s); ${behind}${why}.`;
+          : `It is held by the rate limit ${called} (${limit.limit}${limit.kind === "tokens" ? " LLM tokens" : ""} in ${limit.window_seconds} s); ${behind}${why}.`;
     return {
       ...shown,
       sentence: held,

@@ -2,8 +2,8 @@ import { entityId, entityKey, partitionOf } from "../../core/entity.ts";
 import { LIMITS } from "../../core/gate/decide.ts";
 import type { GateEvent } from "../../core/gate/events.ts";
 import { gateMachine } from "../../core/gate/machine.ts";
-import type { GateName, GateRule } from "../../core/gate/rule.ts";
-import { type GateState, opensAtMs } from "../../core/gate/state.ts";
+import { type GateName, type GateRule, isBucket } from "../../core/gate/rule.ts";
+import { costOf, type GateState, opensAtMs } from "../../core/gate/state.ts";
 import type { GateCommand } from "../../core/message.ts";
 import { PER_SECONDS } from "../../core/execution/plan-gates.ts";
 import type { LimitSpec } from "../../definition/workflow.ts";
@@ -90,12 +90,12 @@ export class Limits {
         break;
       }
       before++;
-      cost += each.ask.cost ?? 1;
+      cost += state.ruling === null ? 0 : costOf(state.ruling, each.ask);
     }
     const opens = isThere ? opensAtMs(state) : null;
     const rule = state.ruling;
-    const waitMs = rule?.kind === "rate" ? (cost / rule.perSecond) * 1000 : 0;
-    const isKnown = opens !== null && (rule?.kind === "rate" || before === 0);
+    const waitMs = isBucket(rule) ? (cost / rule.perSecond) * 1000 : 0;
+    const isKnown = opens !== null && (isBucket(rule) || before === 0);
     return { limit: showLimit(state), before: isThere ? before : -1, atMs: isKnown ? opens + waitMs : null };
   }
 
@@ -165,7 +165,12 @@ export class Limits {
   }
 }
 
-function ruleOf(kind: GateName["kind"], { rate, per = "second", burst, concurrency }: Override): GateRule | null {
+function ruleOf(kind: GateName["kind"], spec: Override): GateRule | null {
+  const { rate, per = "second", burst, concurrency, tokens_per_minute: perMinute } = spec;
+  if (kind === "tokens") {
+    if (perMinute === undefined) return null;
+    return { kind, perSecond: perMinute / 60, burst: spec.tokens_burst ?? Math.max(1, Math.ceil(perMinute)) };
+  }
   if (kind === "concurrency") {
     return concurrency === undefined ? null : { kind, limit: concurrency, onConflict: "queue" };
   }
@@ -194,6 +199,7 @@ function showLimit(state: GateState): ShownLimit {
 function sizeOf(rule: GateRule): Pick<ShownLimit, "limit" | "window_seconds" | "burst"> {
   if (rule.kind === "concurrency") return { limit: rule.limit };
   if (rule.kind === "breaker") return { limit: rule.failureRate };
+  if (rule.kind === "tokens") return { limit: rule.perSecond * 60, window_seconds: 60, burst: rule.burst };
   const seconds = Object.values(PER_SECONDS).find((each) => rule.perSecond * each >= 1) ?? 3600;
   return { limit: rule.perSecond * seconds, window_seconds: seconds, burst: rule.burst };
 }

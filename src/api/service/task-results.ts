@@ -18,7 +18,7 @@ import type { Ticket, Tickets } from "./tickets.ts";
 
 export type TaskResult =
   | { readonly token: string; readonly output: Json; readonly usage?: Json | undefined }
-  | { readonly token: string; readonly error: ReportedError }
+  | { readonly token: string; readonly error: ReportedError; readonly usage?: Json | undefined }
   /** Not done, and not to be counted: somebody else is to do it. */
   | { readonly token: string; readonly handedBack: true };
 
@@ -111,20 +111,20 @@ export class TaskResults {
     const concealment = this.#concealment(ticket);
     const runningMs = this.#tickets.runningMs(ticket);
     if ("handedBack" in result) return { ticket, body: { kind: "taskHandedBack", token } };
+    const usage = result.usage === undefined ? {} : { usage: result.usage };
     if ("error" in result) {
       const { code = "HANDLER_ERROR", message = "", retryable = true, details, retry_after_seconds } = result.error;
       const thrown = new HandlerError(code, message, { retryable, ...(details !== undefined && { details }) });
       const error = errorValue(thrown, concealment);
       const retryAfterMs = retry_after_seconds === undefined ? {} : { retryAfterMs: retry_after_seconds * 1000 };
-      return { ticket, body: { kind: "taskFailed", token, error, runningMs, ...retryAfterMs } };
+      return { ticket, body: { kind: "taskFailed", token, error, ...retryAfterMs, runningMs, ...usage } };
     }
     const output = storableOutput(result.output, concealment);
     if ("error" in output) {
       const { error } = output;
-      return { ticket, unfit: error.code, body: { kind: "taskFailed", token, error, runningMs } };
+      return { ticket, unfit: error.code, body: { kind: "taskFailed", token, error, runningMs, ...usage } };
     }
     const value = await storedValue(this.#store, ticket.entity, output);
-    const usage = result.usage === undefined ? {} : { usage: result.usage };
     return { ticket, body: { kind: "taskCompleted", token, output: value, runningMs, ...usage } };
   }
 

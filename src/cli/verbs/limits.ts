@@ -45,5 +45,5 @@ function allowed({ kind, limit, window_seconds: seconds, burst }: ShownLimit): s
   if (kind === "breaker") return `opens at ${Math.round(limit * 100)} % failures`;
   if (seconds === undefined) return `${limit} at a time`;
   const per = { 1: "second", 60: "minute", 3600: "hour" }[seconds] ?? `${seconds} s`;
-  return `${limit} a ${per}${burst === undefined ? "" : `, ${burst} at once`}`;
+  return `${limit}${kind === "tokens" ? " tokens" : ""} a ${per}${burst === undefined ? "" : `, ${burst} at once`}`;
 }

@@ -178,7 +178,7 @@ function runUnit(state: ExecutionState, unit: number, context: Context, gathered
     return void gathered.events.push({ kind: "nodeCompleted", atMs, node, output: late.output, reason: "late_result" });
   }
   if (state.planOf(unit).gates.length > 0) {
-    const next = askNext(state, unit, gathered.asks.length, context);
+    const next = askNext(state, unit, gathered.asks.length, preparation.prepared, context);
     if (next.kind === "failed") return failUnit(state, unit, next.error, context, gathered);
     if (next.kind === "needs") return need(gathered, next.needs);
     if (next.kind === "asks") {

@@ -1,3 +1,4 @@
+import type { Amounts } from "../gate/amounts.ts";
 import type { GateAsked, GateGranted, GateReturned } from "./events.ts";
 import type { ExecutionState, UnitAsk } from "./state.ts";
 
@@ -9,12 +10,15 @@ export function awaitedGate(state: ExecutionState, unit: number): UnitAsk | unde
 }
 
 /** What gates may learn from how a dispatch has ended. */
-export type DispatchEnd = Pick<GateReturned, "closeForMs" | "outcome">;
+export type DispatchEnd = Pick<GateReturned, "closeForMs" | "outcome" | "used">;
+
+/** It was out, and nobody says what it has used: as much as was reserved for it. */
+export const AS_RESERVED: { readonly used: Amounts } = { used: {} };
 
 /** The dispatch is over, or will not come: whatever gates have granted for it, or may yet grant, is given back. */
-export function returnAsks(state: ExecutionState, unit: number, { closeForMs, outcome }: DispatchEnd = {}): void {
+export function returnAsks(state: ExecutionState, unit: number, { closeForMs, outcome, used }: DispatchEnd = {}): void {
   if (state.asks.size === 0) return;
-  for (const { gate, ask, status, wait } of state.asks.get(unit) ?? []) {
+  for (const { gate, ask, status, wait, until } of state.asks.get(unit) ?? []) {
     const asksForPeace = wait === "rate_limit" && closeForMs !== undefined;
     // Whoever is behind a rate wants to be left alone, though that call may have given its grant back before.
     if (status === "refused" || (status === "returned" && !asksForPeace)) continue;
@@ -23,6 +27,7 @@ export function returnAsks(state: ExecutionState, unit: number, { closeForMs, ou
       ask,
       ...(asksForPeace && { closeForMs }),
       ...(wait === "breaker" && outcome !== undefined && { outcome }),
+      ...(wait === "rate_limit" && until === "end" && used !== undefined && { used }),
     });
   }
   state.asks.delete(unit);

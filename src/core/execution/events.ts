@@ -1,5 +1,6 @@
 import type { BlobRef } from "../../expression/scope.ts";
 import type { Json } from "../../json/json.ts";
+import type { Amounts } from "../gate/amounts.ts";
 import type { Around, ErrorValue, Fork, Labels, Message, Parent, RetryScope } from "../message.ts";
 import type { Value } from "../value.ts";
 
@@ -164,6 +165,9 @@ export interface TaskFailedEvent extends At {
   readonly deadline?: "queue" | "run";
   /** For how long whoever it called wants to be left alone; said only of what has a gate. */
   readonly closeForMs?: number;
+  /** What it has cost all the same, and how long it ran; said likewise. */
+  readonly usage?: Json;
+  readonly ranMs?: number;
 }
 
 /** The same attempt will be delivered again. */
@@ -365,6 +369,8 @@ export interface GateReturned {
   readonly closeForMs?: number;
   /** What a breaker learns. */
   readonly outcome?: "good" | "bad";
+  /** Where something was reserved: what it has used. Not there if it was not out. */
+  readonly used?: Amounts;
 }
 
 /** The parent asks again for a result that is there already. */

@@ -8,13 +8,14 @@ import type {
   TaskDispatched,
   TaskFailedEvent,
 } from "./events.ts";
-import { addAsk, answerAsk, gatesReturned, returnAsks, returnStarted } from "./asks.ts";
+import { addAsk, answerAsk, AS_RESERVED, gatesReturned, returnAsks, returnStarted } from "./asks.ts";
 import { isKeptLetter, letterId } from "./letters.ts";
 import type { Value } from "../value.ts";
 import { closeMap, endItem, openMap } from "./maps.ts";
 import { assertMove, type NodeStatus } from "./moves.ts";
 import { openGeneration } from "./reopen.ts";
 import { withChange } from "./review-listing.ts";
+import { usedByFailure, usedByResult } from "./spending.ts";
 import { repair } from "./sweep.ts";
 import { deriveGraph, join, placeJoined, spread } from "./spread.ts";
 import { type CommandAnswer, type ExecutionState, NO_NONCES, REMEMBERED_REQUESTS, WORKFLOW_TIMER } from "./state.ts";
@@ -70,7 +71,7 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       run.error = null;
       run.answered = true;
       run.usage = event.usage ?? null;
-      returnAsks(state, unit, { outcome: "good" });
+      if (state.asks.size > 0) returnAsks(state, unit, { outcome: "good", used: usedByResult(event) });
       if (state.planOf(unit).until === null) {
         move(state, unit, event, "completed");
         return endUnit(state, unit, event.atMs);
@@ -88,7 +89,8 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       const unit = unitOf(state, event.node);
       move(state, unit, event, "queued");
       const run = state.run(unit);
-      if (!event.handedBack) run.lost++;
+      if (event.handedBack) returnAsks(state, unit);
+      else run.lost++;
       run.startedAtMs = null;
       setLive(state, unit, false);
       setDue(state, unit, null);
@@ -300,7 +302,11 @@ function taskFailed(state: ExecutionState, event: TaskFailedEvent): void {
   const unit = unitOf(state, event.node);
   const { error, closeForMs } = event;
   const outcome = error.retryable ? "bad" : isDefinite(error.code) ? "good" : undefined;
-  returnAsks(state, unit, { ...(closeForMs !== undefined && { closeForMs }), ...(outcome && { outcome }) });
+  returnAsks(state, unit, {
+    ...(closeForMs !== undefined && { closeForMs }),
+    ...(outcome && { outcome }),
+    used: usedByFailure(event),
+  });
   const run = state.run(unit);
   run.error = event.error;
   run.answered = isDefinite(event.error.code);
@@ -394,7 +400,7 @@ function executionEnded(state: ExecutionState, event: ExecutionEnded): void {
   state.skipReasons.clear();
   for (const unit of state.children) state.orphans.add(unit);
   state.children.clear();
-  for (const unit of state.asks.keys()) returnAsks(state, unit);
+  for (const unit of state.asks.keys()) returnAsks(state, unit, state.live.has(unit) ? AS_RESERVED : {});
 }
 
 /** A unit has ended: whoever depends on it hears of it, and what only it could still read is let go. */

@@ -8,6 +8,7 @@ const PLACES = "gate/concurrency:default:few";
 const RATE = "gate/rate:default:thin";
 
 const limits = {
+  words: { tokens_per_minute: 6_000, tokens_burst: 500 },
   thin: { rate: 2, per: "second", burst: 2 },
   few: { concurrency: 1 },
   all: {
@@ -32,6 +33,47 @@ const returned = (trial: Trial): string[] =>
   trial.mail
     .filter(({ body }) => body.kind === "gateReturn")
     .map(({ to, body }) => `${to}: ${(body as GateReturn).asks.join(" ")}`);
+
+/** What gates were told of what was used. */
+const used = (trial: Trial) =>
+  trial.mail.flatMap(({ body }) => (body.kind === "gateReturn" ? (body.used ?? []).map((one) => one.used) : []));
+
+describe("a limit on LLM tokens", () => {
+  const estimates = (trial: Trial) =>
+    trial.mail.flatMap(({ body }) => (body.kind === "gateAcquire" ? body.asks.map(({ estimate }) => estimate) : []));
+  const out = (): Trial => limited({ limit: "words" }).begin().passes("a");
+
+  test("is asked with what the node says, or with what it is given and may answer", () => {
+    expect(estimates(limited({ limit: { name: "words", tokens: 77 } }).begin())).toEqual([{ tokens: 77 }]);
+    const long = limited({ limit: "words", config: { prompt: "x".repeat(4_000), max_tokens: 10 } }).begin();
+    const [{ tokens }] = estimates(long) as [{ tokens: number }];
+    expect(tokens).toBeGreaterThanOrEqual(1_010);
+    expect(tokens).toBeLessThan(1_050);
+    expect((estimates(limited({ limit: "words" }).begin())[0] as { tokens: number }).tokens).toBeGreaterThan(1_000);
+  });
+
+  test("is told what a result has used, or nothing of what was not counted", () => {
+    const counted = out();
+    counted.completes("a", null, { prompt_tokens: 5, completion_tokens: 7 });
+    expect(used(counted)).toMatchObject([{ tokens: 12, calls: 1 }]);
+    expect(used(out().completes("a"))[0]).not.toHaveProperty("tokens");
+    expect(used(out().completes("a", null, { total_tokens: 9, usd: 0.5 }))).toMatchObject([{ tokens: 9, usd: 0.5 }]);
+  });
+
+  test("counts nothing of a handler that refused, and all of one that nobody heard of", () => {
+    expect(used(out().fails("a", RETRYABLE))).toMatchObject([{ tokens: 0, usd: 0, calls: 1 }]);
+    expect(used(out().fails("a", { code: "TIMEOUT", retryable: true }))).toEqual([{}]);
+    expect(used(out().loses("a"))).toEqual([{}]);
+    expect(used(out().does({ kind: "cancel" }))).toEqual([{}]);
+  });
+
+  test("counts nothing of what was handed back, or never went out", () => {
+    const handedBack = out();
+    handedBack.send({ kind: "taskHandedBack", token: handedBack.token("a") });
+    expect(used(handedBack.settle())).toEqual([]);
+    expect(used(limited({ limit: "words" }).begin().does({ kind: "cancel" }))).toEqual([]);
+  });
+});
 
 describe("a node with a limit", () => {
   test("waits, without a task, until it is let through", () => {

@@ -2,11 +2,12 @@ import type { Json } from "../../json/json.ts";
 import { entityKey } from "../entity.ts";
 import { gateEntity, type GateName, type GateRule } from "../gate/rule.ts";
 import type { Context, Need } from "../machine.ts";
-import type { ErrorValue, GateAsk, Message } from "../message.ts";
+import type { ErrorValue, GateAsk, GateReturn, Message } from "../message.ts";
 import { decided, type ExecutionDecision } from "./decision.ts";
 import type { GateAsked, GateReturned } from "./events.ts";
 import type { PlanGate } from "./plan-gates.ts";
-import { templateError } from "./prepare.ts";
+import { type Prepared, templateError } from "./prepare.ts";
+import { estimateOf } from "./spending.ts";
 import { scopeOf } from "./scope.ts";
 import type { ExecutionState } from "./state.ts";
 
@@ -37,7 +38,13 @@ type Next =
  *
  * @param before asks of this decision that the state does not know of yet
  */
-export function askNext(state: ExecutionState, unit: number, before: number, context: Context): Next {
+export function askNext(
+  state: ExecutionState,
+  unit: number,
+  before: number,
+  prepared: Prepared,
+  context: Context,
+): Next {
   const asked = state.asks.get(unit) ?? [];
   if (asked.at(-1)?.status === "refused") return { kind: "failed", error: REFUSED };
   const passed = asked.length;
@@ -55,10 +62,11 @@ export function askNext(state: ExecutionState, unit: number, before: number, con
   const entity = gateEntity(name);
   const ask = state.askCount + before + 1;
   const node = state.nameOf(unit);
+  const estimate = gate.estimate === null ? undefined : estimateOf(gate.estimate, prepared);
   return {
     kind: "asks",
     event: { kind: "gateAsked", atMs: context.nowMs, node, gate: entity, ask, wait, until },
-    draft: { gate: entity, name, rule, ask: { ask, node, ...(cost !== 1 && { cost }) } },
+    draft: { gate: entity, name, rule, ask: { ask, node, ...(cost !== 1 && { cost }), ...(estimate && { estimate }) } },
   };
 }
 
@@ -120,6 +128,7 @@ export function returnMail(state: ExecutionState, returns: readonly GateReturned
       asks,
       ...endedSo(own, "good"),
       ...endedSo(own, "bad"),
+      ...usedBy(own),
       ...(closeForMs > 0 && { closeForMs }),
     });
   });
@@ -128,6 +137,11 @@ export function returnMail(state: ExecutionState, returns: readonly GateReturned
 function endedSo(returns: readonly GateReturned[], outcome: "good" | "bad"): { readonly [outcome: string]: number[] } {
   const asks = returns.filter((one) => one.outcome === outcome).map(({ ask }) => ask);
   return asks.length === 0 ? {} : { [outcome]: asks };
+}
+
+function usedBy(returns: readonly GateReturned[]): Pick<GateReturn, "used"> {
+  const used = returns.flatMap((one) => (one.used === undefined ? [] : [{ ask: one.ask, used: one.used }]));
+  return used.length === 0 ? {} : { used };
 }
 
 function gateMail(state: ExecutionState, to: string, id: string, body: Message["body"]): Message {

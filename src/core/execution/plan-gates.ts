@@ -1,4 +1,4 @@
-import type { BreakerSpec, LimitSpec, Workflow, WorkflowNode } from "../../definition/workflow.ts";
+import type { BreakerSpec, LimitSpec, NodeLimit, Workflow, WorkflowNode } from "../../definition/workflow.ts";
 import type { CompiledValue } from "../../expression/scope.ts";
 import { compileValue } from "../../expression/template.ts";
 import type { GateRule } from "../gate/rule.ts";
@@ -13,6 +13,13 @@ export interface PlanGate {
   readonly key: CompiledValue | null;
   readonly cost: number;
   readonly until: "start" | "end";
+  /** How it is known beforehand what a task may use up; null where nothing is reserved. */
+  readonly estimate: EstimateSpec | null;
+}
+
+/** What the author of a node says that one of its tasks may use. */
+export interface EstimateSpec {
+  readonly tokens?: number;
 }
 
 export const NO_GATES: readonly PlanGate[] = [];
@@ -21,7 +28,7 @@ export const NO_GATES: readonly PlanGate[] = [];
 export const PER_SECONDS = { second: 1, minute: 60, hour: 3600 } as const;
 
 /**
- * The gates of a node, in the order in which they are passed: breaker, places, rate. It is the same everywhere, so that no
+ * The gates of a node, in the order in which they are passed: breaker, places, rate, LLM tokens. It is the same everywhere, so that no
  * two can wait for each other. The rate comes last, for a token that was taken is used up.
  */
 export function planGates(
@@ -41,9 +48,9 @@ export function planGates(
     const key = concurrency.key === undefined ? null : compileValue(concurrency.key, { nodeIds });
     const onConflict = concurrency.on_conflict === "reject" ? "reject" : "queue";
     const rule = { kind: "concurrency", limit: concurrency.limit, onConflict } as const;
-    gates.push({ rule, wait: "concurrency", name: own, key, cost: 1, until: "end" });
+    gates.push({ rule, wait: "concurrency", name: own, key, cost: 1, until: "end", estimate: null });
   }
-  if (named !== undefined) gates.push(...limitGates(called, named, wanted?.cost ?? 1));
+  if (named !== undefined) gates.push(...limitGates(called, named, wanted));
   return gates;
 }
 
@@ -60,20 +67,25 @@ function breakerGate(name: string, breaker: BreakerSpec): PlanGate {
     minCalls: breaker.min_calls,
     openMs: breaker.open_seconds * 1000,
   } as const;
-  return { rule, wait: "breaker", name, key: null, cost: 1, until: "end" };
+  return { rule, wait: "breaker", name, key: null, cost: 1, until: "end", estimate: null };
 }
 
-function limitGates(name: string, spec: LimitSpec, cost: number): PlanGate[] {
-  const { rate, per, burst, concurrency } = spec;
+function limitGates(name: string, spec: LimitSpec, { cost = 1, tokens }: NodeLimit = {}): PlanGate[] {
+  const { rate, per, burst, concurrency, tokens_per_minute: perMinute, tokens_burst: tokensBurst } = spec;
   const gates: PlanGate[] = [];
   if (isCount(concurrency)) {
     const rule = { kind: "concurrency", limit: concurrency, onConflict: "queue" } as const;
-    gates.push({ rule, wait: "concurrency", name, key: null, cost: 1, until: "end" });
+    gates.push({ rule, wait: "concurrency", name, key: null, cost: 1, until: "end", estimate: null });
   }
   if (typeof rate === "number" && rate > 0) {
     const perSecond = rate / PER_SECONDS[per ?? "second"];
     const rule = { kind: "rate", perSecond, burst: burst ?? Math.max(1, Math.ceil(perSecond)) } as const;
-    gates.push({ rule, wait: "rate_limit", name, key: null, cost, until: "start" });
+    gates.push({ rule, wait: "rate_limit", name, key: null, cost, until: "start", estimate: null });
+  }
+  if (typeof perMinute === "number" && perMinute > 0) {
+    const rule = { kind: "tokens", perSecond: perMinute / 60, burst: tokensBurst ?? perMinute } as const;
+    const estimate = tokens === undefined ? {} : { tokens };
+    gates.push({ rule, wait: "rate_limit", name, key: null, cost: 1, until: "end", estimate });
   }
   return gates;
 }

@@ -177,8 +177,9 @@ export class Trial {
     return this.send({ kind: "taskStarted", token: this.token(id), runningMs });
   }
 
-  completes(id: string, output: Json = null): this {
-    this.send({ kind: "taskCompleted", token: this.token(id), output: { json: output }, runningMs: 5 });
+  completes(id: string, output: Json = null, usage?: Json): this {
+    const used = usage === undefined ? {} : { usage };
+    this.send({ kind: "taskCompleted", token: this.token(id), output: { json: output }, runningMs: 5, ...used });
     return this.settle();
   }
 

@@ -1,4 +1,4 @@
-import { returnAsks } from "./asks.ts";
+import { AS_RESERVED, returnAsks } from "./asks.ts";
 import { ENGINE_LINE, type ExecutionState, newRun, type NodeRun } from "./state.ts";
 
 /** Small changes to one unit, a node or an item of a map, that keep what is counted about it true. Only for `evolve`. */
@@ -31,7 +31,7 @@ export function setLive(state: ExecutionState, unit: number, live: boolean): voi
   if (live) state.live.add(unit);
   else {
     state.live.delete(unit);
-    returnAsks(state, unit);
+    returnAsks(state, unit, AS_RESERVED);
   }
   const count = (state.liveByQueue.get(queue) ?? 0) + (live ? 1 : -1);
   if (count === 0) state.liveByQueue.delete(queue);

@@ -55,7 +55,8 @@ function giveBack(state: GateState, body: GateReturn, context: Context): GateDec
   const known = (those: readonly number[] = []): number[] => those.filter((ask) => asks.includes(ask));
   const good = known(body.good);
   const bad = known(body.bad);
-  const ends = { ...(good.length > 0 && { good }), ...(bad.length > 0 && { bad }) };
+  const used = (body.used ?? []).filter(({ ask }) => state.held.has(heldKey(execution, ask)));
+  const ends = { ...(good.length > 0 && { good }), ...(bad.length > 0 && { bad }), ...(used.length > 0 && { used }) };
   if (asks.length > 0) events.push({ kind: "asksReturned", atMs, execution, asks, ...ends });
   const untilMs = atMs + (closeForMs ?? 0);
   if (closeForMs !== undefined && untilMs > state.closedUntilMs) events.push({ kind: "gateClosed", atMs, untilMs });

@@ -1,4 +1,5 @@
 import type { ErrorValue, GateAsk, Message } from "../message.ts";
+import type { Used } from "./amounts.ts";
 import type { GateName, GateRule } from "./rule.ts";
 
 /** What has happened to a gate. As with executions, a shipped event never changes its meaning. */
@@ -65,6 +66,8 @@ export interface AsksReturned extends At {
   /** At a breaker: those that came to a good end, and those that did not. Of the rest nobody knows. */
   readonly good?: readonly number[];
   readonly bad?: readonly number[];
+  /** Of those that something was reserved for: what they have used. The others have not been out. */
+  readonly used?: readonly Used[];
 }
 
 /** Whoever is behind it has asked to be left alone for a while. */

@@ -1,5 +1,7 @@
-import type { GateCommanded, GateEvent } from "./events.ts";
-import { type GateState, heldKey, levelAt } from "./state.ts";
+import type { AsksReturned, GateCommanded, GateEvent } from "./events.ts";
+import { settled } from "./amounts.ts";
+import { isBucket } from "./rule.ts";
+import { type GateState, heldKey, levelAt, reservation } from "./state.ts";
 
 /** How many requests of people are remembered. */
 const REMEMBERED_REQUESTS = 100;
@@ -20,9 +22,11 @@ export function evolve(state: GateState, event: GateEvent): void {
       return state.line.add(event.execution, event.asks);
     case "asksGranted":
       for (const { execution, ask } of event.grants) {
-        const node = state.line.get(execution, ask)?.node ?? "";
+        const asked = state.line.get(execution, ask);
+        const reserved = reservation(state.ruling, asked);
         state.line.take(execution, ask);
-        state.held.set(heldKey(execution, ask), { execution, ask, node, atMs: event.atMs });
+        const held = { execution, ask, node: asked?.node ?? "", atMs: event.atMs, ...(reserved && { reserved }) };
+        state.held.set(heldKey(execution, ask), held);
       }
       if (event.level === undefined) return;
       state.level = event.level;
@@ -38,6 +42,7 @@ export function evolve(state: GateState, event: GateEvent): void {
     case "asksReturned":
       for (const ask of event.good ?? []) learn(state, event.execution, ask, false);
       for (const ask of event.bad ?? []) learn(state, event.execution, ask, true);
+      settle(state, event);
       for (const ask of event.asks) {
         state.held.delete(heldKey(event.execution, ask));
         state.line.remove(event.execution, ask);
@@ -65,9 +70,22 @@ function changeRule(state: GateState, atMs: number, change: () => void): void {
   const level = levelAt(state, atMs);
   change();
   const after = state.ruling;
-  if (after?.kind !== "rate") return;
-  state.level = before?.kind === "rate" ? Math.min(level, after.burst) : after.burst;
+  if (!isBucket(after)) return;
+  state.level = isBucket(before) ? Math.min(level, after.burst) : after.burst;
   state.levelAtMs = atMs;
+}
+
+/** What was reserved and not used is there again; what was used beyond it is missing. */
+function settle(state: GateState, { execution, asks, used = [], atMs }: AsksReturned): void {
+  const usedBy = new Map(used.map((one) => [one.ask, one.used]));
+  for (const ask of asks) {
+    const reserved = state.held.get(heldKey(execution, ask))?.reserved;
+    const rule = state.ruling;
+    if (reserved === undefined || !isBucket(rule)) continue;
+    const { tokens = 0 } = settled(reserved, usedBy.get(ask));
+    state.level = Math.min(rule.burst, levelAt(state, atMs) + (reserved.tokens ?? 0) - tokens);
+    state.levelAtMs = atMs;
+  }
 }
 
 /** With so many at a time all may go again. */

@@ -9,6 +9,7 @@ const places = (limit: number, onConflict: "queue" | "reject" = "queue"): GateRu
   limit,
   onConflict,
 });
+const tokens = (perSecond: number, burst: number): GateRule => ({ kind: "tokens", perSecond, burst });
 const breaker: GateRule = { kind: "breaker", failureRate: 0.5, window: 4, minCalls: 2, openMs: 1000 };
 
 describe("a rate", () => {
@@ -62,6 +63,53 @@ describe("a rate", () => {
       rate(1, 3),
     );
     expect(gate.granted).toEqual(["a1", "a2", "b3", "b4", "b5"]);
+  });
+});
+
+describe("LLM tokens", () => {
+  /** Asks of one execution, each with its estimate. */
+  const asks = (gate: GateTrial, ...estimates: number[]): GateTrial =>
+    gate.acquire(
+      "a",
+      estimates.map((estimate, i) => ({ ask: i + 1, node: "n", estimate: { tokens: estimate } })),
+    );
+
+  test("are reserved by an estimate", () => {
+    const gate = asks(new GateTrial(tokens(10, 100)), 60, 60);
+    expect(gate.granted).toEqual(["a1"]);
+    expect(gate.at(1_999).granted).toEqual(["a1"]);
+    expect(gate.at(2_000).granted).toEqual(["a1", "a2"]);
+  });
+
+  test("are put back as far as they were not used", () => {
+    const gate = asks(new GateTrial(tokens(10, 100)), 60, 60);
+    expect(gate.returns("a", [1], { used: [{ ask: 1, used: { tokens: 45 } }] }).granted).toEqual(["a1"]);
+    expect(gate.at(500).granted).toEqual(["a1", "a2"]);
+  });
+
+  test("are owed if more were used", () => {
+    const gate = asks(new GateTrial(tokens(10, 100)), 60, 10, 1);
+    expect(gate.granted).toEqual(["a1", "a2", "a3"]);
+    gate.returns("a", [1], { used: [{ ask: 1, used: { tokens: 160 } }] });
+    expect(gate.state.level).toBe(-71);
+    gate.acquire("b", [{ ask: 9, node: "n", estimate: { tokens: 9 } }]);
+    expect(gate.at(7_999).granted.length).toBe(3);
+    expect(gate.at(8_000).granted.at(-1)).toBe("b9");
+  });
+
+  test("are put back whole if the task was not out, and are gone if nobody says what became of it", () => {
+    const out = asks(new GateTrial(tokens(10, 100)), 60, 60).returns("a", [1]);
+    expect(out.granted).toEqual(["a1", "a2"]);
+    const lost = asks(new GateTrial(tokens(10, 100)), 60, 60).returns("a", [1], { used: [{ ask: 1, used: {} }] });
+    expect([lost.granted, lost.state.level]).toEqual([["a1"], 40]);
+  });
+
+  test("a bucket never holds more than its burst, whatever comes back", () => {
+    const gate = asks(new GateTrial(tokens(10, 100)), 60)
+      .at(60_000)
+      .returns("a", [1]);
+    expect(gate.state.level).toBe(100);
+    expect(asks(new GateTrial(tokens(10, 100)), 1_000).granted).toEqual(["a1"]);
   });
 });
 

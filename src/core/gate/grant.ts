@@ -2,6 +2,7 @@ import type { Context, Decision } from "../machine.ts";
 import { entityKey } from "../entity.ts";
 import type { GateAnswered, Message } from "../message.ts";
 import type { AsksGranted, GateEvent } from "./events.ts";
+import { isBucket } from "./rule.ts";
 import { costOf, freePlaces, type GateState, levelAt, mustOpen } from "./state.ts";
 
 export type GateDecision = Decision<GateEvent>;
@@ -23,8 +24,8 @@ export function grant(state: GateState, context: Context): GateDecision {
   let level = levelAt(state, context.nowMs);
   const grants: { execution: string; ask: number; node: string }[] = [];
   for (const { execution, ask } of state.line.inTurn()) {
-    const cost = costOf(rule, ask.cost);
-    if (grants.length >= room || (rule.kind === "rate" && level + ROUNDING < cost)) break;
+    const cost = costOf(rule, ask);
+    if (grants.length >= room || (isBucket(rule) && level + ROUNDING < cost)) break;
     level = Math.max(0, level - cost);
     grants.push({ execution, ask: ask.ask, node: ask.node });
   }
@@ -33,7 +34,7 @@ export function grant(state: GateState, context: Context): GateDecision {
     kind: "asksGranted",
     atMs: context.nowMs,
     grants: grants.map(({ execution, ask }) => ({ execution, ask })),
-    ...(rule.kind === "rate" && { level }),
+    ...(isBucket(rule) && { level }),
   };
   return { events: [event], mail: answers(state, grants) };
 }

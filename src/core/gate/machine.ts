@@ -5,6 +5,7 @@ import { GATE_EVENT_FORMAT, type GateEvent } from "./events.ts";
 import { evolve } from "./evolve.ts";
 import { answers, type GateDecision, grant } from "./grant.ts";
 
+import { isBucket } from "./rule.ts";
 import { GATE_SNAPSHOT_FORMAT, restore, snapshot } from "./snapshot.ts";
 import { GateState, heldKey, mustOpen, opensAtMs } from "./state.ts";
 
@@ -66,8 +67,8 @@ function check(state: GateState, whole: boolean): void {
   const broken = (what: string): never => {
     throw new Error(`gate ${state.id}: ${what}`);
   };
-  if (!Number.isFinite(level) || level < 0) broken(`${level} tokens are left`);
-  if (ruling?.kind === "rate" && level > ruling.burst) broken(`${level} tokens are there, ${ruling.burst} may be`);
+  if (!Number.isFinite(level) || (level < 0 && ruling?.kind !== "tokens")) broken(`${level} tokens are left`);
+  if (isBucket(ruling) && level > ruling.burst) broken(`${level} tokens are there, ${ruling.burst} may be`);
   if (state.line.length < 0) broken(`${state.line.length} wait`);
   if (!whole || ruling === null) return;
   let waiting = 0;

@@ -2,11 +2,21 @@ import { contentHash } from "../../json/hash.ts";
 import { entityKey } from "../entity.ts";
 
 /** What a gate lets through. It travels with every ask, so that the newest definition counts. */
-export type GateRule = RateRule | ConcurrencyRule | BreakerRule;
+export type GateRule = RateRule | TokensRule | ConcurrencyRule | BreakerRule;
 
 /** A bucket of tokens: so many come back in a second, and at most `burst` are ever there. */
 export interface RateRule {
   readonly kind: "rate";
+  readonly perSecond: number;
+  readonly burst: number;
+}
+
+/**
+ * The same for what a call uses up and nobody knows before: an estimate is taken out, and when the call is over what was
+ * too much of it is put back, or what was missing is owed.
+ */
+export interface TokensRule {
+  readonly kind: "tokens";
   readonly perSecond: number;
   readonly burst: number;
 }
@@ -51,4 +61,9 @@ export function gateEntity({ kind, tenant, name, key }: GateName): string {
 
 export function sameRule(one: GateRule | null, other: GateRule): boolean {
   return one !== null && JSON.stringify(one) === JSON.stringify(other);
+}
+
+/** Something comes back with time. */
+export function isBucket(rule: GateRule | null): rule is RateRule | TokensRule {
+  return rule?.kind === "rate" || rule?.kind === "tokens";
 }

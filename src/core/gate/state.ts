@@ -1,4 +1,6 @@
-import type { GateName, GateRule } from "./rule.ts";
+import type { GateAsk } from "../message.ts";
+import type { Amounts } from "./amounts.ts";
+import { type GateName, type GateRule, isBucket } from "./rule.ts";
 import { WaitingLine } from "./waiting-line.ts";
 
 /** A grant that has not been given back. */
@@ -8,6 +10,8 @@ export interface Held {
   /** For people: the node instance it is for. */
   readonly node: string;
   readonly atMs: number;
+  /** What is kept for it until it is known what it has used. */
+  readonly reserved?: Amounts;
 }
 
 /** The state of one gate: the fold of its events. */
@@ -23,7 +27,7 @@ export class GateState {
   /** By `execution ask`, oldest first. */
   readonly held: Map<string, Held> = new Map();
   readonly line: WaitingLine = new WaitingLine();
-  /** Of a rate: the tokens there were at a moment. */
+  /** Of a rate: the tokens there were at a moment. Below zero more was used than was thought. */
   level = 0;
   levelAtMs = 0;
   closedUntilMs = 0;
@@ -66,6 +70,8 @@ export function freePlaces(state: GateState, rule: GateRule): number {
       return rule.limit - state.held.size;
     case "rate":
       return Math.ceil(rule.burst + rule.perSecond * UNUSED_SECONDS) - state.held.size;
+    case "tokens":
+      return Infinity;
     case "breaker": {
       if (state.trust === null) return Infinity;
       // Calls from before it opened may hang for long: they show nothing.
@@ -88,13 +94,23 @@ export function mustOpen(state: GateState): boolean {
 /** The tokens of a rate at a moment. */
 export function levelAt(state: GateState, nowMs: number): number {
   const rule = state.ruling;
-  if (rule?.kind !== "rate") return Infinity;
+  if (!isBucket(rule)) return Infinity;
   return Math.min(rule.burst, state.level + (Math.max(0, nowMs - state.levelAtMs) / 1000) * rule.perSecond);
 }
 
 /** What one ask takes of a rate. More than the bucket holds can never be there at once. */
-export function costOf(rule: GateRule, cost: number | undefined): number {
-  return rule.kind === "rate" ? Math.min(cost ?? 1, rule.burst) : 1;
+export function costOf(rule: GateRule, { cost = 1, estimate }: Pick<GateAsk, "cost" | "estimate">): number {
+  if (rule.kind === "tokens") return Math.min(estimate?.tokens ?? 0, rule.burst);
+  return rule.kind === "rate" ? Math.min(cost, rule.burst) : 1;
+}
+
+/** What is kept for an ask from its grant to its end. */
+export function reservation(
+  rule: GateRule | null,
+  ask: Pick<GateAsk, "cost" | "estimate"> | undefined,
+): Amounts | undefined {
+  if (rule?.kind === "tokens" && ask !== undefined) return { tokens: costOf(rule, ask) };
+  return undefined;
 }
 
 /** When the next in line can be let through; null if only somebody's return, or a person, can bring that about. */
@@ -102,8 +118,8 @@ export function opensAtMs(state: GateState): number | null {
   const rule = state.ruling;
   const next = state.line.first;
   if (rule === null || next === undefined || state.isTripped || freePlaces(state, rule) <= 0) return null;
-  if (rule.kind !== "rate") return Math.max(state.lastAtMs, state.closedUntilMs);
-  const missing = costOf(rule, next.cost) - state.level;
+  if (!isBucket(rule)) return Math.max(state.lastAtMs, state.closedUntilMs);
+  const missing = costOf(rule, next) - state.level;
   const enoughAtMs = missing <= 0 ? state.levelAtMs : state.levelAtMs + Math.ceil((missing / rule.perSecond) * 1000);
   return Math.max(enoughAtMs, state.closedUntilMs);
 }

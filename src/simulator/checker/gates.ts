@@ -150,7 +150,8 @@ const nobodySlipsBy: Invariant = {
 function gatesOf({ limit, concurrency }: WorkflowNode, workflow: Workflow): number {
   const wanted = typeof limit === "string" ? { name: limit } : limit;
   const spec: LimitSpec | undefined = wanted?.name === undefined ? wanted : workflow.limits?.[wanted.name];
-  return [concurrency, spec?.breaker, spec?.concurrency, spec?.rate].filter((each) => each !== undefined).length;
+  const { breaker, concurrency: places, rate, tokens_per_minute: tokens } = spec ?? {};
+  return [concurrency, breaker, places, rate, tokens].filter((each) => each !== undefined).length;
 }
 
 const COUNTED = new WeakMap<Evidence, ReadonlyMap<string, number>>();

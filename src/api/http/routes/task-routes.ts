@@ -52,8 +52,8 @@ export const taskRoutes: readonly Route[] = [
     answers: { 200: { description: "What the owner made of it", schema: shape.settled } },
     problems: PROBLEMS,
     handle: async ({ service, caller, body }) => {
-      const { results, token, error } = body;
-      const given = results ?? [{ token: token!, error: error! }];
+      const { results, token, error, usage } = body;
+      const given = results ?? [{ token: token!, error: error!, usage }];
       const settled = await service.gateway.settle(
         caller,
         given.map((one) => {
@@ -61,6 +61,7 @@ export const taskRoutes: readonly Route[] = [
           return {
             token: one.token,
             error: { ...rest, ...(details !== undefined && { details: asJson(details) }) },
+            ...(one.usage !== undefined && { usage: asJson(one.usage) }),
           };
         }),
       );

@@ -20,7 +20,7 @@ export function taskFailed(state: ExecutionState, body: TaskFailed, context: Con
   if (!claimed.newest) return ignoredResult(state, body.token, "stale", context);
   const { unit, token } = claimed;
   const ending = { attempt: token.attempt, delivery: token.delivery };
-  const events = attemptFailed(state, unit, ending, body.error, context, body.retryAfterMs);
+  const events = attemptFailed(state, unit, ending, body.error, context, body);
   return decided(state, context, events, { reply: { ok: { accepted: true } } });
 }
 
@@ -31,7 +31,7 @@ export function attemptFailed(
   ending: Pick<TaskFailedEvent, "attempt" | "delivery" | "deadline">,
   error: ErrorValue,
   context: Context,
-  retryAfterMs = 0,
+  { retryAfterMs = 0, usage, runningMs }: Partial<Pick<TaskFailed, "retryAfterMs" | "usage" | "runningMs">> = {},
 ): readonly ExecutionEvent[] {
   const { spec, gates } = state.planOf(unit);
   const closeForMs = Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);
@@ -42,6 +42,8 @@ export function attemptFailed(
     ...ending,
     error,
     ...(gates.length > 0 && closeForMs > 0 && { closeForMs }),
+    ...(gates.length > 0 && usage !== undefined && { usage }),
+    ...(gates.length > 0 && runningMs !== undefined && { ranMs: runningMs }),
   };
   const attemptsLeft = spec.retry.max_attempts - ending.attempt;
   if (error.retryable && attemptsLeft > 0) {
