@@ -27,6 +27,15 @@ interface DecidedBy {
   readonly by: string;
   readonly at: string;
   readonly comment: string | null;
+  /** If something was proposed: the fields whose values are the person's. */
+  readonly locks?: readonly string[];
+  /** With four eyes: what the first of two people said. */
+  readonly first?: {
+    readonly decision: "approve" | "reject";
+    readonly by: string;
+    readonly at: string;
+    readonly comment: string | null;
+  };
 }
 
 /** A schema for what brings no data. */

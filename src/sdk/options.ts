@@ -3,7 +3,7 @@ import type { Json, JsonObject } from "../json/json.ts";
 import type { Duration } from "./duration.ts";
 import type { Expr, Ref } from "./expression.ts";
 import type { After, Asked, Embedded, Given } from "./given.ts";
-import type { StandardSchema } from "./standard-schema.ts";
+import type { InputOf, StandardSchema } from "./standard-schema.ts";
 
 /** Of a whole workflow. */
 export interface WorkflowOptions<S extends StandardSchema> {
@@ -119,6 +119,15 @@ export interface SubOptions<I, D extends After, J, W extends boolean, E, In> ext
   readonly input: Asked<I, D, J, In> | Embedded<In>;
 }
 
+interface ByField {
+  readonly [field: string]: Json | Expr<unknown>;
+}
+
+/** Some of the fields that a form asks for. */
+type Proposed<I, D extends After, J, S extends StandardSchema> =
+  | Embedded<Partial<InputOf<S>>>
+  | Asked<I, D, J, Partial<InputOf<S>>>;
+
 export interface ReviewOptions<I, D extends After, J, W extends boolean, E, S extends StandardSchema> extends Placing<
   I,
   D,
@@ -129,11 +138,18 @@ export interface ReviewOptions<I, D extends After, J, W extends boolean, E, S ex
   readonly title: string | Asked<I, D, J, string>;
   /** What the person fills in. */
   readonly form?: S;
-  readonly assignees?: readonly string[];
+  /** What is proposed for the fields of the form. Who approves without data takes it; what is changed is locked. */
+  readonly values?: Proposed<I, D, J, S>;
+  /** How sure somebody is of each field, and where it was found: shown beside what is proposed. */
+  readonly confidence?: ByField | Asked<I, D, J, Json>;
+  readonly source?: ByField | Asked<I, D, J, Json>;
+  readonly assignees?: readonly string[] | Asked<I, D, J, readonly string[]>;
+  /** Two different people have to decide; the second one's word counts. */
+  readonly fourEyes?: boolean;
   /** 7 days by default. */
   readonly expiresIn?: Duration;
-  /** What holds if nobody decides in time: it fails (the default), or is approved with this data. */
-  readonly onExpire?: "fail" | { readonly approveWith: Json };
+  /** What holds if nobody decides in time: it fails (the default), is rejected, or is approved with this data. */
+  readonly onExpire?: "fail" | "reject" | { readonly approveWith: Json };
 }
 
 /** One of the two. */

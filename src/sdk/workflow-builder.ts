@@ -1,7 +1,7 @@
 import { checkDefinition } from "../definition/read.ts";
 import { MillraceError } from "../errors/millrace-error.ts";
 import { quote } from "../errors/registry.ts";
-import type { Json, JsonObject } from "../json/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
 import type { Handler } from "../worker/handler.ts";
 import type { Builder } from "./builder.ts";
 import { type Body, type Calling, type Closure, expecting, retryingIf, withGiven } from "./closure.ts";
@@ -186,19 +186,29 @@ class WorkflowBuilder {
   }
 
   #review(id: string, options: AnyReview, seen: NodeDraft["seen"] & object): Node<unknown> {
-    const { form, assignees, expiresIn, onExpire } = options;
+    const { form, fourEyes, expiresIn, onExpire } = options;
     const title = this.#asked(id, "title", options.title, expecting("a text", "title", isText));
+    const assignees = this.#asked(id, "assignees", options.assignees, expecting("a list", "assignees", Array.isArray));
+    const values = this.#asked(id, "values", options.values, expecting("an object", "values", isFields));
+    const confidence = this.#asked(id, "confidence", options.confidence);
+    const source = this.#asked(id, "source", options.source);
     const schema = form === undefined ? { type: "null" } : toJsonSchema(form);
     const config: JsonObject = {
       title: title.value,
       ...(schema !== undefined && { form: schema }),
-      ...(assignees !== undefined && { assignees }),
+      ...(options.values !== undefined && { values: values.value }),
+      ...(options.confidence !== undefined && { confidence: confidence.value }),
+      ...(options.source !== undefined && { source: source.value }),
+      ...(options.assignees !== undefined && { assignees: assignees.value }),
+      ...(fourEyes !== undefined && { four_eyes: fourEyes }),
       ...(expiresIn !== undefined && { due_seconds: durationSeconds(expiresIn, "expiresIn") }),
+      ...(onExpire === "reject" && { on_due: { decision: "reject" } }),
       ...(typeof onExpire === "object" && {
         on_due: { decision: "approve", data: this.#writer.embed(onExpire.approveWith) },
       }),
     };
-    return this.#add({ id, placing: options, handler: "review", config: () => config, parts: title.parts, seen });
+    const parts = [title, assignees, values, confidence, source].flatMap((asked) => asked.parts);
+    return this.#add({ id, placing: options, handler: "review", config: () => config, parts, seen });
   }
 
   sleep(
@@ -353,12 +363,20 @@ class WorkflowBuilder {
   }
 }
 
+function isFields(value: unknown): value is JsonObject {
+  return isJsonObject(value as Json);
+}
+
 interface AnyReview extends AnyOptions {
   readonly title: string | Expr<string> | Closure;
   readonly form?: StandardSchema;
-  readonly assignees?: readonly string[];
+  readonly values?: unknown;
+  readonly confidence?: unknown;
+  readonly source?: unknown;
+  readonly assignees?: readonly string[] | Expr<readonly string[]> | Closure;
+  readonly fourEyes?: boolean;
   readonly expiresIn?: Duration;
-  readonly onExpire?: "fail" | { readonly approveWith: Json };
+  readonly onExpire?: "fail" | "reject" | { readonly approveWith: Json };
 }
 
 function workflowFields(options: WorkflowOptions<StandardSchema>): JsonObject {

@@ -268,6 +268,33 @@ describe("people and signals", () => {
     expect(no.output).toEqual({ next: "none" });
   });
 
+  test("decide about what was proposed to them", async () => {
+    const wf = workflow("w");
+    const read = wf.node("read", () => ({ total: 3, sure: 0.4, who: "ann" }));
+    const form = z.object({ total: z.number(), note: z.string().default("none") });
+    const asked = wf.review("asked", {
+      after: { read },
+      title: "?",
+      form,
+      values: { total: read.output.total },
+      confidence: ({ read }) => ({ total: read.sure }),
+      source: expr`{"total": "page 1"}`,
+      assignees: ({ read }) => [read.who],
+    });
+    const same = wf.approval("same", {
+      after: { read },
+      title: "?",
+      form,
+      values: ({ read }) => ({ total: read.total }),
+    });
+    const next = wf.node("next", { after: { asked, same } }, ({ asked, same }) => [asked.locks, asked.data, same]);
+    const built = wf.output({ next });
+    await using t = await testRun(built);
+    await t.approve(asked, { total: 4 });
+    await t.approve(same);
+    expect(t.output).toEqual({ next: [["total"], { total: 4, note: "none" }, { total: 3, note: "none" }] });
+  });
+
   test("that do not come in time are decided for", async () => {
     const wf = workflow("w");
     const asked = wf.approval("asked", {

@@ -190,6 +190,12 @@ const RIGHT: Readonly<Record<string, string>> = {
     wf.node("b", { after: { a } }, ({ a }) => a.on.getTime());
     const c = wf.review("c", { title: text\`\${load.output.bytes}?\`, form });
     wf.node("d", { after: { c } }, ({ c }) => (c.decision === "approve" ? c.data.ok : c.comment));`,
+  "a person is shown what is proposed": `
+    const form = z.object({ pages: z.array(z.string()), by: z.string() });
+    const a = wf.review("a", { after: { load }, title: "?", form, fourEyes: true, assignees: ({ load }) => load.pages,
+      values: { pages: load.output.pages }, confidence: { pages: 0.5 }, source: expr\`load.where\`, onExpire: "reject" });
+    const b = wf.approval("b", { after: { load }, title: "?", form, values: ({ load }) => ({ pages: load.pages }) });
+    wf.node("c", { after: { a } }, ({ a }) => [a.locks?.join(), a.first?.by]);`,
   "a handler by name gives what its schema says": `
     const a = wf.task("a", { handler: "http", config: { url: text\`http://x/\${wf.input.path}\` }, output: type<{ status: number }>() });
     wf.node("b", { after: { a } }, ({ a }) => a.status.toFixed());
