@@ -125,8 +125,9 @@ interface ByField {
 
 /** Some of the fields that a form asks for. */
 type Proposed<I, D extends After, J, S extends StandardSchema> =
-  | Embedded<Partial<InputOf<S>>>
-  | Asked<I, D, J, Partial<InputOf<S>>>;
+  | Embedded<Some<InputOf<S>>>
+  | Asked<I, D, J, Some<InputOf<S>>>;
+type Some<T> = T extends object ? { readonly [Field in keyof T]?: T[Field] } : never;
 
 export interface ReviewOptions<I, D extends After, J, W extends boolean, E, S extends StandardSchema> extends Placing<
   I,
