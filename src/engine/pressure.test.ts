@@ -50,7 +50,7 @@ test("what has ended goes before its time when the store fills up, and what goes
   await world.host.sleep(300);
   expect(await left()).toHaveLength(4);
   fill = 0.6;
-  await expect.poll(left, { timeout: 20_000 }).toEqual([entityKey("execution", open)]);
+  await expect.poll(left).toEqual([entityKey("execution", open)]);
   expect(rooms.reduce((sum, count) => sum + count, 0)).toBeGreaterThanOrEqual(3);
   expect(await world.events(ended[0]!)).toEqual([]);
 });
@@ -74,8 +74,8 @@ test("the oldest go first, and no more than it takes", async () => {
   for (const { entity, endedAtMs } of (await world.memory.queries.headers({ limit: 500 })).items)
     ends.set(entity, endedAtMs!);
   fill = 0.8;
-  await expect.poll(async () => (await left()).length, { timeout: 20_000 }).toBeLessThan(MANY);
-  await expect.poll(async () => (await left()).length, { timeout: 20_000 }).toBe(MANY - goal);
+  await expect.poll(async () => (await left()).length).toBeLessThan(MANY);
+  await expect.poll(async () => (await left()).length).toBe(MANY - goal);
   const kept = new Set(await left());
   const [gone, stay] = [[...ends].filter(([key]) => !kept.has(key)), [...ends].filter(([key]) => kept.has(key))];
   expect(gone).toHaveLength(200);

@@ -30,7 +30,7 @@ test("what has ended is removed after its time, with its dead letters, and what 
   const id = await world.start(failing);
   expect((await world.ended(id)).status).toBe("FAILED");
   expect((await world.memory.queries.deadLetters({ limit: 10 })).items).toHaveLength(1);
-  await expect.poll(() => isGone(id), { timeout: 5000 }).toBe(true);
+  await expect.poll(() => isGone(id)).toBe(true);
   expect((await world.memory.queries.deadLetters({ limit: 10 })).items).toEqual([]);
   expect(await isGone(waiting)).toBe(false);
 });
@@ -44,7 +44,7 @@ test("an engine that comes later removes what has ended long ago", async () => {
   await world.stop(first);
   await world.stop(worker);
   world.engine({ retentionMs: 200 });
-  await expect.poll(() => isGone(id), { timeout: 5000 }).toBe(true);
+  await expect.poll(() => isGone(id)).toBe(true);
 });
 
 test("one that is retried in time stays, and its time counts from its new end", async () => {
@@ -65,8 +65,8 @@ test("one that is retried in time stays, and its time counts from its new end", 
   });
   const ends = (count: number) => async (): Promise<boolean> =>
     (await world.kinds(id)).filter((kind) => kind === "executionEnded").length === count;
-  await expect.poll(ends(2), { timeout: 5000 }).toBe(true);
-  await expect.poll(() => isGone(id), { timeout: 5000 }).toBe(true);
+  await expect.poll(ends(2)).toBe(true);
+  await expect.poll(() => isGone(id)).toBe(true);
 });
 
 test("one that was accepted and never triggered is removed too", async () => {
@@ -76,7 +76,7 @@ test("one that was accepted and never triggered is removed too", async () => {
   await world.memory.records.put([{ scope: "definition", hash: contentHash(text), text }]);
   const body = { ...startBody(), definition: contentHash(text), hold: true };
   expect(await world.send("held", body)).toEqual({ ok: { execution_id: "held", status: "PENDING" } });
-  await expect.poll(() => isGone("held"), { timeout: 5000 }).toBe(true);
+  await expect.poll(() => isGone("held")).toBe(true);
 });
 
 test("of those that are over only so many are kept, the newest, and those that go on are not counted", async () => {
@@ -94,7 +94,7 @@ test("of those that are over only so many are kept, the newest, and those that g
   await world.stop(worker);
   world.engine({ retentionMs: 3_600_000, keepEnded: 10, renewMs: 20 });
   const count = async (): Promise<number | undefined> => (await world.memory.queries.counts()).ended;
-  await expect.poll(count, { timeout: 10_000 }).toBe(10);
+  await expect.poll(count).toBe(10);
   expect(await Promise.all(ids.map((id) => isGone(id)))).toEqual(ids.map((_, i) => i < 20));
   expect(await isGone(waiting)).toBe(false);
   // Nothing more goes once there are as many as there may be.

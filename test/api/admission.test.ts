@@ -29,7 +29,7 @@ const definition = { name: "admission", nodes: [{ id: "a", handler: "gate" }] };
 const start = () => api.post("/v1/workflow?start=true", definition);
 
 /** A look at the store is good for a second. */
-const eventually = { timeout: 20_000, interval: 100 };
+const eventually = { interval: 100 };
 
 test("new work gets 503 while there is too much, what was accepted goes on, and everybody is told why", async () => {
   const running = (await start()).body.execution_id as string;

@@ -125,7 +125,7 @@ test("a Redis that has lost everything stops all by name, and is rebuilt from wh
   const shown = (at: Serving, name: string): Promise<Shown> => getJson(`${at.url}/v1/executions/${ids.get(name)}`);
   const nodes = (at: Serving, name: string, status: string): Promise<{ items: unknown[] }> =>
     getJson(`${at.url}/v1/executions/${ids.get(name)}/nodes?status=${status}`);
-  await expect.poll(async () => (await shown(first, "done")).status, { timeout: 20_000 }).toBe("COMPLETED");
+  await expect.poll(async () => (await shown(first, "done")).status).toBe("COMPLETED");
   const timeout = { timeout: 20_000 };
   await expect.poll(async () => (await nodes(first, "held", "RUNNING")).items.length, timeout).toBe(1);
   for (const name of ["calling", "waiting", "reviewed"]) {

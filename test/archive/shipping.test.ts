@@ -51,7 +51,7 @@ test("what was committed is shipped, record by record, and then taken off the li
   const api = await world.api({ handlers });
   const id = await api.run(chain);
   await api.ended(id);
-  await expect.poll(unshipped, { timeout: 20_000 }).toEqual([]);
+  await expect.poll(unshipped).toEqual([]);
   expect(await cold(id)).toEqual(await hot(id));
   expect(await world.archive.queries.header(0, place(id).entity)).toMatchObject({
     class: "endedWell",
@@ -75,12 +75,12 @@ test("what one engine has not shipped, the next one ships, and what was on the w
   const first = await world.api({ handlers, archive: away });
   const id = await first.run(chain);
   await first.ended(id);
-  await expect.poll(async () => (await cold(id)).length, { timeout: 20_000 }).toBeGreaterThan(0);
+  await expect.poll(async () => (await cold(id)).length).toBeGreaterThan(0);
   await expect.poll(() => first.engine!.shipping!.trouble).toBe("died");
   expect(await unshipped()).toContain(place(id).entity);
   await first.close();
   await world.api({ handlers });
-  await expect.poll(unshipped, { timeout: 20_000 }).toEqual([]);
+  await expect.poll(unshipped).toEqual([]);
   expect(await cold(id)).toEqual(await hot(id));
 });
 
@@ -92,7 +92,7 @@ test("nothing is shipped that the store might still lose", async () => {
   const api = await world.api({ handlers, windowMs: 1_500 });
   const id = await api.run(chain);
   await api.ended(id);
-  await expect.poll(unshipped, { timeout: 20_000 }).toEqual([]);
+  await expect.poll(unshipped).toEqual([]);
   // By the clock of the machine all of this runs on: what was shipped had been committed that long before.
   const shipped = await world.sql<{ ageMs: number }>(
     `select at - (jsonb_path_query_array(text::jsonb, '$[*].atMs') ->> -1)::double precision as "ageMs"
@@ -107,13 +107,13 @@ test("a history that the store does not have any more is replaced by the one it 
   const first = await world.api({ handlers });
   const id = await first.run(chain);
   await first.ended(id);
-  await expect.poll(unshipped, { timeout: 20_000 }).toEqual([]);
+  await expect.poll(unshipped).toEqual([]);
   await first.close();
   await world.sql(`update journal set text = replace(text, '"x":1', '"x":2') where entity = $1`, [place(id).entity]);
   const second = await world.api({ handlers });
   expect((await second.post(`/v1/executions/${id}/retry`, { from: "b" })).status).toBe(202);
   await second.ended(id);
-  await expect.poll(unshipped, { timeout: 20_000 }).toEqual([]);
+  await expect.poll(unshipped).toEqual([]);
   expect(await cold(id)).toEqual(await hot(id));
 });
 
@@ -157,7 +157,7 @@ test("what is in the archive only is brought back by a retry, a replay, and the 
   const started = await api.post("/v1/workflow?start=true", chain, key);
   const keyed = started.body.execution_id as string;
   for (const id of [...ids, keyed]) await api.ended(id);
-  for (const id of [...ids, keyed]) await expect.poll(() => isGone(id), { timeout: 20_000 }).toBe(true);
+  for (const id of [...ids, keyed]) await expect.poll(() => isGone(id)).toBe(true);
   fragile = false;
   expect((await api.post(`/v1/executions/${ids[0]}/retry`)).body).toMatchObject({ generation: 2 });
   const [letter] = (await api.get(`/v1/dlq?execution_id=${ids[1]}`)).body.items;
@@ -173,7 +173,7 @@ test("what is in the archive only is brought back by a retry, a replay, and the 
   expect((await api.post(`/v1/executions/${keyed}/cancel`)).body.code).toBe("ALREADY_TERMINAL");
   for (const id of ids) {
     // One history in both: the second generation was shipped behind the first.
-    await expect.poll(() => isGone(id), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => isGone(id)).toBe(true);
     const kinds = (await cold(id)).flatMap(({ text }) =>
       (JSON.parse(text) as { kind: string }[]).map(({ kind }) => kind),
     );

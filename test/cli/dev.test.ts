@@ -25,13 +25,14 @@ describe("millrace dev", () => {
     const server = await dev([], { cwd: here });
     const [told] = await server.program.says(/ {2}hello #1 {3}completed in [\s\S]*?open \S+/);
     const [, id] = /\/runs\/(\S+)$/.exec(told)!;
-    expect(told.replaceAll(/\d+(\.\d+)? m?s/g, "N").replace(/ +N/g, "   N")).toBe(
+    // How long each took, and which of them at the same time, is the machine's affair.
+    expect(told.replaceAll(/ +\d+(\.\d+)? m?s/g, "   N").replaceAll(" ".repeat(3) + "(parallel)", "")).toBe(
       `  hello #1   completed in   N
     ✓ load   N
-    ✓ ocr   N   (parallel)
-    ✓ meta   N   (parallel)
+    ✓ ocr   N
+    ✓ meta   N
     ✓ merge
-  open ${server.url}/runs/${id}`.replace("in   N", "in   N"),
+  open ${server.url}/runs/${id}`,
     );
     const page = await (await fetch(`${server.url}/runs/${id}`)).text();
     expect(page).toContain("<svg");
@@ -164,26 +165,23 @@ nodes:
 
   test("hands its tasks back on SIGTERM: it is not ready first, and the attempt is not used up", async () => {
     const here = folder({
-      "handlers.mjs": `export const handlers = { long: async (config, ctx) => {
-  await new Promise((resolve) => setTimeout(resolve, config.ms));
+      "handlers.mjs": `import { existsSync } from "node:fs";
+export const handlers = { long: async () => {
+  while (!existsSync("go")) await new Promise((resolve) => setTimeout(resolve, 20));
   return "done";
 } };`,
     });
     const store = `sqlite:${join(here, "m.db")}`;
-    const args = ["--handlers", "handlers.mjs", "--grace", "1"];
+    const args = ["--handlers", "handlers.mjs", "--grace", "4"];
     const first = await serve(store, args, { cwd: here });
     const definition = {
       name: "long",
-      nodes: [{ id: "a", handler: "long", config: { ms: "{{ input.ms }}" }, retry: { max_attempts: 1 } }],
+      nodes: [{ id: "a", handler: "long", retry: { max_attempts: 1 } }],
     };
-    const submitted = await postJson<{ execution_id: string }>(`${first.url}/v1/workflow?start=true`, {
-      definition,
-      input_params: { ms: 4_000 },
-    });
+    const submitted = await postJson<{ execution_id: string }>(`${first.url}/v1/workflow?start=true`, { definition });
     await expect
       .poll(
         async () => (await getJson<Shown>(`${first.url}/v1/executions/${submitted.execution_id}`)).nodes["a"]!.status,
-        { timeout: 10_000 },
       )
       .toBe("RUNNING");
     const stopping = first.stop();
@@ -191,9 +189,10 @@ nodes:
     // Still served while it stops.
     expect((await fetch(`${first.url}/livez`)).status).toBe(200);
     expect((await stopping).code).toBe(0);
+    writeFileSync(join(here, "go"), "");
     const second = await serve(store, args, { cwd: here });
     const shown = async (): Promise<Shown> => getJson(`${second.url}/v1/executions/${submitted.execution_id}`);
-    await expect.poll(async () => (await shown()).status, { timeout: 20_000 }).toBe("COMPLETED");
+    await expect.poll(async () => (await shown()).status).toBe("COMPLETED");
     expect((await shown()).nodes["a"]).toMatchObject({ attempt: 1, output: "done" });
     await second.stop();
   });

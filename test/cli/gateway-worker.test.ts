@@ -49,7 +49,7 @@ const shown = (id: string): Promise<Shown> => getJson(`${server.url}/v1/executio
 test("a worker over HTTP does what the server hands out, and gives back what it cannot finish", async () => {
   const first = await worker("first", ["--grace", "0"]);
   const quick = await run(1);
-  await expect.poll(async () => (await shown(quick)).status, { timeout: 20_000 }).toBe("COMPLETED");
+  await expect.poll(async () => (await shown(quick)).status).toBe("COMPLETED");
   expect((await shown(quick)).nodes["a"]).toMatchObject({ output: "first" });
   const { items } = await getJson<{ items: { queues: string[]; via: string }[] }>(`${server.url}/v1/workers`, auth);
   expect(items).toContainEqual(expect.objectContaining({ via: "gateway" }));

@@ -187,9 +187,7 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
 
   test("reviews are listed and decided once", async () => {
     const id = await started("review.yaml");
-    await expect
-      .poll(async () => (await run("why", id, "ask")).stdout, { timeout: 20_000 })
-      .toContain("waits for somebody to decide");
+    await expect.poll(async () => (await run("why", id, "ask")).stdout).toContain("waits for somebody to decide");
     const { items } = await json<{ items: { id: string; execution_id: string }[] }>("reviews");
     const review = items.find(({ execution_id }) => execution_id === id)!.id;
     expect((await run("approve", review)).code).toBe(3);
@@ -255,9 +253,7 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
 
   test("logs keep what handlers say; export and test replay it all offline", async () => {
     const id = await started("flaky.yaml", "--input", '{"x": 5, "password": "hunter2"}');
-    await expect
-      .poll(async () => (await run("why", id)).stdout, { timeout: 20_000 })
-      .toContain('waits for the signal "go"');
+    await expect.poll(async () => (await run("why", id)).stdout).toContain('waits for the signal "go"');
     await run("signal", id, "go", "--data", '"now"');
     expect((await run("watch", id)).code).toBe(9);
     const lines = (await run("logs", id)).stdout.trimEnd().split("\n");

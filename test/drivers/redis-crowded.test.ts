@@ -72,8 +72,8 @@ describe("a Redis without room", () => {
     });
     const before = await client.dbSize();
     for (let i = 0; i < MANY; i++) expect(await start(`e${i}`)).toBe("appended");
-    await expect.poll(classes, { timeout: 20_000 }).toEqual({ open: MANY, endedWell: 0, endedBadly: 0 });
-    await expect.poll(async () => (await store.queries.counts()).leased, { timeout: 20_000 }).toBe(MANY);
+    await expect.poll(classes).toEqual({ open: MANY, endedWell: 0, endedBadly: 0 });
+    await expect.poll(async () => (await store.queries.counts()).leased).toBe(MANY);
     const crowded = await client.dbSize();
     await client.configSet("maxmemory", "1");
     expect(await start("refused")).toBe("refused");
@@ -89,10 +89,10 @@ describe("a Redis without room", () => {
   test("makes room for new work by removing what has ended, and takes it again", async () => {
     run(DAY_MS, async () => 1);
     for (let i = 0; i < 40; i++) await start(`e${i}`);
-    await expect.poll(classes, { timeout: 20_000 }).toEqual({ open: 0, endedWell: 40, endedBadly: 0 });
+    await expect.poll(classes).toEqual({ open: 0, endedWell: 40, endedBadly: 0 });
     const memory = await client.info("memory");
     const used = Number(/^used_memory:(\d+)/m.exec(memory)![1]);
     await client.configSet("maxmemory", String(Math.ceil(used / 0.9)));
-    await expect.poll(classes, { timeout: 20_000 }).toEqual({ open: 0, endedWell: 0, endedBadly: 0 });
+    await expect.poll(classes).toEqual({ open: 0, endedWell: 0, endedBadly: 0 });
   });
 });

@@ -64,9 +64,9 @@ describe("what the Redis driver does to its keys", () => {
     await write(1, { class: "open" });
     for (let version = 2; version < 20; version++) await write(version, { class: "open", status: `${version}` });
     await write(20, { class: "endedWell" });
-    await expect.poll(() => writes, { timeout: 20_000 }).toEqual(["ZADD", "ZREM", "ZADD"]);
+    await expect.poll(() => writes).toEqual(["ZADD", "ZREM", "ZADD"]);
     await owner.commit({ purge: [entity] });
-    await expect.poll(() => writes.length, { timeout: 20_000 }).toBe(4);
+    await expect.poll(() => writes.length).toBe(4);
     monitor.destroy();
   });
 
@@ -272,7 +272,7 @@ describe("what the Redis driver does to its keys", () => {
     );
     const outcomes = (await Promise.all(settling)).flat();
     expect(outcomes).toEqual(leased.map((_, i) => (i % 2 === 0 ? "settled" : "stale")));
-    await expect.poll(() => results, { timeout: 20_000 }).toBe(30);
+    await expect.poll(() => results).toBe(30);
     // The first alone, the others together; twice as many if the server has to be told the script.
     expect(scripts).toBeLessThanOrEqual(4);
     monitor.destroy();

@@ -106,9 +106,7 @@ describe("a Redis whose data is gone", () => {
     const store = await openRedis({ url: server.url, host: nodeHost, partitions: 2 });
     const engine = new Engine({ store, host: nodeHost, machines: [], settings: { renewMs: 50 } });
     engine.start();
-    await expect
-      .poll(async () => (await keys()).some((key) => key.includes(":partition:")), { timeout: 20_000 })
-      .toBe(true);
+    await expect.poll(async () => (await keys()).some((key) => key.includes(":partition:"))).toBe(true);
     await server.end("SIGKILL");
     await rm(`${server.folder}/appendonlydir`, { recursive: true });
     await server.begin();

@@ -184,7 +184,7 @@ describe("a purge", () => {
     // Another program looks into the file meanwhile.
     const db = new DatabaseSync(file, { readOnly: true });
     const left = db.prepare("select (select count(*) from journal) + (select count(*) from purges) as count");
-    await expect.poll(() => left.get(), { timeout: 10_000 }).toEqual({ count: 0 });
+    await expect.poll(() => left.get()).toEqual({ count: 0 });
     db.close();
     await store.close();
     open();

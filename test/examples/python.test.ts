@@ -27,7 +27,7 @@ describe.skipIf(MISSING)("the worker in Python", () => {
     });
     expect(status).toBe(201);
     const path = `/v1/executions/${body.execution_id}`;
-    await expect.poll(async () => (await api.get(path)).body.status, { timeout: 10_000 }).not.toBe("RUNNING");
+    await expect.poll(async () => (await api.get(path)).body.status).not.toBe("RUNNING");
     return (await api.get(path)).body;
   }
 

@@ -21,7 +21,7 @@ describe.each(STORES)("the engines of a fleet on %s", (kind, service) => {
     const fleet = new Fleet(given.url, 13);
     const api = await fleet.server("api");
     let [first, second] = [await fleet.process("engine"), await fleet.process("engine")];
-    await expect.poll(() => engines(api.url), { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => engines(api.url)).toBe(2);
 
     const sent: Sent[] = [];
     const under = new Set<Promise<void>>();

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -18,7 +18,7 @@ const STORES: readonly (readonly [kind: string, start: () => Promise<MortalServi
 
 /** Every call is a line in a ledger. `meet` waits until so many of its kind have begun, wherever they run. */
 const HANDLERS = `
-import { appendFileSync, readFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const note = (kind, context) =>
   appendFileSync("ledger", JSON.stringify({
@@ -32,7 +32,11 @@ const noted = (run) => async (config, context) => {
 };
 export const handlers = {
   append: noted(({ path, id }) => ({ path: path + id })),
-  slow: noted(async ({ ms }) => { await sleep(ms); return process.env.WHO; }),
+  slow: noted(async ({ ms, until }) => {
+    while (until !== null && !existsSync(until)) await sleep(20);
+    await sleep(ms);
+    return process.env.WHO;
+  }),
   join: noted(({ paths }) => ({ paths })),
   meet: noted(async ({ count }, { executionId, nodeId }) => {
     for (;;) {
@@ -89,7 +93,12 @@ const fan = (name: string, count: number): object => {
 const SLOW = {
   name: "slow",
   nodes: [
-    { id: "s", handler: "slow", config: { ms: "{{ input.ms }}" }, retry: { max_attempts: 1 } },
+    {
+      id: "s",
+      handler: "slow",
+      config: { ms: "{{ input.ms }}", until: "{{ input.until }}" },
+      retry: { max_attempts: 1 },
+    },
     { id: "after", handler: "join", config: { paths: "{{ s.output }}" }, dependencies: ["s"] },
   ],
 };
@@ -112,7 +121,7 @@ describe.each(STORES)("the scenarios of the source documents on %s", (_kind, sta
   const addWorker = async (who: string): Promise<Program> => {
     const program = start(["worker", "--store", store.url, "--handlers", "handlers.mjs", "--concurrency", "8"], {
       cwd: here,
-      env: { WHO: who, WORKER_HEARTBEAT_INTERVAL: "0.5", WORKER_HEARTBEAT_TIMEOUT: "3" },
+      env: { WHO: who, WORKER_HEARTBEAT_INTERVAL: "0.5", WORKER_HEARTBEAT_TIMEOUT: "6" },
     });
     await program.says(/"started"/);
     workers.push(program);
@@ -199,13 +208,14 @@ describe.each(STORES)("the scenarios of the source documents on %s", (_kind, sta
 
   test("a worker crashes: another does its task as the same attempt, under the same key", async () => {
     const [first] = workers;
-    const ids = await Promise.all(Array.from({ length: 8 }, () => run(SLOW, { ms: 4_000 })));
+    const ids = await Promise.all(Array.from({ length: 8 }, () => run(SLOW, { ms: 0, until: "worker shot" })));
     const begunBy = (who: string): readonly string[] =>
       ids.filter((id) => ledger(id, "begun").some((line) => line.who === who && line.node === "s"));
     await expect.poll(() => begunBy("first").length + begunBy("second").length, UNTIL).toBe(8);
     const orphans = begunBy("first");
     first!.child.kill("SIGKILL");
     await first!.ended;
+    writeFileSync(join(here, "worker shot"), "");
     for (const id of ids) {
       const { status, nodes } = await ended(id);
       expect(status).toBe("COMPLETED");
@@ -216,9 +226,10 @@ describe.each(STORES)("the scenarios of the source documents on %s", (_kind, sta
   });
 
   test("an orchestrator crashes: the other goes on with its executions, and no task runs again", async () => {
-    const ids = await Promise.all(Array.from({ length: 12 }, () => run(SLOW, { ms: 2_000 })));
+    const ids = await Promise.all(Array.from({ length: 12 }, () => run(SLOW, { ms: 500, until: "engine shot" })));
     await expect.poll(() => ids.every((id) => ledger(id, "begun").length > 0), UNTIL).toBe(true);
     await servers.shift()!.kill();
+    writeFileSync(join(here, "engine shot"), "");
     for (const id of ids) {
       expect(await ended(id)).toMatchObject({
         status: "COMPLETED",
@@ -232,7 +243,7 @@ describe.each(STORES)("the scenarios of the source documents on %s", (_kind, sta
   test("the store is shot and starts again: what was accepted is there, and everything ends", async () => {
     const before = await run(CHAIN);
     await ended(before);
-    const ids = await Promise.all(Array.from({ length: 12 }, (_, i) => run(SLOW, { ms: 500 + 200 * i })));
+    const ids = await Promise.all(Array.from({ length: 12 }, (_, i) => run(SLOW, { ms: 500 + 200 * i, until: null })));
     await expect.poll(() => ids.every((id) => ledger(id, "begun").length > 0), UNTIL).toBe(true);
     await store.end(shot);
     await store.begin();
