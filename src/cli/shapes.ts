@@ -31,6 +31,7 @@ export interface ShownNode {
   readonly started_at: string | null;
   readonly finished_at: string | null;
   readonly child_execution_id: string | null;
+  readonly cached_from?: string;
   readonly items?: { readonly total: number; readonly completed: number; readonly failed: number };
 }
 

@@ -52,9 +52,12 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   isEnded(state: State): boolean;
   /** Since when nothing more is to be expected of it, so that it may be removed some time later; null while it lives. */
   idleSinceMs?(state: State): number | null;
+  /** When nobody has any use for it any more, however long others are kept: it is removed then, and never shipped. */
+  expiresAtMs?(state: State): number | null;
   /** Dead letters it has written, which go when it is removed. */
   letters?(state: State): readonly string[];
-  header(state: State): EntityHeader;
+  /** What lists of executions show of it; null if it has no business there. */
+  header(state: State): EntityHeader | null;
   versionOf(state: State): number;
 
   snapshot(state: State): string;

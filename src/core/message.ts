@@ -45,6 +45,9 @@ export type MessageBody =
   | GateReturn
   | GateAnswered
   | GateCommand
+  | CacheLookup
+  | CacheReturn
+  | CacheAnswered
   | Release;
 
 export type MessageKind = MessageBody["kind"];
@@ -293,6 +296,38 @@ export interface GateCommand extends Command {
   readonly rule?: GateRule | null;
 }
 
+/** An execution asks whether the result of some work is kept, before it does it. */
+export interface CacheLookup {
+  readonly kind: "cacheLookup";
+  /** Who asks, as an entity. */
+  readonly execution: string;
+  /** Counted like what it asks of gates. */
+  readonly ask: number;
+  readonly node: string;
+  /** Somebody wants the work done anew, whatever is kept. */
+  readonly anew?: true;
+}
+
+/** Whoever did the work, or wanted to, is done with it; with a result it may be used again. */
+export interface CacheReturn {
+  readonly kind: "cacheReturn";
+  readonly execution: string;
+  readonly ask: number;
+  /** Already a value of the cache's: a large one was written into its scope. */
+  readonly stored?: { readonly output: Value; readonly ttlMs: number };
+  /** The work was done, and has failed. */
+  readonly failed?: true;
+}
+
+/** The result of that work, and whose it is; or, without one, leave to do the work. */
+export interface CacheAnswered {
+  readonly kind: "cacheAnswered";
+  readonly cache: string;
+  readonly ask: number;
+  readonly node: string;
+  readonly found?: { readonly output: Value; readonly from: string };
+}
+
 /** Let a quarantined entity go on, with the messages that were parked meanwhile. */
 export interface Release {
   readonly kind: "release";
@@ -328,6 +363,9 @@ const KINDS: Readonly<Record<MessageKind, true>> = {
   gateReturn: true,
   gateAnswered: true,
   gateCommand: true,
+  cacheLookup: true,
+  cacheReturn: true,
+  cacheAnswered: true,
   release: true,
 };
 

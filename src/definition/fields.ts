@@ -215,7 +215,10 @@ export const NODE_FIELDS: FieldTable = {
     doc: "How many of its tasks may be under way at once, in all executions, and by which key.",
   },
   budget: { rule: object, doc: "What it may spend: usd, tokens, calls, seconds." },
-  cache: { rule: object, doc: "When an earlier output may be used again." },
+  cache: {
+    rule: { kind: "own", schema: { anyOf: [{ type: "boolean" }, { $ref: "#/$defs/cache" }] } },
+    doc: "For how long its output may be used instead of doing the same work again. true = a day.",
+  },
   queue: { rule: text(128), doc: "The queue its tasks go to. By default that of its handler." },
   priority: { rule: count(-1_000, 1_000), doc: "As on the workflow, for this node." },
   dlq: { rule: choice(DLQ), doc: "As on the workflow, for this node." },
@@ -328,6 +331,19 @@ export const CONCURRENCY_FIELDS: FieldTable = {
     rule: choice(["queue", "reject"]),
     default: "queue",
     doc: "What becomes of a task for which there is no room: it waits, or its node fails.",
+  },
+};
+
+export const CACHE_FIELDS: FieldTable = {
+  key: {
+    rule: text(10_000),
+    doc: "With templates, what makes two pieces of work of this node the same. By default its handler and all that it is given.",
+  },
+  ttl_seconds: {
+    rule: timeout("above 0"),
+    default: 86_400,
+    doc: "How long an output may be used again.",
+    aliases: ["ttl"],
   },
 };
 

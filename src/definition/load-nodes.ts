@@ -5,6 +5,7 @@ import { Schema, typeName, withArticle } from "../json/schema.ts";
 import { CONFIG_SCHEMAS, HANDLER_ALIASES } from "./builtin-handlers.ts";
 import { DEFAULT_TIMEOUT_SECONDS, REPEAT_FIELDS } from "./fields.ts";
 import { isTemplate, type KnownHandler, type KnownHandlers } from "./handlers.ts";
+import { loadCache } from "./load-cache.ts";
 import { adoptSeedConfig, canonicalConfig, withoutBraces } from "./load-config.ts";
 import { loadDependencies } from "./load-dependencies.ts";
 import { loadIds } from "./load-ids.ts";
@@ -94,11 +95,15 @@ function loadNode(
     const reason = `"repeat" must not stand on ${quote(handler)}; only what a worker runs is repeated`;
     problems.add("CONFIG_INVALID", list.field(index, "repeat"), { id, reason });
   }
+  if (node.repeat !== undefined && node.cache !== undefined) {
+    const reason = '"cache" must not stand beside "repeat"; every round would get the output of the first';
+    problems.add("CONFIG_INVALID", list.field(index, "cache"), { id, reason });
+  }
   checkLimited(node, list, index, context);
   return node;
 }
 
-/** Only a task can be held up at a gate: what the engine runs itself calls nobody. */
+/** Only a task can be held up at a gate, or be spared: what the engine runs itself calls nobody. */
 function checkLimited(
   { id, handler, config, ...node }: WorkflowNode,
   list: NodeList,
@@ -108,12 +113,12 @@ function checkLimited(
   const inner = handler === "map" ? config["handler"] : handler;
   const runs = typeof inner === "string" && context.handlers.get(inner)?.engine !== true;
   if (runs) return;
-  for (const field of ["limit", "concurrency"] as const) {
+  for (const field of ["limit", "concurrency", "cache"] as const) {
     if (node[field] === undefined) continue;
     const where =
       handler === "map"
         ? "a map of nodes of the engine; write it on the nodes inside"
-        : `${quote(handler)}; only what a worker runs is limited`;
+        : `${quote(handler)}; only what a worker runs is ${field === "cache" ? "kept" : "limited"}`;
     const reason = `${quote(field)} must not stand on ${where}`;
     context.problems.add("CONFIG_INVALID", list.field(index, field), { id, reason });
   }
@@ -156,8 +161,12 @@ function loadOptionalFields(
         if (concurrency !== undefined) node.concurrency = concurrency;
         break;
       }
+      case "cache": {
+        const cache = loadCache(value, list.field(index, "cache"), problems);
+        if (cache !== undefined) node.cache = cache;
+        break;
+      }
       case "budget":
-      case "cache":
         node[name] = value as JsonObject;
         break;
       default:

@@ -2,6 +2,7 @@ import type { Json, JsonObject } from "../json/json.ts";
 import { BUILTIN_HANDLERS } from "./builtin-handlers.ts";
 import {
   BREAKER_FIELDS,
+  CACHE_FIELDS,
   CONCURRENCY_FIELDS,
   DEPENDENCY_FIELDS,
   type Field,
@@ -52,6 +53,7 @@ export function workflowSchema(): JsonObject {
       breaker: objectSchema(BREAKER_FIELDS, []),
       node_limit: objectSchema(NODE_LIMIT_FIELDS, []),
       concurrency: objectSchema(CONCURRENCY_FIELDS, ["limit"]),
+      cache: objectSchema(CACHE_FIELDS, []),
       template: { type: "string", pattern: "\\{\\{" },
     },
   };

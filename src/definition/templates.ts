@@ -182,10 +182,12 @@ class ListTemplates {
         const pointer = (): string => `${list.field(index, "repeat")}/until`;
         this.#piece(index, { kind: "condition", value: node.repeat.until, pointer, inMap, afterwards: true });
       }
-      if (node.concurrency?.key !== undefined) {
-        const pointer = (): string => `${list.field(index, "concurrency")}/key`;
+      for (const field of ["concurrency", "cache"] as const) {
+        const key = node[field]?.key;
+        if (key === undefined) continue;
+        const pointer = (): string => `${list.field(index, field)}/key`;
         const inItem = inMap || node.handler === "map";
-        this.#piece(index, { kind: "value", value: node.concurrency.key, pointer, inMap: inItem, afterwards: false });
+        this.#piece(index, { kind: "value", value: key, pointer, inMap: inItem, afterwards: false });
       }
     }
   }

@@ -47,7 +47,7 @@ export interface WorkflowNode {
   readonly limit?: string | NodeLimit;
   readonly concurrency?: ConcurrencySpec;
   readonly budget?: JsonObject;
-  readonly cache?: JsonObject;
+  readonly cache?: CacheSpec;
   readonly queue: string;
   readonly priority: number;
   readonly dlq: DlqPolicy;
@@ -85,6 +85,12 @@ export interface ConcurrencySpec {
   /** May hold templates. */
   readonly key?: string;
   readonly on_conflict: "queue" | "reject";
+}
+
+export interface CacheSpec {
+  /** May hold templates. Without it: the handler and all that it is given. */
+  readonly key?: string;
+  readonly ttl_seconds: number;
 }
 
 export type Dependency = string | { readonly id: string; readonly on: DependencyOn };

@@ -168,7 +168,7 @@ export class Loader {
     if (machine.isEnded(state)) resident.keepUntilMs = wakeAtMs;
     resident.snapshotVersion = snapshot?.version ?? 0;
     resident.snapshotChars = snapshot?.chars ?? 0;
-    if (machine.versionOf(state) > 0) resident.headerStatus = machine.header(state).status;
+    if (machine.versionOf(state) > 0) resident.headerStatus = machine.header(state)?.status ?? null;
     // An ended entity with a wake time still has tasks to withdraw: its owner died between the two.
     if (machine.isEnded(state) && wakeAtMs !== null) resident.withdrawing = [...machine.withdrawn(state)];
     return resident;

@@ -368,7 +368,8 @@ export class Owner {
 
   private expiryOf(entity: Resident): number | null {
     const plainMs = expiryOf(entity, this.settings.retentionMs);
-    return this.unshipped === null ? plainMs : this.unshipped.expiryOf(entity, plainMs, this.batchMs);
+    const isShipped = entity.machine.expiresAtMs === undefined;
+    return this.unshipped === null || !isShipped ? plainMs : this.unshipped.expiryOf(entity, plainMs, this.batchMs);
   }
 
   private advanceOne(builder: BatchBuilder, entity: Resident): readonly Need[] {
@@ -434,7 +435,8 @@ export class Owner {
   private apply(builder: BatchBuilder, entity: Resident, decision: Decision<MachineEvent>): void {
     const { machine, state } = entity;
     const wasEnded = machine.isEnded(state);
-    if (decision.events.length > 0) {
+    // Some answers change nothing about who gives them: they are mail alone.
+    if (decision.events.length > 0 || (decision.mail?.length ?? 0) > 0) {
       const firstVersion = machine.versionOf(state) + 1;
       this.guarded(entity, () => {
         for (const event of decision.events) machine.evolve(state, event);
@@ -471,7 +473,7 @@ export class Owner {
     const version = machine.versionOf(state);
     if (version === 0) return;
     const header = machine.header(state);
-    if (header.status !== entity.headerStatus) {
+    if (header !== null && header.status !== entity.headerStatus) {
       entity.headerStatus = header.status;
       builder.header({ entity: key, version, ...header });
     }

@@ -245,7 +245,8 @@ class Rebuilding {
       const tasks = openTasks(owner, resident, recalled);
       builder.add(entity, { events: [], tasks }, 0, machine.eventFormat, owner.time.nowMs());
       this.calls += sayAgain(owner, builder, resident);
-      builder.header({ entity, version: machine.versionOf(state), ...machine.header(state) });
+      const header = machine.header(state);
+      if (header !== null) builder.header({ entity, version: machine.versionOf(state), ...header });
       this.tasks += tasks.length;
     } catch {
       // An engine will find out by itself, and leave it alone.

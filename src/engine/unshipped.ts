@@ -1,3 +1,5 @@
+import { CACHE_KIND } from "../core/cache/state.ts";
+import { entityKind } from "../core/entity.ts";
 import type { Header, Listed } from "../store/contract.ts";
 import type { BatchBuilder } from "./batch.ts";
 import type { Resident } from "./resident.ts";
@@ -77,6 +79,8 @@ export class Unshipped {
   /** A batch is formed: its records are on the list with the same commit. */
   form(builder: BatchBuilder, nowMs: number): void {
     for (const { entity, first, last } of builder.written()) {
+      // What can be made again is not worth keeping, and begins at its first version whenever it comes back.
+      if (entityKind(entity) === CACHE_KIND) continue;
       let entry = this.entries.get(entity);
       if (entry === undefined) {
         builder.listing({ list: this.list, id: entity, entity, atMs: nowMs, text: "{}" });

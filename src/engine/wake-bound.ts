@@ -22,6 +22,7 @@ export function wakeBound(
 
 /** When an entity has been of no use for long enough to be removed. */
 export function expiryOf({ machine, state }: Resident, retentionMs: number | null): number | null {
+  if (machine.expiresAtMs !== undefined) return machine.expiresAtMs(state);
   const sinceMs = retentionMs === null ? null : (machine.idleSinceMs?.(state) ?? null);
   return sinceMs === null ? null : sinceMs + retentionMs!;
 }

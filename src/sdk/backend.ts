@@ -40,6 +40,7 @@ export interface NodeView {
   readonly finished_at: string | null;
   readonly usage: Json;
   readonly child_execution_id: string | null;
+  readonly cached_from?: string;
   readonly items?: { readonly total: number; readonly completed: number; readonly failed: number };
 }
 

@@ -93,6 +93,7 @@ const SIGHTS: {
   nodeCompleted: ({ nodes }, { node, signal, reason }, count) => {
     if (signal !== undefined) count("signal taken");
     if (reason === "late_result") count("late result taken");
+    if (reason === "cached") count("result from the cache");
     const { handler, config } = nodes.get(node) ?? {};
     if (handler === "router") count(`router: ${config?.["mode"] === "inclusive" ? "inclusive" : "exclusive"}`);
   },

@@ -58,6 +58,8 @@ export type JournalEntry = Entry & { readonly log: "journal" } & (
         readonly deadLetters: readonly Letter[];
         /** Ids of dead letters that are gone with it. */
         readonly discard: readonly string[];
+        /** Entities that were removed whole. */
+        readonly purge?: readonly string[];
         /** What it put on lists, or took off them. */
         readonly listings: readonly { readonly list: string; readonly id: string; readonly isOpen: boolean }[];
         readonly replies: readonly { readonly process: string; readonly request: string; readonly answer: Json }[];

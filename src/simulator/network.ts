@@ -290,6 +290,7 @@ function committed(ground: Ground, process: SimProcess, batch: CommitBatch): His
     wakes: batch.wakes,
     deadLetters: batch.deadLetters.map(letterOf),
     discard: batch.discard,
+    ...(batch.purge.length > 0 && { purge: batch.purge }),
     listings: (batch.listings ?? []).map(({ list, id, text }) => ({ list, id, isOpen: text !== null })),
     replies: batch.replies.map(({ process: to, request, text }) => ({
       process: to,

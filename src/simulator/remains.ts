@@ -1,8 +1,8 @@
 import { entityId, entityKind } from "../core/entity.ts";
 import type { ExecutionEvent } from "../core/execution/events.ts";
-import type { GateEvent } from "../core/gate/events.ts";
+import { cacheMachine } from "../core/cache/machine.ts";
 import { gateMachine } from "../core/gate/machine.ts";
-import type { GateState } from "../core/gate/state.ts";
+import type { Machine, MachineEvent } from "../core/machine.ts";
 import { executionMachine } from "../core/execution/machine.ts";
 import { buildPlan, type Plan } from "../core/execution/plan.ts";
 import type { Workflow } from "../definition/workflow.ts";
@@ -22,10 +22,11 @@ export function remainsOf(memory: MemoryStore, definitions: Readonly<Record<stri
   };
   const folds: Remains["folds"][number][] = [];
   for (const [entity, { records, snapshot }] of data.entities) {
-    if (entityKind(entity) === "gate") {
-      const events = records.flatMap((record) => JSON.parse(record.text) as GateEvent[]);
+    const plain = PLAIN.get(entityKind(entity));
+    if (plain !== undefined) {
+      const events = records.flatMap((record) => JSON.parse(record.text) as MachineEvent[]);
       const text = snapshot === null ? null : snapshotText(memory, entity, snapshot.text);
-      folds.push(foldGate(entity, events, text === null ? null : { text, version: snapshot!.version }));
+      folds.push(foldPlain(plain, entity, events, text === null ? null : { text, version: snapshot!.version }));
     }
     if (entityKind(entity) !== "execution") continue;
     const events = records.flatMap((record) => JSON.parse(record.text) as ExecutionEvent[]);
@@ -65,21 +66,25 @@ function fold(entity: string, plan: Plan, events: readonly ExecutionEvent[]): st
   return contentHash(executionMachine.snapshot(state));
 }
 
-function foldGate(
+/** Kinds that need no definition. */
+const PLAIN: ReadonlyMap<string, Machine> = new Map(
+  ([gateMachine, cacheMachine] as Machine[]).map((machine) => [machine.kind, machine]),
+);
+
+function foldPlain(
+  machine: Machine,
   entity: string,
-  events: readonly GateEvent[],
+  events: readonly MachineEvent[],
   snapshot: { readonly text: string; readonly version: number } | null,
 ): Remains["folds"][number] {
   const id = entityId(entity);
-  const fold = (state: GateState, tail: readonly GateEvent[]): string => {
-    for (const event of tail) gateMachine.evolve(state, event);
-    return contentHash(gateMachine.snapshot(state));
+  const fold = (state: unknown, tail: readonly MachineEvent[]): string => {
+    for (const event of tail) machine.evolve(state, event);
+    return contentHash(machine.snapshot(state));
   };
-  const whole = (): string => fold(gateMachine.create(id, undefined), events);
+  const whole = (): string => fold(machine.create(id, undefined), events);
   const fromSnapshot =
-    snapshot === null
-      ? whole()
-      : fold(gateMachine.restore(id, undefined, snapshot.text), events.slice(snapshot.version));
+    snapshot === null ? whole() : fold(machine.restore(id, undefined, snapshot.text), events.slice(snapshot.version));
   return { entity, whole: whole(), fromSnapshot, again: whole() };
 }
 

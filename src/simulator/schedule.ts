@@ -1,6 +1,7 @@
 import { entityId, entityKey, entityKind, partitionOf } from "../core/entity.ts";
 import { executionMachine } from "../core/execution/machine.ts";
 import type { ExecutionState } from "../core/execution/state.ts";
+import { cacheMachine } from "../core/cache/machine.ts";
 import { gateMachine } from "../core/gate/machine.ts";
 import type { Machine, MachineEvent } from "../core/machine.ts";
 import type { Workflow } from "../definition/workflow.ts";
@@ -273,7 +274,7 @@ export class Simulation implements Field, Town {
     const store = this.connect(process);
     const newer = this.knobs.mixedReleases && (this.isHealed || this.random.chance(0.5));
     const machine = { ...(this.machineFor(process) as Machine), ...(newer && { eventFormat: NEWER_FORMAT }) };
-    const machines: Machine[] = [machine, gateMachine, tallyMachine];
+    const machines: Machine[] = [machine, gateMachine, cacheMachine, tallyMachine];
     const observer = {
       quarantined: (key: string, error: unknown) => {
         if (!this.poisoned.has(entityId(key))) this.bug(`${key} was quarantined: ${String(error)}`);

@@ -4,6 +4,7 @@ import type { Workflow } from "../definition/workflow.ts";
 import { contentHash } from "../json/hash.ts";
 import type { Json } from "../json/json.ts";
 import type { Surroundings } from "./generate-config.ts";
+import { WorldCaches } from "./generate-caches.ts";
 import { WorldLimits } from "./generate-limits.ts";
 import { randomWorkflow } from "./generate.ts";
 import { bodyHashOf, type Client, describeOutcome, type People, type Town } from "./people.ts";
@@ -27,6 +28,7 @@ export class Submitters {
   private readonly given: Given;
   private readonly epochMs: number;
   private readonly limits: WorldLimits;
+  private readonly caches: WorldCaches;
 
   constructor(town: Town, people: People, given: Given, epochMs: number) {
     this.town = town;
@@ -34,6 +36,7 @@ export class Submitters {
     this.given = given;
     this.epochMs = epochMs;
     this.limits = new WorldLimits(given.seed);
+    this.caches = new WorldCaches(given.seed);
   }
 
   get isBusy(): boolean {
@@ -46,8 +49,7 @@ export class Submitters {
       const own = random.fork();
       const id = own.hex(12);
       this.executions.push(id);
-      const workflow =
-        this.given.workflow ?? this.limits.put(randomWorkflow(own, `w${i}`, this.surroundings(library, 0)));
+      const workflow = this.given.workflow ?? this.endowed(randomWorkflow(own, `w${i}`, this.surroundings(library, 0)));
       const client = own.pick(clients);
       this.left++;
       this.town.timeline.after(
@@ -61,9 +63,13 @@ export class Submitters {
   private library(random: Random): readonly Workflow[] {
     const library: Workflow[] = [];
     for (let level = 3; level >= 1; level--) {
-      library.push(this.limits.put(randomWorkflow(random, `lib${level}`, this.surroundings(library, level))));
+      library.push(this.endowed(randomWorkflow(random, `lib${level}`, this.surroundings(library, level))));
     }
     return library;
+  }
+
+  private endowed(workflow: Workflow): Workflow {
+    return this.caches.put(this.limits.put(workflow));
   }
 
   /** Nothing is around what people submit. */

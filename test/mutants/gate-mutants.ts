@@ -50,7 +50,7 @@ export const GATE_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/units.ts`,
-        find: "    state.live.delete(unit);\n    returnAsks(state, unit);\n",
+        find: "    state.live.delete(unit);\n    returnDelivery(state, unit);\n",
         put: "    state.live.delete(unit);\n",
       },
     ],
@@ -82,7 +82,7 @@ export const GATE_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/evolve.ts`,
-        find: "  for (const unit of state.asks.keys()) returnAsks(state, unit);\n",
+        find: "  for (const unit of state.asks.keys()) returnAsks(state, unit, state.live.has(unit) ? AS_RESERVED : {});\n",
         put: "  state.asks.clear();\n",
       },
     ],

@@ -1,4 +1,5 @@
 import { CONTROL_MUTANTS } from "./control-mutants.ts";
+import { CACHE_MUTANTS } from "./cache-mutants.ts";
 import { GATE_MUTANTS } from "./gate-mutants.ts";
 
 /** A deliberate bug: texts in the sources that are replaced when they are loaded. */
@@ -80,7 +81,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "hand-back-is-a-loss",
     thought: "a hand-back is a lost delivery",
-    patches: [{ file: `${EXECUTION}/evolve.ts`, find: "if (!event.handedBack) run.lost++;", put: "run.lost++;" }],
+    patches: [{ file: `${EXECUTION}/evolve.ts`, find: "else run.lost++;", put: "run.lost++;" }],
   },
   {
     name: "poison-never-ends",
@@ -556,4 +557,5 @@ export const MUTANTS: readonly Mutant[] = [
 
   ...CONTROL_MUTANTS,
   ...GATE_MUTANTS,
+  ...CACHE_MUTANTS,
 ];

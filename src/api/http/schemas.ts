@@ -335,6 +335,7 @@ const nodeFields = {
   finished_at: time.nullable(),
   usage: anyJson,
   child_execution_id: z.string().nullable(),
+  cached_from: z.string().optional(),
   iteration: z.number().optional(),
   items: z.looseObject({ total: z.number(), completed: z.number(), failed: z.number() }).optional(),
 };

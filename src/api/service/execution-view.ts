@@ -112,6 +112,7 @@ function nodeText(node: NodeSummary, output: string): string {
     finished_at: iso(node.endedAtMs),
     usage: node.usage ?? null,
     child_execution_id: node.child ?? null,
+    ...(node.cachedFrom !== undefined && { cached_from: node.cachedFrom }),
     ...(node.iteration !== undefined && { iteration: node.iteration }),
     ...(node.items !== undefined && { items: node.items }),
   });

@@ -1,4 +1,6 @@
-import { entityKey } from "../../core/entity.ts";
+import { cacheMachine } from "../../core/cache/machine.ts";
+import { CACHE_KIND } from "../../core/cache/state.ts";
+import { entityId, entityKey } from "../../core/entity.ts";
 import { explain, type Explanation } from "../../core/execution/explain.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Host } from "../../host/host.ts";
@@ -12,6 +14,7 @@ import { executionKey, isExecutionId } from "./ids.ts";
 import type { HandlerDirectory } from "./handler-directory.ts";
 import type { Limits } from "./limits.ts";
 import { Lru } from "./lru.ts";
+import { readEntity } from "./read-entity.ts";
 import { notFound } from "./refusal.ts";
 
 export interface ShownExplanation {
@@ -136,6 +139,7 @@ export class Histories {
 
   /** The core cannot know whether there is anybody to do the work. */
   async #shown(id: string, explanation: Explanation): Promise<ShownExplanation> {
+    if ("cache" in explanation.details) return this.#atCache(id, explanation);
     if ("gate" in explanation.details) return this.#atGate(id, explanation);
     const { node, reason, sentence, untilMs, details } = explanation;
     const { queue, handler } = details;
@@ -179,6 +183,22 @@ export class Histories {
         tripped: limit.tripped,
       },
       ...(atMs !== null && { until: iso(atMs)! }),
+    };
+  }
+
+  /** Somebody does the same work, or is about to; only the cache knows who. */
+  async #atCache(id: string, { node, reason, sentence, details }: Explanation): Promise<ShownExplanation> {
+    const { cache, ask } = details as { readonly cache: string; readonly ask: number };
+    const state = await readEntity(this.#store, cacheMachine, entityKey(CACHE_KIND, cache));
+    const shown = { node_id: node, reason, details: { cache } };
+    const before = state?.line.findIndex((each) => each.execution === executionKey(id) && each.ask === ask) ?? -1;
+    const [first] = state?.held.values() ?? [];
+    if (before < 0 || first === undefined) return { ...shown, sentence };
+    const worker = entityId(first.execution);
+    return {
+      ...shown,
+      sentence: `It waits for the result of node ${first.node} of execution ${worker}, which does the same work.`,
+      details: { cache, before, execution_id: worker, node_id: first.node },
     };
   }
 

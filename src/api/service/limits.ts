@@ -1,6 +1,5 @@
-import { entityId, entityKey, partitionOf } from "../../core/entity.ts";
+import { entityKey } from "../../core/entity.ts";
 import { LIMITS } from "../../core/gate/decide.ts";
-import type { GateEvent } from "../../core/gate/events.ts";
 import { gateMachine } from "../../core/gate/machine.ts";
 import { type GateName, type GateRule, isBucket } from "../../core/gate/rule.ts";
 import { costOf, type GateState, opensAtMs } from "../../core/gate/state.ts";
@@ -15,6 +14,7 @@ import { accepted, undecided } from "./decisions.ts";
 import { iso } from "./execution-view.ts";
 import { keyedId } from "./ids.ts";
 import type { PageOf, PageRequest, Paging } from "./paging.ts";
+import { readEntity } from "./read-entity.ts";
 import { notFound } from "./refusal.ts";
 
 export interface ShownLimit {
@@ -141,27 +141,8 @@ export class Limits {
     return states.flatMap((state) => (state?.name ? [showLimit(state)] : []));
   }
 
-  async #read(entity: string): Promise<GateState | undefined> {
-    const partition = partitionOf(entity, this.#store.capabilities.partitionCount);
-    const [loaded] = await this.#store.journal.load([{ partition, entity }]);
-    const { snapshot } = loaded!;
-    let text = snapshot?.format === gateMachine.snapshotFormat ? snapshot.text : null;
-    if (text?.startsWith("@") === true) {
-      const [stored] = await this.#store.records.get([{ scope: entity, hash: text.slice(1) }]);
-      text = stored ?? null;
-    }
-    const isWhole = snapshot === null || text !== null;
-    const records = isWhole
-      ? loaded!.records
-      : (await this.#store.journal.load([{ partition, entity, aboveVersion: 0 }]))[0]!.records;
-    const id = entityId(entity);
-    const state = text === null ? gateMachine.create(id, undefined) : gateMachine.restore(id, undefined, text);
-    for (const record of records) {
-      const events = JSON.parse(record.text) as GateEvent[];
-      for (const event of events.slice(Math.max(0, state.version + 1 - record.version)))
-        gateMachine.evolve(state, event);
-    }
-    return state.version === 0 ? undefined : state;
+  #read(entity: string): Promise<GateState | undefined> {
+    return readEntity(this.#store, gateMachine, entity);
   }
 }
 

@@ -177,7 +177,8 @@ function runUnit(state: ExecutionState, unit: number, context: Context, gathered
     const node = state.nameOf(unit);
     return void gathered.events.push({ kind: "nodeCompleted", atMs, node, output: late.output, reason: "late_result" });
   }
-  if (state.planOf(unit).gates.length > 0) {
+  const { gates, cache } = state.planOf(unit);
+  if (gates.length > 0 || cache !== null) {
     const next = askNext(state, unit, gathered.asks.length, preparation.prepared, context);
     if (next.kind === "failed") return failUnit(state, unit, next.error, context, gathered);
     if (next.kind === "needs") return need(gathered, next.needs);

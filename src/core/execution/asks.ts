@@ -10,13 +10,16 @@ export function awaitedGate(state: ExecutionState, unit: number): UnitAsk | unde
 }
 
 /** What gates may learn from how a dispatch has ended. */
-export type DispatchEnd = Pick<GateReturned, "closeForMs" | "outcome" | "used">;
+export type DispatchEnd = Pick<GateReturned, "closeForMs" | "outcome" | "used" | "keeps"> & {
+  readonly hasFailed?: boolean;
+};
 
 /** It was out, and nobody says what it has used: as much as was reserved for it. */
 export const AS_RESERVED: { readonly used: Amounts } = { used: {} };
 
 /** The dispatch is over, or will not come: whatever gates have granted for it, or may yet grant, is given back. */
-export function returnAsks(state: ExecutionState, unit: number, { closeForMs, outcome, used }: DispatchEnd = {}): void {
+export function returnAsks(state: ExecutionState, unit: number, end: DispatchEnd = {}): void {
+  const { closeForMs, outcome, used, keeps, hasFailed } = end;
   if (state.asks.size === 0) return;
   for (const { gate, ask, status, wait, until } of state.asks.get(unit) ?? []) {
     const asksForPeace = wait === "rate_limit" && closeForMs !== undefined;
@@ -28,9 +31,20 @@ export function returnAsks(state: ExecutionState, unit: number, { closeForMs, ou
       ...(asksForPeace && { closeForMs }),
       ...(wait === "breaker" && outcome !== undefined && { outcome }),
       ...(wait === "rate_limit" && until === "end" && used !== undefined && { used }),
+      ...(wait === "cache" && keeps !== undefined && { keeps }),
+      ...(wait === "cache" && hasFailed === true && { outcome: "bad" as const }),
     });
   }
   state.asks.delete(unit);
+}
+
+/** The delivery is over, and the same attempt may go out again: leave to do the work holds for all of them. */
+export function returnDelivery(state: ExecutionState, unit: number, end: DispatchEnd = AS_RESERVED): void {
+  const leave = state.asks.get(unit)?.filter(({ wait }) => wait === "cache") ?? [];
+  for (const asked of leave) asked.status = "returned";
+  returnAsks(state, unit, end);
+  for (const asked of leave) asked.status = "granted";
+  if (leave.length > 0) state.asks.set(unit, leave);
 }
 
 /** The work has begun: what was granted for the beginning only is given back. */
@@ -56,6 +70,11 @@ export function answerAsk(state: ExecutionState, unit: number, { kind, node, ask
   const asked = state.asks.get(unit)?.find((one) => one.ask === ask);
   if (asked === undefined) throw new Error(`${node} was answered what it has not asked for`);
   asked.status = kind === "gateGranted" ? "granted" : "refused";
+}
+
+/** The cache had the result, and expects nothing of us. */
+export function forgetCache(state: ExecutionState, unit: number): void {
+  for (const asked of state.asks.get(unit) ?? []) if (asked.wait === "cache") asked.status = "returned";
 }
 
 /** They are the first in line, unless a gate has granted what was not wanted any more. */

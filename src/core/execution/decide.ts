@@ -2,6 +2,7 @@ import type { Context } from "../machine.ts";
 import type { Message } from "../message.ts";
 import { type ExecutionDecision, NOTHING } from "./decision.ts";
 import { assignReview } from "./messages/assign-review.ts";
+import { cacheAnswered } from "./messages/cache-answered.ts";
 import { cancel } from "./messages/cancel.ts";
 import { childEnded } from "./messages/child-ended.ts";
 import { decideReview } from "./messages/decide-review.ts";
@@ -57,9 +58,13 @@ export function decide(state: ExecutionState, message: Message, context: Context
       return childEnded(state, body, context);
     case "gateAnswered":
       return gateAnswered(state, body, context);
+    case "cacheAnswered":
+      return cacheAnswered(state, body, context);
     case "gateAcquire":
     case "gateReturn":
     case "gateCommand":
+    case "cacheLookup":
+    case "cacheReturn":
       return { ...NOTHING, reply: { refused: "NOT_FOUND" } };
     case "release":
       return { ...NOTHING, reply: { refused: "NOT_QUARANTINED" } };

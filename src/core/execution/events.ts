@@ -193,8 +193,10 @@ export interface NodeCompleted extends At {
   readonly output: Value;
   /** The signal it has taken. */
   readonly signal?: string;
-  /** The work was done in an earlier generation, and its result came after that had ended. */
-  readonly reason?: "late_result";
+  /** The work was done in an earlier generation, and its result came after that had ended; or somebody else did it. */
+  readonly reason?: "late_result" | "cached";
+  /** Of a cached result: the id of the execution whose it is. */
+  readonly from?: string;
   /** Of a part of a large map: how many of its items failed. */
   readonly failures?: number;
 }
@@ -346,7 +348,8 @@ export interface GateAsked extends At {
   readonly until: "start" | "end";
 }
 
-export type GateWait = "rate_limit" | "concurrency" | "breaker";
+/** At a cache it waits for the result of somebody who does the same work. */
+export type GateWait = "rate_limit" | "concurrency" | "breaker" | "cache";
 
 /** The gate has let it through; or it has sent it away, and the unit fails when its turn comes. */
 export interface GateGranted extends At {
@@ -367,10 +370,12 @@ export interface GateReturned {
   readonly ask: number;
   /** Whoever is behind the gate wants to be left alone for so long. */
   readonly closeForMs?: number;
-  /** What a breaker learns. */
+  /** What a breaker learns; of a cache, that the work has failed. */
   readonly outcome?: "good" | "bad";
   /** Where something was reserved: what it has used. Not there if it was not out. */
   readonly used?: Amounts;
+  /** Of a cache: the node instance whose output it keeps from now on. */
+  readonly keeps?: string;
 }
 
 /** The parent asks again for a result that is there already. */

@@ -8,7 +8,16 @@ import type {
   TaskDispatched,
   TaskFailedEvent,
 } from "./events.ts";
-import { addAsk, answerAsk, AS_RESERVED, gatesReturned, returnAsks, returnStarted } from "./asks.ts";
+import {
+  addAsk,
+  answerAsk,
+  AS_RESERVED,
+  forgetCache,
+  gatesReturned,
+  returnAsks,
+  returnDelivery,
+  returnStarted,
+} from "./asks.ts";
 import { isKeptLetter, letterId } from "./letters.ts";
 import type { Value } from "../value.ts";
 import { closeMap, endItem, openMap } from "./maps.ts";
@@ -71,7 +80,9 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       run.error = null;
       run.answered = true;
       run.usage = event.usage ?? null;
-      if (state.asks.size > 0) returnAsks(state, unit, { outcome: "good", used: usedByResult(event) });
+      if (state.asks.size > 0) {
+        returnAsks(state, unit, { outcome: "good", used: usedByResult(event), keeps: event.node });
+      }
       if (state.planOf(unit).until === null) {
         move(state, unit, event, "completed");
         return endUnit(state, unit, event.atMs);
@@ -89,7 +100,7 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       const unit = unitOf(state, event.node);
       move(state, unit, event, "queued");
       const run = state.run(unit);
-      if (event.handedBack) returnAsks(state, unit);
+      if (event.handedBack) returnDelivery(state, unit, {});
       else run.lost++;
       run.startedAtMs = null;
       setLive(state, unit, false);
@@ -306,6 +317,7 @@ function taskFailed(state: ExecutionState, event: TaskFailedEvent): void {
     ...(closeForMs !== undefined && { closeForMs }),
     ...(outcome && { outcome }),
     used: usedByFailure(event),
+    hasFailed: true,
   });
   const run = state.run(unit);
   run.error = event.error;
@@ -345,6 +357,10 @@ function nodeCompleted(state: ExecutionState, event: NodeCompleted): void {
   if (event.reason === "late_result") {
     run.wasLate = true;
     run.late = null;
+  }
+  if (event.reason === "cached") {
+    run.cachedFrom = event.from ?? null;
+    forgetCache(state, unit);
   }
   if (event.signal !== undefined) takeSignal(state, event.signal);
   const { routed } = state.planOf(unit);

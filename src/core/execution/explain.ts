@@ -2,7 +2,7 @@ import type { Json } from "../../json/json.ts";
 import { entityId } from "../entity.ts";
 import { edgeCounts } from "./spread.ts";
 import { EDGE, type ExecutionState } from "./state.ts";
-import { isHeldBack } from "./view.ts";
+import { gateReason, isHeldBack } from "./view.ts";
 import { awaitedGate } from "./asks.ts";
 import { wakerOf } from "./wakers.ts";
 
@@ -41,6 +41,7 @@ const AT_GATE = {
   rate_limit: "It waits for its turn at a rate limit.",
   concurrency: "It waits for a free place.",
   breaker: "It waits until a breaker lets it through.",
+  cache: "It waits for the result of somebody who does the same work.",
 } as const;
 
 const SHOWN = 20;
@@ -87,7 +88,8 @@ function explainUnit(state: ExecutionState, unit: number): Explanation {
   const until = run?.dueAtMs ?? null;
   const gate = awaitedGate(state, unit);
   if (gate !== undefined) {
-    return say(gate.wait, AT_GATE[gate.wait], { gate: entityId(gate.gate), ask: gate.ask });
+    const at = gate.wait === "cache" ? "cache" : "gate";
+    return say(gateReason(gate.wait), AT_GATE[gate.wait], { [at]: entityId(gate.gate), ask: gate.ask });
   }
   switch (state.statusOf(unit)) {
     case "pending":

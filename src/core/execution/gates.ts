@@ -1,22 +1,31 @@
+import type { CompiledValue } from "../../expression/scope.ts";
 import type { Json } from "../../json/json.ts";
-import { entityKey } from "../entity.ts";
+import { CACHE_KIND, cacheEntity } from "../cache/state.ts";
+import { entityKey, entityKind } from "../entity.ts";
 import { gateEntity, type GateName, type GateRule } from "../gate/rule.ts";
-import type { Context, Need } from "../machine.ts";
-import type { ErrorValue, GateAsk, GateReturn, Message } from "../message.ts";
+import { type BlobDraft, type Context, type Need, needKey } from "../machine.ts";
+import type { CacheLookup, CacheReturn, ErrorValue, GateAsk, GateReturn, Message } from "../message.ts";
+import { toValue, type Value } from "../value.ts";
 import { decided, type ExecutionDecision } from "./decision.ts";
 import type { GateAsked, GateReturned } from "./events.ts";
-import type { PlanGate } from "./plan-gates.ts";
 import { type Prepared, templateError } from "./prepare.ts";
 import { estimateOf } from "./spending.ts";
 import { scopeOf } from "./scope.ts";
 import type { ExecutionState } from "./state.ts";
 
 /** One ask, before those of one gate are put into one message. */
-export interface AskDraft {
+export type AskDraft = GateDraft | CacheDraft;
+
+interface GateDraft {
   readonly gate: string;
   readonly name: GateName;
   readonly rule: GateRule;
   readonly ask: GateAsk;
+}
+
+interface CacheDraft {
+  readonly gate: string;
+  readonly lookup: CacheLookup;
 }
 
 const REFUSED: ErrorValue = {
@@ -47,10 +56,14 @@ export function askNext(
 ): Next {
   const asked = state.asks.get(unit) ?? [];
   if (asked.at(-1)?.status === "refused") return { kind: "failed", error: REFUSED };
-  const passed = asked.length;
-  const gate = state.planOf(unit).gates[passed];
+  const { gates, cache } = state.planOf(unit);
+  // Whoever has a delivery behind it that was lost does not know whether the work is done: it goes on with its own.
+  if (cache !== null && asked.length === 0 && state.statusOf(unit) !== "queued")
+    return askCache(state, unit, before, prepared, context);
+  const passed = asked[0]?.wait === "cache" ? asked.length - 1 : asked.length;
+  const gate = gates[passed];
   if (gate === undefined) return { kind: "passed" };
-  const resolved = resolveKey(state, unit, gate, context);
+  const resolved = resolveKey(state, unit, gate.key, "concurrency", context);
   if (resolved.kind !== "resolved") return resolved;
   const { rule, wait, until, cost } = gate;
   const name: GateName = {
@@ -70,10 +83,33 @@ export function askNext(
   };
 }
 
+/** What is kept is asked for before any gate: a result that is there takes nothing of a rate. */
+function askCache(state: ExecutionState, unit: number, before: number, prepared: Prepared, context: Context): Next {
+  const { cache, spec } = state.planOf(unit);
+  const resolved = resolveKey(state, unit, cache!.key, "cache", context);
+  if (resolved.kind !== "resolved") return resolved;
+  const { key } = resolved;
+  const gate =
+    key === undefined
+      ? cacheEntity(state.tenant, "input", spec.handler, prepared.inputHash)
+      : cacheEntity(state.tenant, "key", cache!.name, key);
+  const ask = state.askCount + before + 1;
+  const node = state.nameOf(unit);
+  const named = state.isItem(unit) ? state.mapOf(unit).node : unit;
+  const isAnew = state.runs[named]?.anew === true;
+  const execution = entityKey("execution", state.id);
+  return {
+    kind: "asks",
+    event: { kind: "gateAsked", atMs: context.nowMs, node, gate, ask, wait: "cache", until: "end" },
+    draft: { gate, lookup: { kind: "cacheLookup", execution, ask, node, ...(isAnew && { anew: true }) } },
+  };
+}
+
 function resolveKey(
   state: ExecutionState,
   unit: number,
-  { key }: PlanGate,
+  key: CompiledValue | null,
+  of: "concurrency" | "cache",
   context: Context,
 ): { readonly kind: "resolved"; readonly key?: string } | Extract<Next, { kind: "needs" | "failed" }> {
   if (key === null) return { kind: "resolved" };
@@ -81,7 +117,7 @@ function resolveKey(
   if (resolution.kind === "failed") return { kind: "failed", error: templateError(resolution.failure) };
   if (resolution.kind === "needs") return { kind: "needs", needs: resolution.blobs.map((blob) => ({ blob })) };
   if (resolution.holes.length > 0) {
-    const message = 'The "key" of a concurrency can be neither a secret nor a large value';
+    const message = `The "key" of a ${of} can be neither a secret nor a large value`;
     return { kind: "failed", error: { code: "CONFIG_INVALID", message, retryable: false } };
   }
   return { kind: "resolved", key: keyText(resolution.value) };
@@ -93,8 +129,12 @@ function keyText(value: Json): string {
 
 export function askMail(state: ExecutionState, drafts: readonly AskDraft[]): Message[] {
   const execution = entityKey("execution", state.id);
-  const byGate = Map.groupBy(drafts, ({ gate }) => gate);
-  return Array.from(byGate, ([gate, own]) => {
+  const lookups = drafts.flatMap((draft) => ("lookup" in draft ? [draft] : []));
+  const byGate = Map.groupBy(
+    drafts.flatMap((draft) => ("lookup" in draft ? [] : [draft])),
+    ({ gate }) => gate,
+  );
+  const mail = Array.from(byGate, ([gate, own]) => {
     const { name, rule } = own[0]!;
     const asks = own.map(({ ask }) => ask);
     return gateMail(state, gate, `gateAcquire:${execution}:${asks[0]!.ask}`, {
@@ -105,22 +145,68 @@ export function askMail(state: ExecutionState, drafts: readonly AskDraft[]): Mes
       asks,
     });
   });
+  for (const { gate, lookup } of lookups) {
+    mail.push(gateMail(state, gate, `cacheLookup:${execution}:${lookup.ask}`, lookup));
+  }
+  return mail;
 }
 
-/** Gives back what is not needed any more, so much at a time. */
+/** Gives back what is not needed any more, so much at a time; to a cache with the result, if there is one. */
 export function returnToGates(state: ExecutionState, context: Context): ExecutionDecision | undefined {
   if (state.returns.length === 0) return undefined;
   const returns = state.returns.slice(0, context.maxEvents);
-  return decided(state, context, [{ kind: "gatesReturned", atMs: context.nowMs, returns }], {
-    mail: returnMail(state, returns),
-  });
+  const blobs: BlobDraft[] = [];
+  const needs: Need[] = [];
+  const stored = new Map<number, CacheReturn["stored"]>();
+  for (const { gate, ask, keeps } of returns) {
+    const kept = keeps === undefined ? undefined : keptOutput(state, keeps, context);
+    if (kept === undefined) continue;
+    if (kept.kind === "needs") needs.push(kept.need);
+    else {
+      stored.set(ask, { output: kept.output, ttlMs: kept.ttlMs });
+      if (kept.blob !== undefined) blobs.push({ ...kept.blob, scope: gate });
+    }
+  }
+  if (needs.length > 0) return { events: [], needs };
+  const mail = giveBackMail(state, returns, stored);
+  return decided(state, context, [{ kind: "gatesReturned", atMs: context.nowMs, returns }], { mail, blobs });
 }
 
-export function returnMail(state: ExecutionState, returns: readonly GateReturned[]): Message[] {
+type KeptOutput =
+  | { readonly kind: "needs"; readonly need: Need }
+  | { readonly kind: "kept"; readonly output: Value; readonly ttlMs: number; readonly blob?: BlobDraft };
+
+/** The output that a cache is to keep, as a value of its own; undefined if the node has begun anew since. */
+function keptOutput(state: ExecutionState, node: string, context: Context): KeptOutput | undefined {
+  const unit = state.unitOf(node);
+  const output = unit === undefined || state.statusOf(unit) !== "completed" ? null : state.runs[unit]!.output;
+  const cache = unit === undefined ? null : state.planOf(unit).cache;
+  if (output === null || cache === null) return undefined;
+  const { ttlMs } = cache;
+  if ("json" in output) return { kind: "kept", output, ttlMs };
+  const json = context.fetched(needKey(output));
+  if (json === undefined) return { kind: "needs", need: output };
+  const { value, blob } = toValue(json);
+  return { kind: "kept", output: value, ttlMs, ...(blob !== undefined && { blob }) };
+}
+
+export function giveBackMail(
+  state: ExecutionState,
+  returns: readonly GateReturned[],
+  stored: ReadonlyMap<number, CacheReturn["stored"]> = new Map(),
+): Message[] {
   const execution = entityKey("execution", state.id);
   const byGate = Map.groupBy(returns, ({ gate }) => gate);
-  return Array.from(byGate, ([gate, own]) => {
+  return Array.from(byGate).flatMap(([gate, own]) => {
     const asks = [...new Set(own.map(({ ask }) => ask))];
+    if (entityKind(gate) === CACHE_KIND) {
+      return own.map(({ ask, outcome }) => {
+        const kept = stored.get(ask);
+        const end = kept === undefined ? outcome === "bad" && { failed: true as const } : { stored: kept };
+        const body = { kind: "cacheReturn", execution, ask, ...end } as const;
+        return gateMail(state, gate, `cacheReturn:${execution}:${state.version}:${ask}`, body);
+      });
+    }
     const closeForMs = Math.max(0, ...own.map((one) => one.closeForMs ?? 0));
     return gateMail(state, gate, `gateReturn:${execution}:${state.version}:${asks[0]}`, {
       kind: "gateReturn",

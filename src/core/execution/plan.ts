@@ -6,6 +6,7 @@ import { compileValue } from "../../expression/template.ts";
 import { canonicalHash } from "../../json/canonical.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
 import { type JoinRule, joinRule } from "./joins.ts";
+import { type PlanCache, planCache } from "./plan-cache.ts";
 import { NO_GATES, type PlanGate, planGates } from "./plan-gates.ts";
 
 /** A definition made ready to run: compiled once per version, shared by all its executions, never changed. */
@@ -61,6 +62,8 @@ export interface PlanNode {
   readonly item: PlanNode | null;
   /** The gates that each of its tasks has to pass, in this order. */
   readonly gates: readonly PlanGate[];
+  /** Where its results are kept for others; null if they are not. */
+  readonly cache: PlanCache | null;
   /** The workflow of a child that is no workflow of its own: the graph inside a map, or a part of a large map. */
   readonly graphs: { readonly item: SubWorkflow | null; chunk(): SubWorkflow } | null;
 }
@@ -161,7 +164,9 @@ function planNode(
   const item = isMap ? planItem(spec, itemConfig, workflow, graph, nodeIds, lines, graphs!.item) : null;
   const engine = ENGINE_HANDLERS.has(spec.handler);
   const gates = engine ? NO_GATES : planGates(spec, workflow, nodeIds);
+  const cache = engine ? null : planCache(spec, workflow, nodeIds);
   const references = [
+    (item ?? { cache }).cache?.key?.references ?? NONE,
     ...(item?.gates ?? gates).map(({ key }) => key?.references ?? NONE),
     config.references,
     condition?.references ?? NONE,
@@ -201,6 +206,7 @@ function planNode(
     routed: routes.length === 0 ? NO_READS : [...new Set(routes.flatMap((route) => route.to))],
     item: item === null ? null : { ...item, reads: list, index },
     gates,
+    cache,
     graphs,
   };
 }
@@ -232,6 +238,7 @@ function planItem(
   };
   const engine = handler === GRAPH || ENGINE_HANDLERS.has(handler);
   const gates = engine ? NO_GATES : planGates(spec, workflow, nodeIds);
+  const cache = engine ? null : planCache(spec, workflow, nodeIds);
   return {
     index: graph.indexOf.get(map.id)!,
     id: map.id,
@@ -250,6 +257,7 @@ function planItem(
     routed: [],
     item: null,
     gates,
+    cache,
     graphs: null,
   };
 }
@@ -331,9 +339,10 @@ function referredTo(nodes: readonly WorkflowNode[], outside: (id: string) => boo
       if (reference.kind === "node" && !own.has(reference.id)) found.add(reference.id);
     }
   };
-  for (const { config, condition, repeat, handler, concurrency } of nodes) {
+  for (const { config, condition, repeat, handler, concurrency, cache } of nodes) {
     const { nodes: inner, ...rest } = config;
     if (concurrency?.key !== undefined) note(compileValue(concurrency.key, { nodeIds }).references);
+    if (typeof cache?.key === "string") note(compileValue(cache.key, { nodeIds }).references);
     note(compileValue(rest, { nodeIds }).references);
     if (condition !== undefined) note(compileCondition(condition, { nodeIds }).references);
     if (repeat !== undefined) note(compileCondition(repeat.until, { nodeIds }).references);

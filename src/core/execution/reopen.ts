@@ -93,8 +93,10 @@ export function openGeneration(state: ExecutionState, event: GenerationOpened): 
   if (edited !== undefined) state.edit(edited, event.config!);
 
   const sameChild = event.scope === "failed" || event.scope === "letters";
+  const named = sameChild ? undefined : state.plan.graph.indexOf.get(event.from ?? "");
   for (const node of open) {
-    const run = reopenedRun(state, node, { edited: node === edited, sameChild, useLate: true });
+    const anew = node === named || node === edited;
+    const run = reopenedRun(state, node, { edited: node === edited, sameChild, useLate: true, anew });
     reset(state, node, run);
     const map = state.maps.get(node);
     // Who wanted all of it anew, in a generation that ended before it was opened, still does.

@@ -63,6 +63,10 @@ export interface NodeRun {
   late: { readonly output: KeptValue; readonly inputHash: string } | null;
   /** Its output is a late result. */
   wasLate: boolean;
+  /** Its output was kept by the cache: the execution that did the work. */
+  cachedFrom: string | null;
+  /** Somebody wants this very node done anew: what the cache keeps does not count. */
+  anew: boolean;
   /** What an engine's own node waits for, and since which version. */
   wait: Wait | null;
   waitVersion: number;
@@ -426,6 +430,8 @@ export function newRun(generation: number): NodeRun {
     cancelReason: null,
     late: null,
     wasLate: false,
+    cachedFrom: null,
+    anew: false,
     wait: null,
     waitVersion: 0,
     child: null,

@@ -1,4 +1,4 @@
-import { AS_RESERVED, returnAsks } from "./asks.ts";
+import { returnDelivery } from "./asks.ts";
 import { ENGINE_LINE, type ExecutionState, newRun, type NodeRun } from "./state.ts";
 
 /** Small changes to one unit, a node or an item of a map, that keep what is counted about it true. Only for `evolve`. */
@@ -31,7 +31,7 @@ export function setLive(state: ExecutionState, unit: number, live: boolean): voi
   if (live) state.live.add(unit);
   else {
     state.live.delete(unit);
-    returnAsks(state, unit, AS_RESERVED);
+    returnDelivery(state, unit);
   }
   const count = (state.liveByQueue.get(queue) ?? 0) + (live ? 1 : -1);
   if (count === 0) state.liveByQueue.delete(queue);
@@ -86,10 +86,11 @@ export function keyNumber(run: NodeRun | undefined, round: number): number {
 export function reopenedRun(
   state: ExecutionState,
   unit: number,
-  how: { readonly edited: boolean; readonly sameChild: boolean; readonly useLate: boolean },
+  how: { readonly edited: boolean; readonly sameChild: boolean; readonly useLate: boolean; readonly anew?: boolean },
 ): NodeRun {
   const old = state.runs[unit];
   const run = newRun(state.generation);
+  run.anew = how.anew ?? false;
   if (old === undefined) return run;
   const isUnsure = !how.edited && !old.answered;
   run.rerun = old.rerun + (isUnsure && old.round <= 1 ? 0 : 1);

@@ -8,7 +8,15 @@ import type { ExecutionState, NodeRun } from "./state.ts";
 import { awaitedGate } from "./asks.ts";
 
 /** Why a node waits, was skipped or cancelled: a closed set. */
-export type Reason = SkipReason | EndReason | Wait["for"] | GateWait | "retry" | "parallel" | "late_result";
+export type Reason =
+  | SkipReason
+  | EndReason
+  | Wait["for"]
+  | Exclude<GateWait, "cache">
+  | "retry"
+  | "parallel"
+  | "late_result"
+  | "cached";
 
 /** How a node reads to people and clients. */
 export interface NodeSummary {
@@ -23,6 +31,8 @@ export interface NodeSummary {
   readonly startedAtMs: number | null;
   readonly endedAtMs: number | null;
   readonly usage?: Json;
+  /** Of a result that the cache had: the execution that did the work. */
+  readonly cachedFrom?: string;
   /** Of a node that has called another workflow. */
   readonly child?: string;
   /** Of a node that repeats. */
@@ -86,6 +96,7 @@ export function viewNode(
     startedAtMs: run?.startedAtMs ?? null,
     endedAtMs: run?.endedAtMs ?? null,
     ...(run?.usage && { usage: run.usage }),
+    ...(run?.cachedFrom && { cachedFrom: run.cachedFrom }),
     ...(run?.child && { child: run.child.execution }),
     ...(run !== undefined && run.round > 0 && { iteration: run.round }),
     ...(map !== undefined && { items: { total: map.total, completed: itemsDone(state, unit), failed: map.failures } }),
@@ -97,10 +108,16 @@ export function viewNode(
   }
   if (status === "waiting") return { ...base, status: "WAITING", ...waitOf(run!) };
   const gate = awaitedGate(state, unit);
-  if (gate !== undefined) return { ...base, status: "WAITING", reason: gate.wait };
+  if (gate !== undefined) return { ...base, status: "WAITING", reason: gateReason(gate.wait) };
   if (isHeldBack(state, unit)) return { ...base, status: "WAITING", reason: "parallel" };
-  const reason = run?.skipReason ?? run?.cancelReason ?? (run?.wasLate ? "late_result" : null);
+  const reason =
+    run?.skipReason ?? run?.cancelReason ?? (run?.wasLate ? "late_result" : run?.cachedFrom ? "cached" : null);
   return { ...base, status: status.toUpperCase(), reason };
+}
+
+/** Of the same work one is done at a time: at a cache it is a place that is waited for. */
+export function gateReason(wait: GateWait): Exclude<GateWait, "cache"> {
+  return wait === "cache" ? "concurrency" : wait;
 }
 
 function waitOf({ wait, error, dueAtMs }: NodeRun): { reason: Reason; until: number | null } {

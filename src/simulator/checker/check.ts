@@ -10,6 +10,7 @@ import { DEAD_LETTERS } from "./dead-letters.ts";
 import { DELIVERY } from "./delivery.ts";
 import { type Commit, type Evidence, executionOf, gather, isExecution } from "./evidence.ts";
 import { FOLDS } from "./folds.ts";
+import { CACHES } from "./caches.ts";
 import { GATES } from "./gates.ts";
 import { GENERATIONS } from "./generations.ts";
 import { GRAPH_ORDER } from "./graph-order.ts";
@@ -42,6 +43,7 @@ const ALL: readonly Invariant[] = [
   ...WAITS,
   ...CHILDREN,
   ...GATES,
+  ...CACHES,
 ];
 
 /** What is checked, in the order of the reliability page. */

@@ -121,13 +121,14 @@ const asksAreSent: Invariant = {
     const { story, event, commit } = step;
     if (event.kind !== "gateAsked") return;
     const isSent = commit.entry.mail.some(({ to, from, body }) => {
-      const { kind, asks } = body as { readonly kind?: Json; readonly asks?: readonly { readonly ask: number }[] };
-      return (
-        to === event.gate &&
-        from === story.entity &&
-        kind === "gateAcquire" &&
-        asks!.some(({ ask }) => ask === event.ask)
-      );
+      const { kind, ask, asks } = body as {
+        readonly kind?: Json;
+        readonly ask?: number;
+        readonly asks?: readonly { readonly ask: number }[];
+      };
+      if (to !== event.gate || from !== story.entity) return false;
+      if (event.wait === "cache") return kind === "cacheLookup" && ask === event.ask;
+      return kind === "gateAcquire" && asks!.some((each) => each.ask === event.ask);
     });
     if (!isSent) found(`It waits at ${event.gate}, which was not asked`, placeOf(step));
   },
@@ -167,6 +168,7 @@ const LEAVING_GATES: ReadonlySet<string> = new Set([
   "repaired",
   "nodeSkipped",
   "nodeFailed",
+  "nodeCompleted",
   "taskCompleted",
   "taskFailed",
 ]);

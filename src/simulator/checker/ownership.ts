@@ -110,6 +110,7 @@ const chained: Invariant = {
           commit,
         });
       }
+      for (const entity of commit.entry.purge ?? []) versions.delete(entity);
       for (const { entity, version, events } of records) {
         const expected = (versions.get(entity) ?? 0) + 1;
         if (version !== expected)

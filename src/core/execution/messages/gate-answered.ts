@@ -2,7 +2,7 @@ import type { Context } from "../../machine.ts";
 import type { GateAnswered } from "../../message.ts";
 import { decided, type ExecutionDecision, NOTHING } from "../decision.ts";
 import type { ExecutionEvent, GateReturned } from "../events.ts";
-import { returnMail } from "../gates.ts";
+import { giveBackMail } from "../gates.ts";
 import type { ExecutionState, UnitAsk } from "../state.ts";
 
 /**
@@ -23,10 +23,10 @@ export function gateAnswered(state: ExecutionState, body: GateAnswered, context:
     events.push({ kind: "gateRefused", atMs, node, gate: body.gate, ask });
   }
   if (stale.length > 0) events.push({ kind: "gatesReturned", atMs, returns: stale });
-  return events.length === 0 ? NOTHING : decided(state, context, events, { mail: returnMail(state, stale) });
+  return events.length === 0 ? NOTHING : decided(state, context, events, { mail: giveBackMail(state, stale) });
 }
 
-function askOf(state: ExecutionState, gate: string, ask: number, node: string): UnitAsk | undefined {
+export function askOf(state: ExecutionState, gate: string, ask: number, node: string): UnitAsk | undefined {
   const unit = state.unitOf(node);
   const asks = unit === undefined ? undefined : state.asks.get(unit);
   return asks?.find((one) => one.ask === ask && one.gate === gate);

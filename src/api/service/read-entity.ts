@@ -1,0 +1,31 @@
+import { entityId, partitionOf } from "../../core/entity.ts";
+import type { Machine, MachineEvent } from "../../core/machine.ts";
+import type { Store } from "../../store/contract.ts";
+
+/** An entity that needs no definition, as anybody can read it: the fold of its journal. undefined if there is none. */
+export async function readEntity<State, Event extends MachineEvent>(
+  store: Store,
+  machine: Machine<State, Event>,
+  entity: string,
+): Promise<State | undefined> {
+  const partition = partitionOf(entity, store.capabilities.partitionCount);
+  const [loaded] = await store.journal.load([{ partition, entity }]);
+  const { snapshot } = loaded!;
+  let text = snapshot?.format === machine.snapshotFormat ? snapshot.text : null;
+  if (text?.startsWith("@") === true) {
+    const [stored] = await store.records.get([{ scope: entity, hash: text.slice(1) }]);
+    text = stored ?? null;
+  }
+  const isWhole = snapshot === null || text !== null;
+  const records = isWhole
+    ? loaded!.records
+    : (await store.journal.load([{ partition, entity, aboveVersion: 0 }]))[0]!.records;
+  const id = entityId(entity);
+  const state = text === null ? machine.create(id, undefined) : machine.restore(id, undefined, text);
+  for (const record of records) {
+    const events = JSON.parse(record.text) as Event[];
+    for (const event of events.slice(Math.max(0, machine.versionOf(state) + 1 - record.version)))
+      machine.evolve(state, event);
+  }
+  return machine.versionOf(state) === 0 ? undefined : state;
+}
