@@ -90,7 +90,7 @@ export class TaskLogs {
 
   #flush(token: string): void {
     const held = this.#held.get(token);
-    const place = parseToken(token);
+    const place = held === undefined ? undefined : parseToken(token);
     if (held === undefined || place === undefined) return;
     clearTimeout(held.timer);
     held.timer = undefined;

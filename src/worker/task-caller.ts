@@ -11,7 +11,7 @@ import type { Delivery, Given, LogEntry } from "./delivery.ts";
 import { errorValue, retryAfter } from "./error-value.ts";
 import type { Handler } from "./handler.ts";
 import { type StorableOutput, storableOutput } from "./output.ts";
-import { type Ending, type TimeLimit, underTimeLimit } from "./time-limit.ts";
+import { type Ending, underTimeLimit } from "./time-limit.ts";
 
 export type Outcome = { readonly output: Value } | { readonly error: ErrorValue; readonly retryAfterMs?: number };
 
@@ -118,15 +118,12 @@ export class TaskCaller {
     const { host, hardMs, started, logged } = this.options;
     started(task);
     const call = delivery.call(task, given, (entry) => logged(task, entry));
-    const limit: TimeLimit = {
+    const ending = underTimeLimit(() => handler(call), {
       host,
       softMs: task.timeoutMs,
       hardMs,
-      get abort() {
-        return delivery.abort;
-      },
-    };
-    const ending = underTimeLimit(() => handler(call), limit);
+      abort: delivery.abort,
+    });
     if (!(ending instanceof Promise)) return this.judge(ending, task, delivery);
     return ending.then((one) => this.judge(one, task, delivery));
   }

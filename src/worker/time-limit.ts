@@ -15,7 +15,7 @@ export interface TimeLimit {
   readonly softMs: number;
   /** How long after being asked it is given up. */
   readonly hardMs: number;
-  /** How the work is asked. Not touched for work that ends soon. */
+  /** How the work is asked. */
   readonly abort: AbortController;
 }
 
