@@ -85,19 +85,19 @@ describe("a node with a limit", () => {
     expect(returned(trial)).toEqual([`${PLACES}: 1`]);
   });
 
-  test("passes its gates one after the other: breaker, places, rate", () => {
+  test("passes its gates one after the other: places, rate, breaker", () => {
     const trial = limited({ limit: "all", concurrency: { limit: 3, on_conflict: "queue" } }).begin();
     const reasons: (string | undefined)[] = [];
     while (trial.out.length === 0) {
       reasons.push(trial.shown["a"]);
       trial.passes("a");
     }
-    expect(reasons).toEqual(["WAITING breaker", "WAITING concurrency", "WAITING concurrency", "WAITING rate_limit"]);
+    expect(reasons).toEqual(["WAITING concurrency", "WAITING concurrency", "WAITING rate_limit", "WAITING breaker"]);
     expect(asked(trial).map((line) => line.replace(/:[0-9a-f]{32}/, ":hash"))).toEqual([
-      "gate/breaker:default:all: 1",
-      "gate/concurrency:hash: 2",
-      "gate/concurrency:default:all: 3",
-      "gate/rate:default:all: 4",
+      "gate/concurrency:hash: 1",
+      "gate/concurrency:default:all: 2",
+      "gate/rate:default:all: 3",
+      "gate/breaker:default:all: 4",
     ]);
   });
 
@@ -105,9 +105,9 @@ describe("a node with a limit", () => {
     const trial = limited({ limit: "all" }).begin().passes("a").passes("a").passes("a");
     trial.starts("a");
     trial.settle();
-    expect(returned(trial)).toEqual(["gate/rate:default:all: 3"]);
+    expect(returned(trial)).toEqual(["gate/rate:default:all: 2"]);
     trial.completes("a");
-    expect(returned(trial).slice(1)).toEqual(["gate/breaker:default:all: 1", "gate/concurrency:default:all: 2"]);
+    expect(returned(trial).slice(1)).toEqual(["gate/concurrency:default:all: 1", "gate/breaker:default:all: 3"]);
   });
 
   test("takes no room from others while it waits", () => {
@@ -195,13 +195,13 @@ describe("what was granted is given back", () => {
       .passes("a");
     trial.does({ kind: "pause" });
     expect(returned(trial)).toEqual([
-      "gate/breaker:default:all: 1",
-      "gate/concurrency:default:all: 3",
+      "gate/concurrency:default:all: 1",
+      "gate/rate:default:all: 3",
       "gate/concurrency:default:few: 2",
     ]);
     expect(trial.shown).toEqual({ a: "PENDING", b: "PENDING" });
     trial.does({ kind: "resume" });
-    expect(asked(trial).slice(-2)).toEqual(["gate/breaker:default:all: 4", `${PLACES}: 5`]);
+    expect(asked(trial).slice(-2)).toEqual(["gate/concurrency:default:all: 4", `${PLACES}: 5`]);
   });
 
   test("a slice at a time, if there is much", () => {
@@ -219,8 +219,8 @@ describe("what was granted is given back", () => {
     trial.send({ kind: "taskFailed", token, error, runningMs: 1, retryAfterMs: 5000 });
     trial.settle();
     const bodies = trial.mail.filter(({ body }) => body.kind === "gateReturn").map(({ body }) => body);
-    expect(bodies).toMatchObject([{ asks: [1], bad: [1] }, { asks: [2] }, { asks: [3], closeForMs: 5000 }]);
-    expect(bodies[1]).not.toHaveProperty("bad");
+    expect(bodies).toMatchObject([{ asks: [1] }, { asks: [2], closeForMs: 5000 }, { asks: [3], bad: [3] }]);
+    expect(bodies[0]).not.toHaveProperty("bad");
   });
 });
 

@@ -28,8 +28,9 @@ export const NO_GATES: readonly PlanGate[] = [];
 export const PER_SECONDS = { second: 1, minute: 60, hour: 3600 } as const;
 
 /**
- * The gates of a node, in the order in which they are passed: breaker, places, rate, LLM tokens. It is the same everywhere, so that no
- * two can wait for each other. The rate comes last, for a token that was taken is used up.
+ * The gates of a node, in the order in which they are passed: places, rate, LLM tokens, breaker. It is the same everywhere, so
+ * that no two can wait for each other. A token that was taken is used up, so the rate comes after the places. The breaker comes
+ * last: whoever has passed it calls, and while somebody stood in line behind it, it may have opened.
  */
 export function planGates(
   spec: WorkflowNode,
@@ -43,7 +44,6 @@ export function planGates(
   const wanted = typeof limit === "string" ? { name: limit } : limit;
   const named = wanted?.name === undefined ? wanted : workflow.limits?.[wanted.name];
   const called = wanted?.name ?? own;
-  if (isCount(named?.breaker?.window)) gates.push(breakerGate(called, named.breaker));
   if (isCount(concurrency?.limit)) {
     const key = concurrency.key === undefined ? null : compileValue(concurrency.key, { nodeIds });
     const onConflict = concurrency.on_conflict === "reject" ? "reject" : "queue";
@@ -51,6 +51,7 @@ export function planGates(
     gates.push({ rule, wait: "concurrency", name: own, key, cost: 1, until: "end", estimate: null });
   }
   if (named !== undefined) gates.push(...limitGates(called, named, wanted));
+  if (isCount(named?.breaker?.window)) gates.push(breakerGate(called, named.breaker));
   return gates;
 }
 
