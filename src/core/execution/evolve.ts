@@ -359,7 +359,7 @@ function nodeCompleted(state: ExecutionState, event: NodeCompleted): void {
     run.late = null;
   }
   if (event.reason === "cached") {
-    run.cachedFrom = event.from ?? null;
+    run.cachedFrom = event.from ?? "";
     forgetCache(state, unit);
   }
   if (event.signal !== undefined) takeSignal(state, event.signal);

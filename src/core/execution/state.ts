@@ -64,9 +64,9 @@ export interface NodeRun {
   /** Its output is a late result. */
   wasLate: boolean;
   /** Its output was kept by the cache: the execution that did the work. */
-  cachedFrom: string | null;
+  cachedFrom?: string;
   /** Somebody wants this very node done anew: what the cache keeps does not count. */
-  anew: boolean;
+  anew?: true;
   /** What an engine's own node waits for, and since which version. */
   wait: Wait | null;
   waitVersion: number;
@@ -430,8 +430,6 @@ export function newRun(generation: number): NodeRun {
     cancelReason: null,
     late: null,
     wasLate: false,
-    cachedFrom: null,
-    anew: false,
     wait: null,
     waitVersion: 0,
     child: null,

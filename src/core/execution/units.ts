@@ -90,7 +90,7 @@ export function reopenedRun(
 ): NodeRun {
   const old = state.runs[unit];
   const run = newRun(state.generation);
-  run.anew = how.anew ?? false;
+  if (how.anew === true) run.anew = true;
   if (old === undefined) return run;
   const isUnsure = !how.edited && !old.answered;
   run.rerun = old.rerun + (isUnsure && old.round <= 1 ? 0 : 1);
