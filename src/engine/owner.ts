@@ -105,6 +105,8 @@ export class Owner {
   readonly unshipped: Unshipped | null;
   /** What is to be removed if it is over, although its time has not come. */
   readonly hurried: Set<string> = new Set();
+  /** How many entities may stay in memory. */
+  maxResidents: number;
   /** False once this memory must not be used any more. */
   valid = true;
 
@@ -130,6 +132,7 @@ export class Owner {
   ) {
     this.host = host;
     this.settings = settings;
+    this.maxResidents = settings.maxResidents;
     this.repaired = repaired;
     this.capabilities = capabilities;
     this.partition = tenure.partition;
@@ -535,7 +538,7 @@ export class Owner {
 
   /** Lets the entities leave that have been idle longest. Their wake times are in the store. */
   private shrink(): void {
-    let excess = this.entities.size - this.settings.maxResidents;
+    let excess = this.entities.size - this.maxResidents;
     if (excess <= 0) return;
     let examined = 0;
     for (const [key, entity] of this.entities) {

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { node, workflow } from "../../test/support/workflows.ts";
 import { entityKey } from "../core/entity.ts";
-import type { MemoryStore } from "../drivers/memory/memory-store.ts";
+import { type MemoryStore, openMemory } from "../drivers/memory/memory-store.ts";
+import { nodeHost } from "../host/node-host.ts";
 import type { Loaded, Store } from "../store/contract.ts";
 import type { Handler } from "../worker/handler.ts";
 import { HandlerError } from "../worker/handler.ts";
@@ -53,10 +54,13 @@ const failsOnce: Handler = ({ attempt, config }) => {
   return { value: ((config as { got?: number }).got ?? 0) + 1 };
 };
 
-test("executions that are idle leave memory and come back, with one place for thirty of them", async () => {
+test.each([
+  ["one place for thirty of them", 1, { maxResidents: 1 }],
+  ["four places for thirty of them in four partitions", 4, { maxResidentsInAll: 4 }],
+])("executions that are idle leave memory and come back, with %s", async (_, partitions, settings) => {
   const loads: Loaded[] = [];
-  world = new TestWorld({ wrap: spying(loads) });
-  world.engine({ maxResidents: 1 });
+  world = new TestWorld({ memory: openMemory({ host: nodeHost, partitions }), wrap: spying(loads) });
+  world.engine(settings);
   const first = gate();
   world.worker({
     step: (call) => (call.nodeId === "n0" && call.attempt === 2 ? first.handler(call) : failsOnce(call)),

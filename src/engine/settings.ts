@@ -11,6 +11,8 @@ export interface EngineSettings {
   readonly window: number;
   /** Entities in memory per partition; above it the ones idle longest leave. */
   readonly maxResidents: number;
+  /** Entities in memory in all: partitions have equal shares, so that memory is bounded however many of them are ours. */
+  readonly maxResidentsInAll: number;
   /** Snapshot after this many events, or more for a large state, so that loading costs what the state weighs. */
   readonly snapshotEvents: number;
   /** How far ahead the owner knows the wake times of entities that are not in memory. */
@@ -46,6 +48,7 @@ export const DEFAULT_SETTINGS: EngineSettings = {
   maxEvents: 256,
   window: 1_000,
   maxResidents: 10_000,
+  maxResidentsInAll: 20_000,
   snapshotEvents: 1_000,
   horizonMs: 60_000,
   maxWakes: 200,

@@ -117,6 +117,7 @@ export class Tenures {
   async renewNow(): Promise<void> {
     const owners = this.owners();
     if (owners.length === 0) return;
+    const { maxResidents, maxResidentsInAll } = this.settings;
     const sentAtMs = this.host.monotonicMs();
     // As of now: by the time of the answer more may have been acknowledged, which the answer cannot know.
     const acknowledged = owners.map((owner) => this.acknowledged.get(owner.partition)?.seq ?? 0);
@@ -132,6 +133,7 @@ export class Tenures {
         continue;
       }
       owner.leaseUntilMs = sentAtMs + this.settings.leaseMs;
+      owner.maxResidents = Math.min(maxResidents, Math.ceil(maxResidentsInAll / owners.length));
       if (owner.time.sync(outcome.storeTimeMs)) owner.moveDates();
       if (result.seq < acknowledged[i]!) await this.reacquire(owner);
     }
