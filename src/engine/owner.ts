@@ -448,7 +448,7 @@ export class Owner {
       for (const { hash, text, scope } of decision.blobs ?? []) {
         this.freshBlobs.set(`${scope ?? entity.key} ${hash}`, text);
       }
-      builder.add(entity.key, decision, firstVersion, machine.eventFormat, this.time.nowMs());
+      builder.add(entity.key, decision, firstVersion, machine.eventFormat, this.batchMs);
       this.window.count(entity);
     }
     if (!wasEnded && machine.isEnded(state)) entity.withdrawing = [...machine.withdrawn(state)];
@@ -500,20 +500,20 @@ export class Owner {
 
   private fileWake(builder: BatchBuilder, entity: Resident): void {
     // Here it is busy, or blocked until there is room: only its timers need a wake. Another owner knows neither.
-    const timerMs = wakeTime(entity, this.time.nowMs(), this.time.calendarMs());
+    const timerMs = wakeTime(entity, this.batchMs, this.batchCalendarMs);
     if (timerMs !== null) this.wakes.file(entity.key, timerMs);
-    this.fileExpiry(entity);
-    const expiresMs = this.expiryOf(entity);
-    const wakeMs = wakeBound(entity, this.time.nowMs(), this.capabilities.volatileTasks, expiresMs);
+    const expiresMs = this.fileExpiry(entity);
+    const wakeMs = wakeBound(entity, this.batchMs, this.capabilities.volatileTasks, expiresMs);
     if (!mustStoreWake(entity, wakeMs, this.settings.horizonMs)) return;
     entity.storedWakeMs = wakeMs;
     builder.wake(entity.key, wakeMs);
   }
 
   /** The store knows when it may be removed; it is told here only if that will not be read again. */
-  private fileExpiry(entity: Resident): void {
+  private fileExpiry(entity: Resident): number | null {
     const expiresMs = this.expiryOf(entity);
     if (expiresMs !== null && expiresMs <= (this.horizon?.atMs ?? -Infinity)) this.wakes.file(entity.key, expiresMs);
+    return expiresMs;
   }
 
   /** The commit is durable: memory and store agree up to here. */
@@ -594,12 +594,18 @@ export class Owner {
       if (entity.fresh || entity.releasable) this.busy.add(entity.key);
       return;
     }
+    // What has just come to life was not loaded: there is nothing that could have been lost on the way.
+    if (entity.machine.versionOf(entity.state) === 0) entity.sweptAtMs = this.batchMs;
     this.busy.add(entity.key);
     this.window.count(entity);
   }
 
-  /** Moves an entity to the young end of the order in which entities leave memory. */
+  /**
+   * Moves an entity to the young end of the order in which entities leave memory. While none is going to leave, the order
+   * is of no use to anybody, and this happens with every message.
+   */
   touch(key: string): void {
+    if (this.entities.size < this.settings.maxResidents / 2) return;
     const entity = this.entities.get(key);
     if (entity === undefined) return;
     this.entities.delete(key);

@@ -8,6 +8,9 @@ const MIN_CHARS = 4;
 /** A piece of base64 that is shorter turns up by chance. */
 const MIN_BASE64_CHARS = 8;
 
+const NO_FORMS: readonly string[] = [];
+const NO_SECRETS: ReadonlySet<string> = new Set();
+
 /**
  * The texts that must not appear in anything a worker reports: the secrets that a task's holes were filled with, and
  * what its handler asked to conceal. Known by position on the way in (see `fillHoles`), by value on the way out: a
@@ -15,12 +18,12 @@ const MIN_BASE64_CHARS = 8;
  * in JSON, in a URL, in base64 as in a Basic authorization. A secret that a handler changed in another way is not.
  */
 export class Concealment {
-  #forms: readonly string[] = [];
-  readonly #secrets = new Set<string>();
+  #forms: readonly string[] = NO_FORMS;
+  #secrets: ReadonlySet<string> = NO_SECRETS;
 
   add(secret: string): void {
     if (this.#secrets.has(secret)) return;
-    this.#secrets.add(secret);
+    this.#secrets = new Set([...this.#secrets, secret]);
     const forms = new Set([...this.#forms, ...formsOf(secret), ...formsOf(secret.trim())]);
     // The longest first, so that one secret within another leaves no remains.
     this.#forms = [...forms].sort((a, b) => b.length - a.length);

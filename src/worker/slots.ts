@@ -31,6 +31,7 @@ export class Slots {
 
   wake(): void {
     this.#freed?.();
+    this.#freed = undefined;
   }
 }
 

@@ -6,20 +6,22 @@ const MAX_NAME_CHARS = 64;
 
 /** Sums what a handler reports. Nonsense is left out: a figure that cannot be counted must not cost the result. */
 export class UsageMeter {
-  readonly #sums = new Map<string, number>();
+  /** Made for those that report something: few do, and there is one meter for each call. */
+  #sums: Map<string, number> | undefined;
 
   add(usage: Usage): void {
+    const sums = (this.#sums ??= new Map<string, number>());
     for (const [unit, amount] of Object.entries(usage ?? {})) {
-      const sum = (this.#sums.get(unit) ?? 0) + amount;
+      const sum = (sums.get(unit) ?? 0) + amount;
       const isAmount = typeof amount === "number" && amount >= 0 && Number.isFinite(sum);
-      const isUnit = this.#sums.has(unit) || (this.#sums.size < MAX_UNITS && isName(unit));
-      if (isAmount && isUnit) this.#sums.set(unit, sum);
+      const isUnit = sums.has(unit) || (sums.size < MAX_UNITS && isName(unit));
+      if (isAmount && isUnit) sums.set(unit, sum);
     }
   }
 
   /** undefined = nothing was reported. */
   total(): Usage | undefined {
-    return this.#sums.size === 0 ? undefined : Object.fromEntries(this.#sums);
+    return this.#sums === undefined || this.#sums.size === 0 ? undefined : Object.fromEntries(this.#sums);
   }
 }
 

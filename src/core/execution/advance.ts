@@ -80,10 +80,9 @@ interface Gathered {
   readonly needs: Need[];
   /** What gates are asked for: those of one gate in one message. */
   readonly asks: AskDraft[];
-  readonly blocked: Set<string>;
+  readonly blocked: string[];
   /** Signals that were taken; each is there for one. */
-  readonly taken: Map<string, number>;
-  readonly usedRoom: Map<string, number>;
+  readonly taken: string[];
   /** Of the values to be fetched, each counted once. */
   neededBytes: number;
   dispatched: number;
@@ -100,9 +99,8 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
     mail: [],
     needs: [],
     asks: [],
-    blocked: new Set(),
-    taken: new Map(),
-    usedRoom: new Map(),
+    blocked: [],
+    taken: [],
     neededBytes: 0,
     dispatched: 0,
     isOver: false,
@@ -110,15 +108,17 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
   for (const line of state.lineOrder) {
     const units = state.ready[line]!;
     if (line !== ENGINE_LINE && state.status === "paused") break;
+    if (units.length === 0) continue;
+    const { queue } = state.lines[line]!;
+    const room = line === ENGINE_LINE ? Infinity : roomFor(queue, context, gathered);
     for (let place = 0; place < units.length && !isFull(gathered, context); place++) {
       const unit = units.at(place)!;
       if (line === ENGINE_LINE) {
         if (state.status !== "paused" || isClosing(state, unit)) runUnit(state, unit, context, gathered);
         continue;
       }
-      const { queue } = state.lines[line]!;
-      if ((gathered.usedRoom.get(queue) ?? 0) >= context.room(queue)) {
-        gathered.blocked.add(queue);
+      if (gathered.dispatched >= room) {
+        if (!gathered.blocked.includes(queue)) gathered.blocked.push(queue);
         break;
       }
       if (!hasParallelRoom(state, gathered)) break;
@@ -126,11 +126,16 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
     }
     if (isFull(gathered, context)) break;
   }
-  const { events, tasks, blobs, needs } = gathered;
+  const { events, tasks, blobs, needs, blocked } = gathered;
   const mail = gathered.asks.length === 0 ? gathered.mail : [...gathered.mail, ...askMail(state, gathered.asks)];
-  const blocked = [...gathered.blocked];
   if (events.length === 0 && needs.length === 0 && blocked.length === 0) return undefined;
   return decided(state, context, events, { tasks, blobs, mail, needs, blocked });
+}
+
+/** Up to how many tasks in all this line may send out; another line may have sent some to the same queue. */
+function roomFor(queue: string, context: Context, { tasks, dispatched }: Gathered): number {
+  const used = tasks.reduce((count, task) => count + Number(task.queue === queue), 0);
+  return dispatched - used + context.room(queue);
 }
 
 function isFull(gathered: Gathered, context: Context): boolean {
@@ -214,9 +219,8 @@ function takeResult(
     }
     case "taken": {
       // Several waits may be ready at once: each takes a signal of its own, those that find none wait.
-      const taken = gathered.taken.get(result.signal) ?? 0;
-      if (taken > 0) return void (gathered.isOver = true);
-      gathered.taken.set(result.signal, taken + 1);
+      if (gathered.taken.includes(result.signal)) return void (gathered.isOver = true);
+      gathered.taken.push(result.signal);
       const { signal, value } = result;
       return void gathered.events.push({ kind: "nodeCompleted", atMs, node, output: value, signal });
     }
@@ -314,7 +318,6 @@ function dispatch(state: ExecutionState, unit: number, prepared: Prepared, conte
   gathered.events.push(event);
   gathered.tasks.push(taskText(state, unit, event, prepared));
   gathered.dispatched++;
-  gathered.usedRoom.set(spec.queue, (gathered.usedRoom.get(spec.queue) ?? 0) + 1);
   if (large) gathered.blobs.push({ hash: prepared.inputHash, text: prepared.text });
 }
 

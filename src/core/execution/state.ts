@@ -405,11 +405,13 @@ function grown(array: Uint8Array, length: number): Uint8Array {
 /** Shared by all that have not been dispatched: a list of its own for each would cost more than the rest of a small run. */
 export const NO_NONCES: readonly string[] = [];
 
+const NO_ROUNDS: readonly UnsureRound[] = [];
+
 export function newRun(generation: number): NodeRun {
   return {
     generation,
     rerun: 1,
-    unsure: [],
+    unsure: NO_ROUNDS,
     round: 0,
     attempt: 0,
     delivery: 0,

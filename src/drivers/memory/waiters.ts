@@ -7,6 +7,9 @@ interface Waiter {
   readonly wake: () => void;
 }
 
+/** A reason of our own: making up an exception with its stack for every wait is dear. */
+const DONE = "done";
+
 /** Those who wait for something to appear in the store, by what they wait for, first come first. */
 export class Waiters {
   readonly #host: Host;
@@ -37,7 +40,7 @@ export class Waiters {
       // A store that was closed hands out nothing: nobody may be there to take it.
       const found = this.#closed ? undefined : attempt();
       if (found === undefined && !isTimeUp && !this.#closed) continue;
-      timer.abort();
+      timer.abort(DONE);
       return found;
     }
   }

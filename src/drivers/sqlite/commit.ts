@@ -1,4 +1,4 @@
-import type { CommitBatch, CommitOutcome } from "../../store/contract.ts";
+import type { CommitBatch, CommitOutcome, JournalRecord } from "../../store/contract.ts";
 import { consume, idsOf, postReply } from "../memory/inbox.ts";
 import { addTask, revokeTask } from "../memory/tasks.ts";
 import type { FileBatch } from "./file/commit.ts";
@@ -46,7 +46,7 @@ function fileBatch({ mailIds }: Sqlite, batch: CommitBatch, mail: readonly Mail[
     timeMs,
     suspect,
     consumedMail: consumedIds(batch).filter((id) => mailIds.has(id)),
-    records: columns(batch.records, "entity", "version", "count", "format", "text"),
+    records: recordColumns(batch.records),
     snapshots: columns(batch.snapshots, "entity", "version", "format", "text"),
     headers: columns(
       batch.headers,
@@ -86,6 +86,17 @@ function release({ memory, inbox, mailIds, watchers }: Sqlite, batch: CommitBatc
   }
   for (const reply of batch.replies) postReply(memory, reply);
   watchers.committed(batch);
+}
+
+/** As `columns` does it, with the fields by their names: there is one of these for nearly every step. */
+function recordColumns(records: readonly JournalRecord[]): Columns {
+  return [
+    records.map(({ entity }) => entity),
+    records.map(({ version }) => version),
+    records.map(({ count }) => count),
+    records.map(({ format }) => format),
+    records.map(({ text }) => text),
+  ];
 }
 
 export function columns<Item>(

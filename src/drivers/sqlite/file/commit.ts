@@ -26,9 +26,17 @@ const SQL = {
     insert into snapshots (entity, version, format, text) values (?, ?, ?, ?)
     on conflict (entity) do update set version = excluded.version, format = excluded.format, text = excluded.text
     where snapshots.version <= excluded.version`,
+  // Not "or replace", which would take the row out of its index and put it back: what the index is by never changes.
   putHeader: `
-    insert or replace into headers (entity, class, status, workflow, tenant, created_at_ms, ended_at_ms, version)
-    values (?, ?, ?, ?, ?, ?, ?, ?)`,
+    insert into headers (entity, class, status, workflow, tenant, created_at_ms, ended_at_ms, version)
+    values (?, ?, ?, ?, ?, ?, ?, ?)
+    on conflict (entity) do update set
+      class = excluded.class,
+      status = excluded.status,
+      workflow = excluded.workflow,
+      tenant = excluded.tenant,
+      ended_at_ms = excluded.ended_at_ms,
+      version = excluded.version`,
   setWake: `insert or replace into wakes (entity, at_ms) values (?, ?)`,
   clearWake: `delete from wakes where entity = ?`,
   putMail: `insert into mail (id, text) values (?, ?)`,
