@@ -89,6 +89,7 @@ const KINDS: Readonly<Record<ExecutionEventKind, true>> = {
   generationOpened: true,
   nodeWaiting: true,
   reviewDue: true,
+  reviewEscalated: true,
   reviewChanged: true,
   roundEnded: true,
   roundDue: true,

@@ -137,6 +137,7 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
       "source?": ANY,
       "four_eyes?": { type: "boolean" },
       "due_seconds?": { default: 604_800, ...LIMIT_SECONDS },
+      "escalate?": object({ after_seconds: LIMIT_SECONDS, assignees: listOf(STRING) }),
       "on_due?": {
         default: "fail",
         anyOf: [

@@ -147,6 +147,8 @@ export interface ReviewOptions<I, D extends After, J, W extends boolean, E, S ex
   readonly assignees?: readonly string[] | Asked<I, D, J, readonly string[]>;
   /** Two different people have to decide; the second one's word counts. */
   readonly fourEyes?: boolean;
+  /** Who else is asked if nobody has decided after a while. */
+  readonly escalate?: { readonly after: Duration; readonly assignees: readonly string[] };
   /** 7 days by default. */
   readonly expiresIn?: Duration;
   /** What holds if nobody decides in time: it fails (the default), is rejected, or is approved with this data. */

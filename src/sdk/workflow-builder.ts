@@ -186,7 +186,7 @@ class WorkflowBuilder {
   }
 
   #review(id: string, options: AnyReview, seen: NodeDraft["seen"] & object): Node<unknown> {
-    const { form, fourEyes, expiresIn, onExpire } = options;
+    const { form, fourEyes, escalate, expiresIn, onExpire } = options;
     const title = this.#asked(id, "title", options.title, expecting("a text", "title", isText));
     const assignees = this.#asked(id, "assignees", options.assignees, expecting("a list", "assignees", Array.isArray));
     const values = this.#asked(id, "values", options.values, expecting("an object", "values", isFields));
@@ -201,6 +201,9 @@ class WorkflowBuilder {
       ...(options.source !== undefined && { source: source.value }),
       ...(options.assignees !== undefined && { assignees: assignees.value }),
       ...(fourEyes !== undefined && { four_eyes: fourEyes }),
+      ...(escalate !== undefined && {
+        escalate: { after_seconds: durationSeconds(escalate.after, "escalate.after"), assignees: escalate.assignees },
+      }),
       ...(expiresIn !== undefined && { due_seconds: durationSeconds(expiresIn, "expiresIn") }),
       ...(onExpire === "reject" && { on_due: { decision: "reject" } }),
       ...(typeof onExpire === "object" && {
@@ -375,6 +378,7 @@ interface AnyReview extends AnyOptions {
   readonly source?: unknown;
   readonly assignees?: readonly string[] | Expr<readonly string[]> | Closure;
   readonly fourEyes?: boolean;
+  readonly escalate?: { readonly after: Duration; readonly assignees: readonly string[] };
   readonly expiresIn?: Duration;
   readonly onExpire?: "fail" | "reject" | { readonly approveWith: Json };
 }

@@ -104,6 +104,7 @@ const SIGHTS: {
     for (const _ of instances) count("child called off");
   },
   reviewDue: (_tour, _event, count) => count("review overdue"),
+  reviewEscalated: (_tour, _event, count) => count("review escalated"),
   reviewChanged: (_tour, { first }, count) => count(first === undefined ? "review assigned" : "review half decided"),
   parentAnswered: (_tour, _event, count) => count("parent answered at once"),
   gateAsked: (_tour, { wait }, count) => count(`asks at a gate: ${wait}`),

@@ -71,7 +71,11 @@ export function randomReview(random: Random, parents: readonly string[]): JsonOb
       confidence: { note: 0.5 },
       source: { note: "p. 1" },
     }),
-    ...(dueSeconds > 30 && { four_eyes: true, assignees: ["somebody"] }),
+    ...(dueSeconds > 30 && {
+      four_eyes: true,
+      assignees: ["somebody"],
+      escalate: { after_seconds: 10, assignees: ["somebody else"] },
+    }),
     on_due: random.weighted<Json>([
       [2, "fail"],
       [1, { decision: random.pick(["approve", "reject"]), data: { by: "nobody" } }],

@@ -255,6 +255,17 @@ const cases: Readonly<Record<string, Case>> = {
       trial.settle();
     },
   },
+  escalation: {
+    about: "A review that nobody decides: others are asked too, then it is due.",
+    workflow: workflow([
+      node("asked", [], engine("review", { ...PROPOSED, assignees: ["ann"], escalate: { after_seconds: 20, assignees: ["eve"] } })),
+    ]),
+    snapshotAt: 3,
+    run: (trial) => {
+      trial.begin();
+      trial.at(20_000).settle().at(60_000).settle();
+    },
+  },
   map: {
     about: "Items in order, one tried again, one tolerated; a second map fails and only its failed item is made again.",
     workflow: workflow(

@@ -280,6 +280,7 @@ describe("people and signals", () => {
       confidence: ({ read }) => ({ total: read.sure }),
       source: expr`{"total": "page 1"}`,
       assignees: ({ read }) => [read.who],
+      escalate: { after: "1h", assignees: ["eve"] },
     });
     const same = wf.approval("same", {
       after: { read },
@@ -290,6 +291,7 @@ describe("people and signals", () => {
     const next = wf.node("next", { after: { asked, same } }, ({ asked, same }) => [asked.locks, asked.data, same]);
     const built = wf.output({ next });
     await using t = await testRun(built);
+    await t.advance("2h");
     await t.approve(asked, { total: 4 });
     await t.approve(same);
     expect(t.output).toEqual({ next: [["total"], { total: 4, note: "none" }, { total: 3, note: "none" }] });

@@ -406,6 +406,7 @@ export const shownReview = z.looseObject({
   four_eyes: z.boolean().meta({ description: "Two different people have to decide; the second one's word counts" }),
   first: anyJson.meta({ description: "What the first of two has decided" }),
   opened_at: time.nullable(),
+  escalates_at: time.nullable(),
   due_at: time.nullable(),
 });
 export const shownExample = z.looseObject({

@@ -11,6 +11,7 @@ import type { Listed, Store } from "../../store/contract.ts";
 import type { Caller } from "./caller.ts";
 import type { Decisions } from "./decisions.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
+import { iso } from "./execution-view.ts";
 import type { PageOf, PageRequest, Paging } from "./paging.ts";
 import { notFound } from "./refusal.ts";
 
@@ -32,6 +33,8 @@ export interface ShownReview {
   /** What the first of two people has decided. */
   readonly first: Json;
   readonly opened_at: string | null;
+  /** When others are asked too, if nobody has decided by then. */
+  readonly escalates_at: string | null;
   readonly due_at: string | null;
 }
 
@@ -102,7 +105,15 @@ export class Reviews {
     const listed = await this.#store.queries.listed(REVIEWS, id);
     if (listed !== null) return showReview(listed);
     // What was asked and answered stands in the history of the execution.
-    const closed = { title: null, form: null, assignees: [], opened_at: null, due_at: null, ...NOTHING_PROPOSED };
+    const closed = {
+      title: null,
+      form: null,
+      assignees: [],
+      opened_at: null,
+      escalates_at: null,
+      due_at: null,
+      ...NOTHING_PROPOSED,
+    };
     return { id, status: "closed", execution_id: execution, generation, node_id: instance, workflow, ...closed };
   }
 
@@ -163,7 +174,7 @@ const NOTHING_PROPOSED = { values: null, confidence: null, source: null, four_ey
 
 function showReview({ id, text }: Listed): ShownReview {
   const review = JSON.parse(text) as ListedReview;
-  const { execution, generation, node, workflow, title, form, assignees, openedAtMs, dueAtMs } = review;
+  const { execution, generation, node, workflow, title, form, assignees, openedAtMs, escalatesAtMs, dueAtMs } = review;
   return {
     id,
     status: "open",
@@ -180,6 +191,7 @@ function showReview({ id, text }: Listed): ShownReview {
     four_eyes: review.fourEyes ?? false,
     first: (review.first ?? null) as Json,
     opened_at: new Date(openedAtMs).toISOString(),
+    escalates_at: iso(escalatesAtMs ?? null),
     due_at: new Date(dueAtMs).toISOString(),
   };
 }

@@ -17,6 +17,7 @@ interface Review {
   readonly source: Json;
   readonly four_eyes: boolean;
   readonly first: { readonly decision: string; readonly by: string } | null;
+  readonly escalates_at: string | null;
   readonly due_at: string | null;
 }
 
@@ -31,6 +32,7 @@ export const verb: Verb = async (call) => {
   const { terminal } = call;
   terminal.out(`${review.title ?? review.node_id} (${review.workflow}), ${review.status}\n`);
   if (review.assignees.length > 0) terminal.out(`for ${review.assignees.join(", ")}\n`);
+  if (review.escalates_at !== null) terminal.out(`others are asked at ${review.escalates_at}\n`);
   if (review.due_at !== null) terminal.out(`due ${review.due_at}\n`);
   if (review.four_eyes) {
     const { first } = review;

@@ -86,7 +86,11 @@ function waitOver(state: ExecutionState, unit: number, context: Context): readon
       return failed(state, unit, "CHILD_FAILED", message, context);
     }
     case "review": {
-      const { onDue } = wait.review;
+      const { onDue, escalate, assignees = [] } = wait.review;
+      if (escalate !== undefined) {
+        const all = [...new Set([...assignees, ...escalate.assignees])];
+        return [{ kind: "reviewEscalated", atMs, node, assignees: all }];
+      }
       const due: ExecutionEvent = { kind: "reviewDue", atMs, node };
       if (onDue === "fail") {
         return [due, ...failed(state, unit, "REVIEW_EXPIRED", "Nobody decided the review in time", context)];

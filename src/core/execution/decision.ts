@@ -57,7 +57,7 @@ export function decided(
       opened.add(event.node);
       listings.push(openReview(state, event));
     }
-    if (event.kind === "reviewChanged") listings.push(changedReview(state, event));
+    if (event.kind === "reviewChanged" || event.kind === "reviewEscalated") listings.push(changedReview(state, event));
     if (event.kind === "executionEnded" || (event.kind === "nodeFailed" && opened.size > 0)) {
       for (const name of opened) {
         const ends = event.kind === "executionEnded" || isWithin(name, event.node);

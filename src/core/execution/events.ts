@@ -27,6 +27,7 @@ export type ExecutionEvent =
   | NodeSkipped
   | NodeWaiting
   | ReviewDue
+  | ReviewEscalated
   | ReviewChanged
   | RoundEnded
   | RoundDue
@@ -248,6 +249,14 @@ export interface ReviewSpec {
   readonly source?: Json;
   /** Two different people have to decide. */
   readonly fourEyes?: true;
+  /** Until then others are to be asked too, at the time that is waited for. */
+  readonly escalate?: Escalation;
+}
+
+export interface Escalation {
+  readonly assignees: readonly string[];
+  /** When the review is due, by the store's clock. */
+  readonly dueAtMs: number;
 }
 
 /** What the first of two has decided. The second one's word counts. */
@@ -278,6 +287,13 @@ export interface ChildCall {
 export interface ReviewDue extends At {
   readonly kind: "reviewDue";
   readonly node: string;
+}
+
+/** Nobody has decided for a while: others are to look at it too. It stays open, and is due when it was. */
+export interface ReviewEscalated extends At {
+  readonly kind: "reviewEscalated";
+  readonly node: string;
+  readonly assignees: readonly string[];
 }
 
 /** Others are to decide it, or the first of two has. */

@@ -227,6 +227,14 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
     case "reviewChanged":
       state.run(unitOf(state, event.node)).wait = withChange(state.run(unitOf(state, event.node)).wait!, event);
       return;
+    case "reviewEscalated": {
+      const unit = unitOf(state, event.node);
+      const run = state.run(unit);
+      const wait = withChange(run.wait!, event);
+      run.wait = wait;
+      if ("calendarAtMs" in wait && wait.calendarAtMs !== undefined) state.calendar.push(wait.calendarAtMs, unit);
+      return;
+    }
     case "reviewDue":
     case "resultIgnored":
       return;

@@ -4,6 +4,7 @@ import { edgeCounts } from "./spread.ts";
 import { EDGE, type ExecutionState } from "./state.ts";
 import { gateReason, isHeldBack } from "./view.ts";
 import { awaitedGate } from "./asks.ts";
+import { reviewDueMs } from "./review-listing.ts";
 import { wakerOf } from "./wakers.ts";
 
 /** Why a node is not done: for machines a reason, for people a sentence. */
@@ -179,7 +180,7 @@ function explainWaiting(state: ExecutionState, unit: number, say: Say): Explanat
       const { title, assignees } = wait.review;
       const who = assignees === undefined || assignees.length === 0 ? "somebody" : assignees.join(", ");
       const details = { ...(title !== undefined && { title }), assignees: [...(assignees ?? [])] };
-      return say("review", `It waits for ${who} to decide the review.`, details, wait.calendarAtMs);
+      return say("review", `It waits for ${who} to decide the review.`, details, reviewDueMs(wait));
     }
     case "child": {
       const { execution, workflow } = wait.child;

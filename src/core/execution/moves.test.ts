@@ -8,7 +8,15 @@ import { randomHistory, runOut } from "./test-histories.ts";
 const SEEDS = 400;
 
 /** Events that are about a node and do not move it. */
-const NOTES = new Set(["lateResult", "reviewDue", "repaired", "gateAsked", "gateGranted", "gateRefused"]);
+const NOTES = new Set([
+  "lateResult",
+  "reviewDue",
+  "reviewEscalated",
+  "repaired",
+  "gateAsked",
+  "gateGranted",
+  "gateRefused",
+]);
 
 /** Folds a history again, and tells each move of a node or of the execution as the table writes it. */
 function movesOf(trial: Trial): Set<string> {

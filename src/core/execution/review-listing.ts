@@ -1,7 +1,7 @@
 import type { ListingDraft } from "../machine.ts";
 import type { Json } from "../../json/json.ts";
 import { isLarge } from "../value.ts";
-import type { FirstDecision, NodeWaiting, ReviewChanged, ReviewSpec, Wait } from "./events.ts";
+import type { FirstDecision, NodeWaiting, ReviewChanged, ReviewEscalated, ReviewSpec, Wait } from "./events.ts";
 import type { ExecutionState } from "./state.ts";
 
 /** Open reviews are listed apart, so that people find them without knowing the execution. */
@@ -37,6 +37,8 @@ export interface ListedReview {
   readonly first?: FirstDecision;
   readonly openedAtMs: number;
   /** By the store's clock. */
+  /** When others are to be asked too, if nobody has decided. */
+  readonly escalatesAtMs?: number;
   readonly dueAtMs: number;
 }
 
@@ -58,7 +60,7 @@ export interface ListedExample {
 export function openReview(state: ExecutionState, event: Pick<NodeWaiting, "node" | "wait" | "atMs">): ListingDraft {
   if (event.wait.for !== "review") throw new Error(`${event.node} does not wait for a review`);
   const { review, calendarAtMs, first } = event.wait;
-  const { onDue: _, ...shown } = review;
+  const { onDue: _, escalate, ...shown } = review;
   const listed: ListedReview = {
     execution: state.id,
     generation: state.generation,
@@ -66,14 +68,20 @@ export function openReview(state: ExecutionState, event: Pick<NodeWaiting, "node
     workflow: state.plan.workflow.name,
     ...shown,
     openedAtMs: event.atMs,
-    dueAtMs: calendarAtMs,
+    ...(escalate !== undefined && { escalatesAtMs: calendarAtMs }),
+    dueAtMs: reviewDueMs(event.wait),
     ...(first !== undefined && { first }),
   };
   return { list: REVIEWS, id: reviewId(state.id, state.generation, event.node), text: JSON.stringify(listed) };
 }
 
+/** When a review is due, by the store's clock. Before that others may be asked. */
+export function reviewDueMs({ review, calendarAtMs }: Extract<Wait, { for: "review" }>): number {
+  return review.escalate?.dueAtMs ?? calendarAtMs;
+}
+
 /** The same review, as it stands after a change. */
-export function changedReview(state: ExecutionState, event: ReviewChanged): ListingDraft {
+export function changedReview(state: ExecutionState, event: ReviewChanged | ReviewEscalated): ListingDraft {
   const run = state.runs[state.unitOf(event.node)!]!;
   return openReview(state, {
     node: event.node,
@@ -83,8 +91,14 @@ export function changedReview(state: ExecutionState, event: ReviewChanged): List
 }
 
 /** What a review waits for after a change. */
-export function withChange(wait: Wait, { node, assignees, first }: ReviewChanged): Wait {
-  if (wait.for !== "review") throw new Error(`${node} does not wait for a review`);
+export function withChange(wait: Wait, event: ReviewChanged | ReviewEscalated): Wait {
+  if (wait.for !== "review") throw new Error(`${event.node} does not wait for a review`);
+  if (event.kind === "reviewEscalated") {
+    const { escalate, ...rest } = wait.review;
+    const calendarAtMs = escalate?.dueAtMs ?? wait.calendarAtMs;
+    return { ...wait, calendarAtMs, review: { ...rest, assignees: event.assignees } };
+  }
+  const { assignees, first } = event;
   const review = assignees === undefined ? wait.review : { ...wait.review, assignees };
   return { ...wait, review, ...(first !== undefined && { first }) };
 }

@@ -6,6 +6,7 @@ import { sizeOf } from "./maps.ts";
 import { endedBy, reopenedNodes, upstreamFailed } from "./reopen.ts";
 import type { ExecutionState, NodeRun } from "./state.ts";
 import { awaitedGate } from "./asks.ts";
+import { reviewDueMs } from "./review-listing.ts";
 
 /** Why a node waits, was skipped or cancelled: a closed set. */
 export type Reason =
@@ -122,6 +123,7 @@ export function gateReason(wait: GateWait): Exclude<GateWait, "cache"> {
 
 function waitOf({ wait, error, dueAtMs }: NodeRun): { reason: Reason; until: number | null } {
   if (wait === null) return { reason: error === null ? "timer" : "retry", until: dueAtMs };
+  if (wait.for === "review") return { reason: "review", until: reviewDueMs(wait) };
   return { reason: wait.for, until: ("calendarAtMs" in wait ? wait.calendarAtMs : undefined) ?? dueAtMs };
 }
 

@@ -122,6 +122,7 @@ export const NODE_EVENTS: ReadonlySet<ExecutionEvent["kind"]> = new Set([
   "nodeSkipped",
   "nodeWaiting",
   "reviewDue",
+  "reviewEscalated",
   "reviewChanged",
   "roundEnded",
   "roundDue",

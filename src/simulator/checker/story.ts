@@ -209,6 +209,7 @@ export class Story {
       case "nodeSkipped":
       case "nodeWaiting":
       case "reviewDue":
+      case "reviewEscalated":
       case "reviewChanged":
       case "roundEnded":
       case "roundDue":
@@ -425,6 +426,12 @@ export class Story {
       case "mapOpened":
         return this.openMap(node, event);
       case "reviewDue":
+        return;
+      case "reviewEscalated":
+        if (node.wait?.for === "review" && node.wait.review.escalate !== undefined) {
+          const { escalate, ...review } = node.wait.review;
+          node.wait = { ...node.wait, calendarAtMs: escalate.dueAtMs, review };
+        }
         return;
       case "reviewChanged":
         if (node.wait?.for === "review" && event.first !== undefined) node.wait = { ...node.wait, first: event.first };

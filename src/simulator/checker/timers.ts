@@ -207,6 +207,9 @@ function isOutOfTurn(event: ExecutionEvent, node: NodeStory): string | undefined
     return `A round became due while it was ${node.status}`;
   }
   if (event.kind === "reviewDue" && node.wait?.for !== "review") return "A review became due, and none is open";
+  const escalates = node.wait?.for === "review" && node.wait.review.escalate !== undefined;
+  if (event.kind === "reviewDue" && escalates) return "A review became due before others were asked";
+  if (event.kind === "reviewEscalated" && !escalates) return "Others were asked, and there was no reason to";
   if (event.kind !== "nodeFailed" || event.error.code !== "JOIN_TIMEOUT" || node.joined === "wait") return undefined;
   return `Its join's time was up, and its join had said ${node.joined} before`;
 }
@@ -253,7 +256,8 @@ const onTime: Invariant = {
 
 /** The date that an event had to wait for, by the store's clock. */
 function dateOf(event: ExecutionEvent, { wait }: NodeStory): number | undefined {
-  if (event.kind === "reviewDue") return wait?.for === "review" ? wait.calendarAtMs : undefined;
+  if (event.kind === "reviewDue" || event.kind === "reviewEscalated")
+    return wait?.for === "review" ? wait.calendarAtMs : undefined;
   return event.kind === "nodeCompleted" && wait?.for === "timer" ? wait.calendarAtMs : undefined;
 }
 

@@ -125,7 +125,8 @@ function judgeReview(step: Step, { wait }: NodeWaiting, node: NodeStory, found: 
   const seconds = fieldOf("due_seconds", readerOf(step, node));
   if (typeof seconds !== "number") return;
   const latest = step.evidence.latestClockMs(step.commit.entry.at) + seconds * 1000 + CLOCK_ERROR_MS;
-  if (wait.calendarAtMs > latest)
+  const { dueAtMs } = wait.review.escalate ?? { dueAtMs: wait.calendarAtMs };
+  if (Math.max(wait.calendarAtMs, dueAtMs) > latest)
     found(`It may take until ${wait.calendarAtMs}, and ${latest} is right`, placeOf(step));
 }
 

@@ -18,6 +18,41 @@ test("it waits for a person, until it is due by the calendar", () => {
   expect(trial.at(100_000).step()).toEqual([]);
 });
 
+describe("when nobody has decided for a while", () => {
+  const escalate = { after_seconds: 20, assignees: ["eve", "ann"] };
+
+  test("others are asked too, and it stays due when it was", () => {
+    const trial = reviewing({ assignees: ["ann"], escalate });
+    expect(trial.view("v").until).toBe(START_MS + 100_000);
+    expect(executionMachine.nextCalendarMs!(trial.state)).toBe(START_MS + 20_000);
+    expect(JSON.parse(trial.listings.at(-1)!.text!)).toMatchObject({
+      assignees: ["ann"],
+      escalatesAtMs: START_MS + 20_000,
+      dueAtMs: START_MS + 100_000,
+    });
+    expect(trial.at(20_000).step()).toMatchObject([{ kind: "reviewEscalated", node: "v", assignees: ["ann", "eve"] }]);
+    const listed = JSON.parse(trial.listings.at(-1)!.text!);
+    expect(listed).toMatchObject({ assignees: ["ann", "eve"], dueAtMs: START_MS + 100_000 });
+    expect(listed).not.toHaveProperty("escalatesAtMs");
+    expect(trial.at(99_999).step()).toEqual([]);
+    expect(trial.at(100_000).step()).toMatchObject([{ kind: "reviewDue" }, { kind: "nodeFailed" }]);
+  });
+
+  test("nobody is asked of a review that was decided", () => {
+    const trial = reviewing({ escalate });
+    const of = { request: "d1", instance: "v", generation: 1, decision: "approve", data: null } as const;
+    trial.send({ kind: "decideReview", ...of }, "bob");
+    trial.settle();
+    expect(trial.at(20_000).step()).toEqual([]);
+    expect(trial.view("v").status).toBe("COMPLETED");
+  });
+
+  test("that must be before it is due", () => {
+    const trial = reviewing({ escalate: { after_seconds: 100, assignees: [] } });
+    expect(trial.view("v")).toMatchObject({ status: "FAILED", error: { code: "CONFIG_INVALID" } });
+  });
+});
+
 describe("when nobody has decided in time", () => {
   test("it fails, and is not tried again", () => {
     const trial = reviewing().at(100_000);

@@ -9,13 +9,22 @@ export const reviewNode: EngineNode = (state, unit, context) => {
   const resolved = configOf(state, unit, context);
   if (resolved.kind !== "config") return resolved;
   const { form, title, assignees, due_seconds: dueSeconds, on_due: onDue } = resolved.config;
-  const { values, confidence, source, four_eyes: fourEyes } = resolved.config;
+  const { values, confidence, source, four_eyes: fourEyes, escalate } = resolved.config;
   const mock = mockOf(resolved.config);
   if (mock !== undefined) {
     return { kind: "completed", output: mock === true ? reviewOutput("approve", null, "mock", context) : mock };
   }
   if (typeof dueSeconds !== "number" || !(dueSeconds > 0)) return invalid("/due_seconds", "must be above 0");
   if (values !== undefined && !isJsonObject(values)) return invalid("/values", "must be an object of fields");
+  const sooner = isJsonObject(escalate) ? escalate : undefined;
+  const afterSeconds = sooner === undefined ? dueSeconds : sooner["after_seconds"];
+  if (typeof afterSeconds !== "number" || !(afterSeconds > 0)) {
+    return invalid("/escalate/after_seconds", "must be above 0");
+  }
+  if (sooner !== undefined && afterSeconds >= dueSeconds) {
+    return invalid("/escalate/after_seconds", 'must be less than "due_seconds"');
+  }
+  const dueAtMs = context.calendarMs + dueSeconds * 1000;
   const shown = {
     ...(values !== undefined && { values }),
     ...(confidence !== undefined && { confidence }),
@@ -28,14 +37,19 @@ export const reviewNode: EngineNode = (state, unit, context) => {
   const review: ReviewSpec = {
     ...(form !== undefined && { form }),
     ...(title !== undefined && { title: typeof title === "string" ? title : JSON.stringify(title) }),
-    ...(Array.isArray(assignees) && { assignees: assignees.map(String) }),
+    ...(Array.isArray(assignees) && { assignees: textsOf(assignees) }),
     onDue: (onDue ?? "fail") as ReviewSpec["onDue"],
     ...shown,
     ...(fourEyes === true && { fourEyes }),
+    ...(sooner !== undefined && { escalate: { assignees: textsOf(sooner["assignees"]), dueAtMs } }),
   };
-  const calendarAtMs = context.calendarMs + dueSeconds * 1000;
+  const calendarAtMs = context.calendarMs + afterSeconds * 1000;
   return { kind: "waits", wait: { for: "review", review, calendarAtMs }, dueAtMs: null };
 };
+
+function textsOf(list: Json | undefined): readonly string[] {
+  return Array.isArray(list) ? list.map(String) : [];
+}
 
 export function reviewOutput(
   decision: string,
