@@ -605,7 +605,7 @@ export class Owner {
    * is of no use to anybody, and this happens with every message.
    */
   touch(key: string): void {
-    if (this.entities.size < this.settings.maxResidents / 2) return;
+    if (this.entities.size < this.maxResidents / 2) return;
     const entity = this.entities.get(key);
     if (entity === undefined) return;
     this.entities.delete(key);
