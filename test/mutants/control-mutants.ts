@@ -755,4 +755,15 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "escalation-is-the-due-date",
+    thought: "the time for others to be asked was the time of the review",
+    patches: [
+      {
+        file: "core/execution/review-listing.ts",
+        find: "const calendarAtMs = escalate?.dueAtMs ?? wait.calendarAtMs;",
+        put: "const { calendarAtMs } = wait;",
+      },
+    ],
+  },
 ];

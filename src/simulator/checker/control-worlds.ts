@@ -125,6 +125,22 @@ export function overdueWorld(): World {
   return world.commit([due, world.nodeCompleted("r", output), world.ended()]).world();
 }
 
+/** Nobody decides: others are asked, and then it is due. */
+export function escalatedWorld(askedAfterMs: number = 2_000): World {
+  const config = { due_seconds: 5, on_due: { decision: "reject" }, escalate: { after_seconds: 2, assignees: ["eve"] } };
+  const world = new TestWorld([engine("r", "review", config)]);
+  world.add({ log: "nemesis", kind: "clock", offsetMs: 0 });
+  const escalate = { assignees: ["eve"], dueAtMs: world.now + 5_000 };
+  const review = { onDue: { decision: "reject" }, escalate } as const;
+  world.begin(world.waits("r", { for: "review", review, calendarAtMs: world.now + 2_000 })).pass(askedAfterMs);
+  world
+    .commit([{ kind: "reviewEscalated", atMs: world.now, node: "r", assignees: ["eve"] }])
+    .pass(5_000 - askedAfterMs);
+  const output = { decision: "reject", data: null, by: "on_due", at: "", comment: null };
+  const due = { kind: "reviewDue", atMs: world.now, node: "r" } as const;
+  return world.commit([due, world.nodeCompleted("r", output), world.ended()]).world();
+}
+
 const EACH = {
   items: [7, 8, 9],
   handler: "step",
@@ -339,6 +355,7 @@ export const CONTROL_WORLDS: Readonly<Record<string, () => World>> = {
   signalled: signalledWorld,
   waited: waitedWorld,
   overdue: overdueWorld,
+  escalated: () => escalatedWorld(),
   mapped: mappedWorld,
   impatient: impatientWorld,
   again: againWorld,

@@ -1,7 +1,7 @@
 import { describe } from "vitest";
 import type { ExecutionEvent } from "../../core/execution/events.ts";
 import type { World } from "../history.ts";
-import { engine, overdueWorld, signalledWorld, waitedWorld } from "./control-worlds.ts";
+import { engine, escalatedWorld, overdueWorld, signalledWorld, waitedWorld } from "./control-worlds.ts";
 import { changeEvent, dropEvent, itReports, remain, TestWorld } from "./test-world.ts";
 
 /** One signal, and two waits that take it. */
@@ -50,6 +50,8 @@ describe("waits", () => {
     ],
     ["C6-review", "a review is decided otherwise than was said", () => decidedAs("reject")],
     ["C6-review", "nobody has decided it", () => dropEvent(overdueWorld(), "reviewDue", 0)],
+    ["I28", "a review is due before others were asked", () => dropEvent(escalatedWorld(), "reviewEscalated", 0)],
+    ["I29", "others are asked too early", () => escalatedWorld(1_000)],
     ["C6-review", "it is open to nobody", () => remain(waitedWorld(), { listed: ["review e1:1:r"] })],
     [
       "C6-wait",
