@@ -30,6 +30,10 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
    * What has to be said again after everything but the journals was lost: mail and lists. Called until no events come.
    */
   recovered?(state: State, context: Context): Decision<Event>;
+  /** Who has called it and waits for it; null if nobody does. */
+  callerOf?(state: State): string | null;
+  /** What it has to hear when its caller was called off and that may have been lost. To hear it twice is the same. */
+  calledOff?(state: State): Message;
   /** The only thing that changes the state. */
   evolve(state: State, event: Event): void;
   /** Throws if the state contradicts itself. `whole` checks everything, else only what the last events touched. */
@@ -146,6 +150,8 @@ export function needKey(need: Need): string {
 export interface OpenTasks {
   readonly tasks: readonly TaskDraft[];
   readonly needs: readonly Need[];
+  /** What is too large for a task itself, and was written before it was first put out. */
+  readonly blobs?: readonly BlobDraft[];
 }
 
 export interface TaskDraft {

@@ -1,5 +1,5 @@
 import { entityId, entityKind, partitionOf } from "../core/entity.ts";
-import { type Machine, type MachineEvent, needKey, type TaskDraft } from "../core/machine.ts";
+import { type Machine, type MachineEvent, needKey, type OpenTasks } from "../core/machine.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import type { Archive } from "../store/archive.ts";
@@ -231,6 +231,8 @@ class Rebuilding {
     builder.wake(entity, owner.time.nowMs());
     await this.goOn(owner, builder, entity, recalled);
     owner.unshipped!.form(builder, owner.time.nowMs());
+    // What a task is given is in no journal if it is large: it is made again with the task.
+    await this.store.records.put(builder.blobs);
     const [outcome] = await this.store.journal.commit([owner.seal(builder)]);
     if (outcome?.kind !== "committed") throw new Error(`the store did not take ${entity}: ${outcome?.kind}`);
     owner.committed(builder);
@@ -242,9 +244,11 @@ class Rebuilding {
     try {
       const resident = await this.fold(entity, recalled.records);
       const { machine, state } = resident;
-      const tasks = openTasks(owner, resident, recalled);
-      builder.add(entity, { events: [], tasks }, 0, machine.eventFormat, owner.time.nowMs());
+      const isCalledOff = await this.isCalledOff(resident);
+      const { tasks, blobs = [] } = openTasks(owner, resident, recalled);
+      builder.add(entity, { events: [], tasks, blobs }, 0, machine.eventFormat, owner.time.nowMs());
       this.calls += sayAgain(owner, builder, resident);
+      if (isCalledOff) builder.send(machine.calledOff!(state));
       const header = machine.header(state);
       if (header !== null) builder.header({ entity, version: machine.versionOf(state), ...header });
       this.tasks += tasks.length;
@@ -252,6 +256,14 @@ class Rebuilding {
       // An engine will find out by itself, and leave it alone.
       this.unread.push(entity);
     }
+  }
+
+  /** Whether its caller was, and may have said so in vain. */
+  private async isCalledOff({ machine, state }: Resident): Promise<boolean> {
+    const caller = machine.callerOf?.(state) ?? null;
+    if (caller === null) return false;
+    const header = await this.archive.queries.header(0, caller);
+    return header?.status === "CANCELLED";
   }
 
   private async fold(entity: string, records: readonly JournalRecord[]): Promise<Resident> {
@@ -269,12 +281,12 @@ class Rebuilding {
 }
 
 /** The tasks that were out: the same again, so that whoever still works on one of them reports what is waited for. */
-function openTasks(owner: Owner, resident: Resident, recalled: Recalled): readonly TaskDraft[] {
+function openTasks(owner: Owner, resident: Resident, recalled: Recalled): OpenTasks {
   const { machine, state, fetched } = resident;
   for (;;) {
-    const { tasks, needs } = machine.openTasks(state, owner.context(resident));
-    if (needs.length === 0) return tasks;
-    for (const need of needs) fetched.set(needKey(need), valueOf(machine, recalled, needKey(need)));
+    const open = machine.openTasks(state, owner.context(resident));
+    if (open.needs.length === 0) return open;
+    for (const need of open.needs) fetched.set(needKey(need), valueOf(machine, recalled, needKey(need)));
   }
 }
 

@@ -1,9 +1,9 @@
 import type { Archive } from "../store/archive.ts";
 import type { Store, StoredRecord } from "../store/contract.ts";
 
-/** Names are looked through every so many times: a new one is there with its first execution anyway. */
-const EVERY = 5;
 const PAGE = 500;
+/** More than a page of names is looked through every so many times only. */
+const EVERY = 5;
 /** Definitions that are known to be kept. */
 const MAX_KNOWN = 10_000;
 
@@ -31,7 +31,7 @@ export class ShippedNames {
   }
 
   async ship(): Promise<void> {
-    if (this.turn++ % EVERY !== 0) return;
+    if (this.tops.size > PAGE && this.turn++ % EVERY !== 0) return;
     const tops = new Map<string, string>();
     let cursor: string | undefined;
     do {

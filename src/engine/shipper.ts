@@ -75,12 +75,13 @@ export class Shipper {
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       let trouble: string | undefined;
+      // Before what calls them: an execution that comes back without the names it calls can only fail.
+      const isFirst = this.owners().some(({ partition }) => partition === 0);
+      if (isFirst) trouble = await this.attempt(() => this.names.ship());
       for (const owner of this.owners()) {
         // One partition that has trouble does not keep the others from it.
         if (!signal.aborted) trouble = (await this.attempt(() => this.shipOwner(owner))) ?? trouble;
       }
-      const isFirst = this.owners().some(({ partition }) => partition === 0);
-      if (isFirst && !signal.aborted) trouble = (await this.attempt(() => this.names.ship())) ?? trouble;
       if (!signal.aborted) trouble = (await this.attempt(() => this.shipNotes())) ?? trouble;
       if (signal.aborted) return;
       this.settle(trouble);
@@ -195,7 +196,7 @@ export class Shipper {
       incarnation,
       epoch,
       timeMs: Math.floor(owner.time.nowMs()),
-      behind: Math.max(0, unshipped.size - prepared.length),
+      behind: unshipped.behindAfter(prepared),
       entities: prepared,
     });
     if (outcome === "fenced") return;

@@ -171,6 +171,15 @@ export class Unshipped {
     entry.markedAtMs = entry.committedAtMs;
   }
 
+  /** How many have something that the archive has not, when it has these up to the versions that are said. */
+  behindAfter(shipped: readonly { readonly entity: string; readonly version: number }[]): number {
+    const whole = shipped.filter(({ entity, version }) => {
+      const entry = this.entries.get(entity);
+      return entry !== undefined && entry.formed <= version && !this.done.has(entity);
+    });
+    return this.entries.size - this.done.size - whole.length;
+  }
+
   get hasDone(): boolean {
     return this.done.size > 0;
   }

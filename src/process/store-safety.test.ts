@@ -1,5 +1,7 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { describe, expect, test } from "vitest";
-import { judgePostgres, judgeRedis } from "./store-safety.ts";
+import { checkStoreSafety, judgePostgres, judgeRedis } from "./store-safety.ts";
 
 describe("the settings of a store", () => {
   const redis: readonly [config: Record<string, string>, durability: "strict" | "fast", codes: readonly string[]][] = [
@@ -29,4 +31,20 @@ describe("the settings of a store", () => {
   test.each(postgres)("of Postgres %j are refused by %j", (settings, codes) => {
     expect(judgePostgres(settings).map(({ code }) => code)).toEqual(codes);
   });
+});
+
+test("a Redis that dies while it is asked is one that cannot be reached", async () => {
+  const server = createServer((socket) => socket.destroy());
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const settings = {
+    redisDurability: "strict" as const,
+    allowUnsafeStore: [],
+    redisSocketTimeout: 5,
+    postgresConnectTimeout: 5,
+  };
+  const checked = checkStoreSafety({ kind: "redis", url: `redis://127.0.0.1:${port}` }, settings);
+  await expect(checked).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+  server.close();
 });

@@ -32,19 +32,30 @@ export async function checkStoreSafety(address: StoreAddress, settings: SafetySe
 }
 
 async function redisFaults(url: string, settings: SafetySettings): Promise<readonly Unsafe[]> {
-  const { createClient } = await import("@redis/client");
+  const { createClient, ErrorReply } = await import("@redis/client");
   const connectTimeout = settings.redisSocketTimeout * 1_000;
   const client = createClient({ url, socket: { reconnectStrategy: false, connectTimeout } });
   client.on("error", () => undefined);
-  await client.connect();
+  try {
+    await client.connect();
+  } catch (error) {
+    throw unreachable(error);
+  }
   try {
     const config = await client.configGet(["appendonly", "appendfsync", "maxmemory", "maxmemory-policy"]);
     return judgeRedis(config, settings.redisDurability);
-  } catch {
+  } catch (error) {
+    if (!(error instanceof ErrorReply)) throw unreachable(error);
     return [{ code: "REDIS_SETTINGS_HIDDEN", told: "this Redis does not tell its settings" }];
   } finally {
     client.destroy();
   }
+}
+
+/** It dies as we speak, or does not let us in. */
+function unreachable(reason: unknown): StoreError {
+  const told = reason instanceof Error ? reason.message || reason.name : String(reason);
+  return new StoreError("STORE_UNAVAILABLE", `The store cannot be reached: ${told}`, { cause: reason });
 }
 
 /** By what `CONFIG GET` says. */

@@ -89,13 +89,20 @@ interface Event {
 }
 
 const child = { name: "child", nodes: [{ id: "h", handler: "hold", config: { name: "{{ input.name }}" } }] };
+const LONG = "y".repeat(70_000);
 const workflows = {
   done: { name: "done", nodes: [{ id: "a", handler: "echo", config: { x: 1 } }] },
   held: {
     name: "held",
     nodes: [
       { id: "a", handler: "echo", config: { text: "x".repeat(70_000) } },
-      { id: "h", handler: "hold", dependencies: ["a"], config: { name: "held" } },
+      // What it is given is too large for the task itself.
+      {
+        id: "h",
+        handler: "hold",
+        dependencies: ["a"],
+        config: { name: "held", text: "{{ a.output.text }}", more: LONG },
+      },
       { id: "z", handler: "echo", dependencies: ["h"], config: { got: "{{ h.output }}" } },
     ],
   },

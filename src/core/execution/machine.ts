@@ -1,6 +1,6 @@
 import type { Workflow } from "../../definition/workflow.ts";
 import type { Json } from "../../json/json.ts";
-import type { Context, EntityHeader, Machine, Need, OpenTasks, TaskDraft } from "../machine.ts";
+import type { BlobDraft, Context, EntityHeader, Machine, Need, OpenTasks, TaskDraft } from "../machine.ts";
 import { isLarge, type Value } from "../value.ts";
 import { advance } from "./advance.ts";
 import { decide } from "./decide.ts";
@@ -11,7 +11,7 @@ import { checkTouched, checkWhole } from "./invariants.ts";
 import { buildPlan, type Plan } from "./plan.ts";
 import { prepare, taskText } from "./prepare.ts";
 import { definitionOfSnapshot, restore, snapshot, SNAPSHOT_FORMAT } from "./snapshot.ts";
-import { recovered } from "./recovered.ts";
+import { calledOff, callerOf, recovered } from "./recovered.ts";
 import { sweep } from "./sweep.ts";
 import { ENGINE_LINE, ExecutionState } from "./state.ts";
 
@@ -31,6 +31,8 @@ export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
   advance,
   sweep,
   recovered,
+  callerOf,
+  calledOff,
   evolve,
   check: (state, whole) => (whole ? checkWhole(state) : checkTouched(state)),
   hasWork,
@@ -72,6 +74,7 @@ function hasWork(state: ExecutionState): boolean {
 function openTasks(state: ExecutionState, context: Context): OpenTasks {
   const tasks: TaskDraft[] = [];
   const needs: Need[] = [];
+  const blobs: BlobDraft[] = [];
   if (state.isEnded) return { tasks, needs };
   for (const node of state.live) {
     const preparation = prepare(state, node, context);
@@ -79,19 +82,19 @@ function openTasks(state: ExecutionState, context: Context): OpenTasks {
     if (preparation.kind !== "prepared") continue;
     const run = state.runs[node]!;
     const { prepared } = preparation;
+    const large = isLarge(prepared.text);
     const dispatch = {
       attempt: run.attempt,
       delivery: run.delivery,
       nonce: run.nonces.at(-1)!,
       atMs: run.queuedAtMs ?? context.nowMs,
       ...(state.planOf(node).until !== null && { round: run.round }),
-      ...(isLarge(prepared.text) && {
-        config: { hash: prepared.inputHash, bytes: Buffer.byteLength(prepared.text) },
-      }),
+      ...(large && { config: { hash: prepared.inputHash, bytes: Buffer.byteLength(prepared.text) } }),
     };
+    if (large) blobs.push({ hash: prepared.inputHash, text: prepared.text });
     tasks.push(taskText(state, node, dispatch, prepared));
   }
-  return { tasks, needs };
+  return { tasks, needs, ...(blobs.length > 0 && { blobs }) };
 }
 
 function tokensOf(state: ExecutionState): string[] {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { recovered } from "./recovered.ts";
+import { calledOff, callerOf, recovered } from "./recovered.ts";
 import { engineNode, node, Trial, workflow } from "./test-execution.ts";
 import { Family } from "./test-family.ts";
 
@@ -53,6 +53,21 @@ test("a parent that has forgotten its call makes it again, and is answered by wh
   const sent = child.mail.length;
   first.take(start);
   expect(child.mail.slice(sent)).toMatchObject([{ body: { kind: "childEnded", call: 1, output: { json: { s: 5 } } } }]);
+});
+
+test("a child that its parent has called off in vain is called off again, once", () => {
+  const both = new Family(caller(), { w: oneStep }).begin();
+  both.root.send({ kind: "cancel", request: "r" });
+  both.settle(both.root);
+  expect(both.post.splice(0).map(({ body }) => body.kind)).toEqual(["cancel"]);
+  const child = both.childOf("c");
+  expect(callerOf(child.state)).toBe(`execution/${both.root.state.id}`);
+  const message = calledOff(child.state);
+  child.send(message.body, message.by);
+  expect(child.state.status).toBe("cancelled");
+  const { version } = child.state;
+  child.send(message.body, message.by);
+  expect(child.state.version).toBe(version);
 });
 
 test("a child that was called off does not answer a call that came too late for it", () => {

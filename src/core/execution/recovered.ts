@@ -1,8 +1,11 @@
+import { entityKey } from "../entity.ts";
 import type { Context } from "../machine.ts";
+import type { Message } from "../message.ts";
 import { decided, type ExecutionDecision, NOTHING } from "./decision.ts";
 import type { Repaired } from "./events.ts";
 import { labelListings } from "./label-listing.ts";
 import { openReview } from "./review-listing.ts";
+import { cancelRequest } from "./nodes/child.ts";
 import type { ExecutionState } from "./state.ts";
 import { awaitedGate } from "./asks.ts";
 
@@ -27,4 +30,16 @@ export function recovered(state: ExecutionState, context: Context): ExecutionDec
     return { kind: "repaired", atMs: context.nowMs, node: state.nameOf(unit), what };
   });
   return events.length === 0 ? { ...NOTHING, listings } : decided(state, context, events, { listings });
+}
+
+export function callerOf(state: ExecutionState): string | null {
+  return state.parent?.entity ?? null;
+}
+
+/** A parent that is called off calls its children off, and waits for none of them: nobody would say it again. */
+export function calledOff(state: ExecutionState): Message {
+  const { id, trace, tenant } = state;
+  const request = cancelRequest(id, state.parent?.call ?? 1);
+  const by = callerOf(state) ?? "";
+  return { id: request, to: entityKey("execution", id), by, trace, tenant, body: { kind: "cancel", request } };
 }

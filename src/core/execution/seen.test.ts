@@ -76,10 +76,13 @@ describe("open tasks", () => {
     expect(tasks[0]).toEqual(trial.tasks.at(-1));
   });
 
-  test("of a large config point to the same blob", () => {
+  test("of a large config point to the same blob, and say what is in it", () => {
     const config = { a: "{{ input.text }}", b: "{{ input.text }}" };
     const trial = new Trial(workflow([node("a", [], { config })])).begin({ json: { text: "x".repeat(40_000) } });
-    expect(executionMachine.openTasks(trial.state, trial.context).tasks).toEqual(trial.tasks);
+    const { tasks, blobs } = executionMachine.openTasks(trial.state, trial.context);
+    expect(tasks).toEqual(trial.tasks);
+    const { body } = JSON.parse(tasks[0]!.text) as { body: { hash: string } };
+    expect(blobs).toEqual([{ hash: body.hash, text: expect.stringContaining("x".repeat(40_000)) }]);
   });
 
   test("ask for the large values they read", () => {
