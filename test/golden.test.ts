@@ -104,6 +104,9 @@ const KINDS: Readonly<Record<ExecutionEventKind, true>> = {
   gateGranted: true,
   gateRefused: true,
   gatesReturned: true,
+  entryAsked: true,
+  entryGranted: true,
+  entryLeft: true,
 };
 
 test("every kind of event stands in some journal", () => {

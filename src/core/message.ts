@@ -95,6 +95,8 @@ export interface Parent {
   readonly instance: string;
   /** Counts the calls of one child; an end or a cancel of an earlier one means nothing any more. 1 if not said. */
   readonly call?: number;
+  /** Somebody above has a place among the executions of its workflow, in which this one runs too. */
+  readonly within?: true;
   /** How many executions are above; 1 if not said. */
   readonly depth?: number;
   /** How many executions may be open below it; as many as below a root if not said. */
@@ -126,6 +128,8 @@ export interface Trigger extends Command {
 
 export interface Cancel extends Command {
   readonly kind: "cancel";
+  /** From the gate of its workflow: the place that others are to have; if it has that no more, nothing is meant. */
+  readonly entry?: { readonly gate: string; readonly ask: number };
   /** From a parent: the start that may not have arrived yet, so that it finds a cancelled execution when it does. */
   readonly start?: Start;
 }

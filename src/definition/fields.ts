@@ -119,7 +119,10 @@ export const WORKFLOW_FIELDS: FieldTable = {
     doc: "Limits by name, which nodes refer to as `limit`. A name means the same limit in every workflow.",
   },
   budget: { rule: object, doc: "What one execution may spend: usd, tokens, calls, seconds." },
-  concurrency: { rule: object, doc: "How many executions of this workflow may run at once, and by which key." },
+  concurrency: {
+    rule: { kind: "own", schema: { $ref: "#/$defs/workflow_concurrency" } },
+    doc: "How many executions of this workflow may run at once, and by which key.",
+  },
   priority: {
     rule: count(-1_000, 1_000),
     default: 0,
@@ -331,6 +334,19 @@ export const CONCURRENCY_FIELDS: FieldTable = {
     rule: choice(["queue", "reject"]),
     default: "queue",
     doc: "What becomes of a task for which there is no room: it waits, or its node fails.",
+  },
+};
+
+export const WORKFLOW_CONCURRENCY_FIELDS: FieldTable = {
+  limit: { rule: count(1, MAX_RATE), doc: "How many executions may run at a time. Required." },
+  key: {
+    rule: text(10_000),
+    doc: "With templates of the input, what the limit is counted by: each value has a limit of its own. {{ input.customer }}",
+  },
+  on_conflict: {
+    rule: choice(["queue", "cancel_old", "reject"]),
+    default: "queue",
+    doc: "What becomes of an execution for which there is no room: it waits, those that came first are cancelled, or it fails.",
   },
 };
 

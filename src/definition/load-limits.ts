@@ -1,16 +1,24 @@
 import { nearestName } from "../errors/nearest-name.ts";
 import { quote } from "../errors/registry.ts";
+import { compileValue } from "../expression/template.ts";
 import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
 import { pointerStep } from "../json/pointer.ts";
-import { BREAKER_FIELDS, CONCURRENCY_FIELDS, LIMIT_FIELDS, NODE_LIMIT_FIELDS } from "./fields.ts";
+import {
+  BREAKER_FIELDS,
+  CONCURRENCY_FIELDS,
+  LIMIT_FIELDS,
+  NODE_LIMIT_FIELDS,
+  WORKFLOW_CONCURRENCY_FIELDS,
+} from "./fields.ts";
 import type { ProblemList } from "./problems.ts";
-import { fieldReader, readFields, wrongType } from "./read-fields.ts";
-import type { BreakerSpec, ConcurrencySpec, LimitSpec, NodeLimit } from "./workflow.ts";
+import { type FieldReader, fieldReader, readFields, wrongType } from "./read-fields.ts";
+import type { BreakerSpec, ConcurrencySpec, LimitSpec, NodeLimit, WorkflowConcurrency } from "./workflow.ts";
 
 const LIMIT = fieldReader("A limit", LIMIT_FIELDS);
 const NODE_LIMIT = fieldReader("A limit", NODE_LIMIT_FIELDS);
 const BREAKER = fieldReader("A breaker", BREAKER_FIELDS);
 const CONCURRENCY = fieldReader("A concurrency", CONCURRENCY_FIELDS);
+const WORKFLOW_CONCURRENCY = fieldReader("A concurrency", WORKFLOW_CONCURRENCY_FIELDS);
 
 type Limits = Readonly<Record<string, LimitSpec>>;
 type Rate = Required<Pick<LimitSpec, "rate" | "per" | "burst">>;
@@ -159,11 +167,34 @@ function loadBreaker(raw: Json | undefined, pointer: string, problems: ProblemLi
 }
 
 export function loadConcurrency(raw: Json, pointer: string, problems: ProblemList): ConcurrencySpec | undefined {
+  return readConcurrency(CONCURRENCY, raw, pointer, problems) as ConcurrencySpec | undefined;
+}
+
+/** How many executions may run at a time. Its key can read the input only: nothing else is there before they run. */
+export function loadWorkflowConcurrency(
+  raw: Json,
+  pointer: string,
+  problems: ProblemList,
+): WorkflowConcurrency | undefined {
+  const given = readConcurrency(WORKFLOW_CONCURRENCY, raw, pointer, problems);
+  if (given?.key === undefined) return given;
+  for (const { code, message, hint } of compileValue(given.key, { nodeIds: new Set<string>() }).problems) {
+    problems.add(code, pointer + pointerStep("key"), { reason: message }, { hint });
+  }
+  return given;
+}
+
+function readConcurrency(
+  reader: FieldReader,
+  raw: Json,
+  pointer: string,
+  problems: ProblemList,
+): WorkflowConcurrency | undefined {
   if (!isJsonObject(raw)) {
     wrongType("concurrency", "an object", raw, pointer, problems);
     return undefined;
   }
-  const given = readFields(CONCURRENCY, raw, () => pointer, problems) as Partial<ConcurrencySpec>;
+  const given = readFields(reader, raw, () => pointer, problems) as Partial<WorkflowConcurrency>;
   if (given.limit === undefined) {
     const isMissing = raw["limit"] === undefined || raw["limit"] === null;
     const details = { field: "limit", expected: "a whole number", got: "missing" };

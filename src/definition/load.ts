@@ -4,7 +4,7 @@ import { pointerStep } from "../json/pointer.ts";
 import { Schema } from "../json/schema.ts";
 import { IGNORED_WORKFLOW_FIELDS, MAX_EDGES, MAX_NODES, WORKFLOW_FIELDS } from "./fields.ts";
 import type { KnownHandlers } from "./handlers.ts";
-import { KnownLimits, loadLimits } from "./load-limits.ts";
+import { KnownLimits, loadLimits, loadWorkflowConcurrency } from "./load-limits.ts";
 import { type LoadContext, loadNodes } from "./load-nodes.ts";
 import { DEFAULT_RETRY, loadRetry } from "./load-retry.ts";
 import { NodeList } from "./node-list.ts";
@@ -188,9 +188,13 @@ function loadOptionalField(
     case "limits":
       workflow.limits = loadLimits(value, pointer("limits"), problems);
       break;
+    case "concurrency": {
+      const concurrency = loadWorkflowConcurrency(value, pointer("concurrency"), problems);
+      if (concurrency !== undefined) workflow.concurrency = concurrency;
+      break;
+    }
     case "labels":
     case "budget":
-    case "concurrency":
       workflow[name] = value as JsonObject;
       break;
     case "input_schema":

@@ -15,6 +15,7 @@ import {
   REPEAT_FIELDS,
   RETRY_FIELDS,
   type Rule,
+  WORKFLOW_CONCURRENCY_FIELDS,
   WORKFLOW_FIELDS,
 } from "./fields.ts";
 
@@ -53,6 +54,7 @@ export function workflowSchema(): JsonObject {
       breaker: objectSchema(BREAKER_FIELDS, []),
       node_limit: objectSchema(NODE_LIMIT_FIELDS, []),
       concurrency: objectSchema(CONCURRENCY_FIELDS, ["limit"]),
+      workflow_concurrency: objectSchema(WORKFLOW_CONCURRENCY_FIELDS, ["limit"]),
       cache: objectSchema(CACHE_FIELDS, []),
       template: { type: "string", pattern: "\\{\\{" },
     },

@@ -18,7 +18,7 @@ export interface Workflow {
   readonly priority: number;
   readonly limits?: Readonly<Record<string, LimitSpec>>;
   readonly budget?: JsonObject;
-  readonly concurrency?: JsonObject;
+  readonly concurrency?: WorkflowConcurrency;
   readonly nodes: readonly WorkflowNode[];
   readonly [extension: `x-${string}`]: Json;
 }
@@ -85,6 +85,13 @@ export interface ConcurrencySpec {
   /** May hold templates. */
   readonly key?: string;
   readonly on_conflict: "queue" | "reject";
+}
+
+export interface WorkflowConcurrency {
+  readonly limit: number;
+  /** May hold templates of the input. */
+  readonly key?: string;
+  readonly on_conflict: "queue" | "cancel_old" | "reject";
 }
 
 export interface CacheSpec {

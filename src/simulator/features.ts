@@ -108,6 +108,7 @@ const SIGHTS: {
   reviewChanged: (_tour, { first }, count) => count(first === undefined ? "review assigned" : "review half decided"),
   parentAnswered: (_tour, _event, count) => count("parent answered at once"),
   gateAsked: (_tour, { wait }, count) => count(`asks at a gate: ${wait}`),
+  entryGranted: (_tour, _event, count) => count("let in among those of its workflow"),
   gateGranted: (_tour, _event, count) => count("let through a gate"),
   letterDiscarded: (_tour, _event, count) => count("dead letter thrown away"),
   taskDispatched: ({ nodes }, { node }, count) => {

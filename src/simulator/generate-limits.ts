@@ -5,12 +5,19 @@ import { Random } from "./random.ts";
 /** Part of the worlds have limits; the others are what they were before there were any. */
 const LIMITED_WORLDS = 0.4;
 
+/** In part of them workflows have a limit of executions. */
+const CROWDED_WORLDS = 0.25;
+
 /** The limits of one world, and who is under them. They have a randomness of their own. */
 export class WorldLimits {
   private readonly random: Random;
+  private readonly crowds: Random;
+  private readonly isCrowded: boolean;
   private readonly limits: Readonly<Record<string, LimitSpec>> | null;
 
   constructor(seed: number) {
+    this.crowds = new Random(seed ^ 0x3c6ef372);
+    this.isCrowded = this.crowds.chance(CROWDED_WORLDS);
     this.random = new Random(seed ^ 0x6a09e667);
     const { random } = this;
     this.limits = random.chance(LIMITED_WORLDS)
@@ -32,6 +39,26 @@ export class WorldLimits {
   }
 
   put(workflow: Workflow): Workflow {
+    return this.crowded(this.withLimits(workflow));
+  }
+
+  /** How many of its executions run at a time; those whose numbers are the same share their places. */
+  private crowded(workflow: Workflow): Workflow {
+    const { crowds } = this;
+    if (!this.isCrowded || !crowds.chance(0.5)) return workflow;
+    const concurrency = {
+      limit: crowds.integer(1, 2),
+      ...(crowds.chance(0.3) && { key: "{{ input.n | default(0) }}" }),
+      on_conflict: crowds.weighted([
+        [6, "queue" as const],
+        [2, "cancel_old" as const],
+        [1, "reject" as const],
+      ]),
+    };
+    return { ...workflow, concurrency };
+  }
+
+  private withLimits(workflow: Workflow): Workflow {
     const { limits } = this;
     if (limits === null) return workflow;
     return { ...workflow, limits, nodes: workflow.nodes.map((node) => this.limited(node)) };

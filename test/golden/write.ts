@@ -411,6 +411,27 @@ const cases: Readonly<Record<string, Case>> = {
       trial.passes("shy").fails("shy", RETRYABLE).passes("m[0]").refuses("m[1]").at(3000).does({ kind: "cancel" });
     },
   },
+  cache: {
+    about: "A result that the cache had, and one that it has not and gets.",
+    workflow: workflow([
+      node("a", [], { cache: { ttl_seconds: 60 } }),
+      node("b", ["a"], { cache: { key: "{{ a.value }}", ttl_seconds: 3600 } }),
+    ]),
+    snapshotAt: 5,
+    run: (trial) => {
+      trial.begin().finds("a", { value: 7 }, "execution/other").at(100).passes("b").at(500).completes("b", "done");
+    },
+  },
+  entry: {
+    about: "A place among the executions of its workflow: asked for, left by a pause and a recovery, had, given back.",
+    workflow: workflow([node("a")], { concurrency: { limit: 1, key: "{{ input.who }}", on_conflict: "cancel_old" } }),
+    snapshotAt: 4,
+    run: (trial) => {
+      trial.begin({ json: { who: "ann" } }).at(100).does({ kind: "pause" }).at(200).does({ kind: "resume" });
+      trial.apply({ kind: "entryLeft", atMs: trial.nowMs }).settle();
+      trial.at(300).enters().at(400).completes("a", 1);
+    },
+  },
   repaired: {
     about: "A wait that a bug had left without its waker, set going again by the sweep.",
     workflow: workflow([node("a"), node("b", ["a"])]),

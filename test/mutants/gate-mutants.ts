@@ -115,4 +115,26 @@ export const GATE_MUTANTS: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "runs-before-it-is-let-in",
+    thought: "what was started runs",
+    patches: [
+      {
+        file: `${EXECUTION}/entry.ts`,
+        find: 'if (state.entry !== null || state.status === "paused") return NOTHING;',
+        put: "if (state.entry !== null) return undefined;",
+      },
+    ],
+  },
+  {
+    name: "end-keeps-its-place",
+    thought: "who has ended counts no more",
+    patches: [
+      {
+        file: `${EXECUTION}/evolve.ts`,
+        find: "  leaveEntry(state);\n}\n\n/** A unit has ended",
+        put: "  state.entry = null;\n}\n\n/** A unit has ended",
+      },
+    ],
+  },
 ];

@@ -3,6 +3,7 @@ import type { Message } from "../message.ts";
 import { isLarge, toValue } from "../value.ts";
 import { evaluateCondition } from "./condition.ts";
 import { deadlines } from "./deadlines.ts";
+import { enter } from "./entry.ts";
 import { decided, type ExecutionDecision, NOTHING } from "./decision.ts";
 import { endMail, gatherOutput, naturalEnd } from "./end.ts";
 import type { ExecutionEnded, ExecutionEvent, TaskDispatched } from "./events.ts";
@@ -28,7 +29,9 @@ export function advance(state: ExecutionState, context: Context): ExecutionDecis
   if (orphaned !== undefined) return orphaned;
   if (state.isEnded) return answer(state, context) ?? NOTHING;
   if (state.status !== "running" && state.status !== "paused") return NOTHING;
-  return deadlines(state, context) ?? skips(state, context) ?? ready(state, context) ?? end(state, context) ?? NOTHING;
+  const isOver = deadlines(state, context);
+  if (isOver !== undefined) return isOver;
+  return enter(state, context) ?? skips(state, context) ?? ready(state, context) ?? end(state, context) ?? NOTHING;
 }
 
 /** Children whose parent wants nothing of them any more are called off, so many at a time. */

@@ -37,6 +37,9 @@ export type ExecutionEvent =
   | GateAsked
   | GateGranted
   | GatesReturned
+  | EntryAsked
+  | EntryGranted
+  | EntryLeft
   | ParentCalled
   | ParentAnswered
   | LetterDiscarded
@@ -373,6 +376,25 @@ export interface GateGranted extends At {
   readonly node: string;
   readonly gate: string;
   readonly ask: number;
+}
+
+/** The execution as a whole waits for a place among those of its workflow. The mail went out with this event. */
+export interface EntryAsked extends At {
+  readonly kind: "entryAsked";
+  readonly gate: string;
+  readonly ask: number;
+}
+
+/** It has one, until it ends. */
+export interface EntryGranted extends At {
+  readonly kind: "entryGranted";
+  readonly gate: string;
+  readonly ask: number;
+}
+
+/** It leaves the line, and asks anew: nobody knows whether its gate has heard of it. */
+export interface EntryLeft extends At {
+  readonly kind: "entryLeft";
 }
 
 /** Given back to their gates, by mail that went out with this event. */

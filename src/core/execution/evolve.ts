@@ -56,6 +56,7 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       assertMove("execution", state.status, event.kind, to, state.id);
       state.status = to;
       if (to === "paused") leaveGates(state);
+      if (to === "paused" && state.entry?.status === "asked") leaveEntry(state);
       return;
     }
     case "generationOpened":
@@ -173,6 +174,15 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       answerAsk(state, unit, event);
       return enqueue(state, unit);
     }
+    case "entryAsked":
+      state.entry = { gate: event.gate, ask: event.ask, status: "asked" };
+      state.askCount = Math.max(state.askCount, event.ask);
+      return;
+    case "entryGranted":
+      state.entry = { gate: event.gate, ask: event.ask, status: "granted" };
+      return;
+    case "entryLeft":
+      return leaveEntry(state);
     case "gatesReturned":
       return gatesReturned(state, event.returns);
     case "parentCalled":
@@ -308,6 +318,12 @@ function taskDispatched(state: ExecutionState, event: TaskDispatched): void {
   setDue(state, unit, event.queueDeadlineAtMs);
 }
 
+/** It gives its place back, or leaves the line. */
+function leaveEntry(state: ExecutionState): void {
+  if (state.entry !== null) state.returns.push({ gate: state.entry.gate, ask: state.entry.ask });
+  state.entry = null;
+}
+
 /** Nothing new starts: whoever has not begun leaves its gates, and asks again when it goes on. */
 function leaveGates(state: ExecutionState): void {
   for (const unit of state.asks.keys()) {
@@ -425,6 +441,7 @@ function executionEnded(state: ExecutionState, event: ExecutionEnded): void {
   for (const unit of state.children) state.orphans.add(unit);
   state.children.clear();
   for (const unit of state.asks.keys()) returnAsks(state, unit, state.live.has(unit) ? AS_RESERVED : {});
+  leaveEntry(state);
 }
 
 /** A unit has ended: whoever depends on it hears of it, and what only it could still read is let go. */

@@ -2,7 +2,7 @@ import type { Json } from "../../json/json.ts";
 import { entityId } from "../entity.ts";
 import { edgeCounts } from "./spread.ts";
 import { EDGE, type ExecutionState } from "./state.ts";
-import { gateReason, isHeldBack } from "./view.ts";
+import { gateReason, isHeldBack, waitsToEnter } from "./view.ts";
 import { awaitedGate } from "./asks.ts";
 import { reviewDueMs } from "./review-listing.ts";
 import { wakerOf } from "./wakers.ts";
@@ -151,6 +151,11 @@ function explainPending(state: ExecutionState, unit: number, say: Say): Explanat
 /** It may run, and does not yet. */
 function explainReady(state: ExecutionState, unit: number, say: Say): Explanation {
   if (state.status === "paused") return say("paused", "It is ready, and the execution is paused.");
+  if (waitsToEnter(state)) {
+    const { gate, ask } = state.entry!;
+    const sentence = "It is ready; the execution waits for a place among those of its workflow.";
+    return say("concurrency", sentence, { gate: entityId(gate), ask });
+  }
   if (isHeldBack(state, unit)) {
     const limit = state.plan.workflow.max_parallel_nodes!;
     return say("parallel", `It is ready; ${limit} nodes of the execution run, and no more may at a time.`, { limit });

@@ -5,6 +5,7 @@ import { isLarge, type Value } from "../value.ts";
 import { advance } from "./advance.ts";
 import { decide } from "./decide.ts";
 import { newestToken } from "./decision.ts";
+import { needsEntry } from "./entry.ts";
 import { EVENT_FORMAT, type ExecutionEvent } from "./events.ts";
 import { evolve } from "./evolve.ts";
 import { checkTouched, checkWhole } from "./invariants.ts";
@@ -64,6 +65,7 @@ const NO_TASKS: ReadonlyMap<string, number> = new Map();
 function hasWork(state: ExecutionState): boolean {
   if (state.orphans.size > 0 || state.owesAnswer || state.returns.length > 0) return true;
   if (state.isEnded || (state.status !== "running" && state.status !== "paused")) return false;
+  if (needsEntry(state) && state.entry?.status !== "granted") return state.entry === null && state.status === "running";
   if (state.skips.length > 0 || state.openCount === 0 || state.closing > 0) return true;
   if (state.status === "paused") return false;
   if (state.ready[ENGINE_LINE]!.length > 0) return true;

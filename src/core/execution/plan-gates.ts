@@ -56,7 +56,7 @@ export function planGates(
 }
 
 /** Definitions of an earlier release hold what was written there, looked at by nobody. */
-function isCount(value: unknown): value is number {
+export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0;
 }
 

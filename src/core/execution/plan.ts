@@ -7,6 +7,7 @@ import { canonicalHash } from "../../json/canonical.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
 import { type JoinRule, joinRule } from "./joins.ts";
 import { type PlanCache, planCache } from "./plan-cache.ts";
+import { type PlanEntry, planEntry } from "./plan-entry.ts";
 import { NO_GATES, type PlanGate, planGates } from "./plan-gates.ts";
 
 /** A definition made ready to run: compiled once per version, shared by all its executions, never changed. */
@@ -23,6 +24,8 @@ export interface Plan {
   readonly soleOutput: boolean;
   /** Nodes that may call other executions. */
   readonly callers: readonly number[];
+  /** The gate that its executions have to pass as a whole; null if there is none. */
+  readonly entry: PlanEntry | null;
   /** Nodes around the graph of a map that are referred to inside it. */
   readonly around: ReadonlySet<string>;
 }
@@ -112,7 +115,8 @@ export function buildPlan(hash: string, workflow: Workflow): Plan {
   const callers = nodes.flatMap(({ spec: { handler }, index }) =>
     handler === "workflow" || handler === "map" ? index : [],
   );
-  return { hash, workflow, graph, nodes, outputs, lines: places.lines, soleOutput, callers, around };
+  const entry = planEntry(workflow);
+  return { hash, workflow, graph, nodes, outputs, lines: places.lines, soleOutput, callers, around, entry };
 }
 
 /** A node of the plan with another config. `lineOf` finds the line of a queue, or opens one. */

@@ -26,6 +26,9 @@ export function recovered(state: ExecutionState, context: Context): ExecutionDec
     ...Array.from(state.children, (unit) => ({ unit, what: "its child may not have heard of it" })),
     ...waiting.map((unit) => ({ unit, what: "its gate may not have heard of it" })),
   ];
+  if (state.entry?.status === "asked") {
+    return decided(state, context, [{ kind: "entryLeft", atMs: context.nowMs }], { listings });
+  }
   const events = unheard.slice(0, context.maxEvents).map(({ unit, what }): Repaired => {
     return { kind: "repaired", atMs: context.nowMs, node: state.nameOf(unit), what };
   });

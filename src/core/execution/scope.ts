@@ -38,6 +38,11 @@ export function scopeOf(state: ExecutionState, reader: number, context: Fetched)
   return { ...scope, item: jsonOf(state.around.item, context) ?? null, index: state.around.index };
 }
 
+/** What the execution as a whole sees before anything of it runs. */
+export function inputScopeOf(state: ExecutionState, context: Fetched): Scope {
+  return { input: valueView(state.input, context), executionId: state.id, node: () => undefined };
+}
+
 /** The scope in which a round is judged: the node sees its own output by its id. */
 export function ownScopeOf(state: ExecutionState, unit: number, context: Fetched): Scope {
   const rest = scopeOf(state, unit, context);

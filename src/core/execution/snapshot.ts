@@ -52,6 +52,7 @@ interface SnapshotBody {
   readonly gates?: {
     readonly asks: readonly (readonly [string, readonly UnitAsk[]])[];
     readonly askCount: number;
+    readonly entry?: ExecutionState["entry"];
     readonly returns: readonly GateReturned[];
   };
 }
@@ -105,6 +106,7 @@ export function snapshot(state: ExecutionState): string {
       gates: {
         asks: Array.from(state.asks, ([unit, asks]) => [name(unit), asks] as const),
         askCount: state.askCount,
+        ...(state.entry !== null && { entry: state.entry }),
         returns: state.returns,
       },
     }),
@@ -143,6 +145,7 @@ export function restore(id: string, plan: Plan, text: string): ExecutionState {
   restoreLines(state, body);
   for (const [name, asks] of body.gates?.asks ?? []) state.asks.set(state.unitOf(name)!, [...asks]);
   state.askCount = body.gates?.askCount ?? 0;
+  state.entry = body.gates?.entry ?? null;
   state.returns = [...(body.gates?.returns ?? [])];
   deriveGraph(state);
   if (state.deadlineAtMs !== null) state.timers.push(state.deadlineAtMs, WORKFLOW_TIMER);

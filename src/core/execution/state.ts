@@ -233,6 +233,8 @@ export class ExecutionState {
   readonly orphans: Set<number> = new Set();
   /** Units that wait at gates, or were let through and are not done, with what they have asked for. */
   readonly asks: Map<number, UnitAsk[]> = new Map();
+  /** Its place among the executions of its workflow, where that has a limit; null while it has none and waits for none. */
+  entry: { readonly gate: string; readonly ask: number; status: "asked" | "granted" } | null = null;
   /** How many gates were asked so far: each ask has a number of its own. */
   askCount = 0;
   /** What has to be given back to gates. */

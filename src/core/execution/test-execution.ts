@@ -210,6 +210,20 @@ export class Trial {
     return this.settle();
   }
 
+  /** The cache has the result of a unit. */
+  finds(id: string, output: Json, from: string): this {
+    const { gate, ask } = awaitedGate(this.state, this.unit(id))!;
+    this.send({ kind: "cacheAnswered", cache: gate, ask, node: id, found: { output: { json: output }, from } });
+    return this.settle();
+  }
+
+  /** The execution gets its place among those of its workflow. */
+  enters(): this {
+    const { gate, ask } = this.state.entry!;
+    this.send({ kind: "gateAnswered", gate, granted: [{ ask, node: "" }] });
+    return this.settle();
+  }
+
   /** It sends it away. */
   refuses(id: string): this {
     const { gate, ask } = awaitedGate(this.state, this.unit(id))!;

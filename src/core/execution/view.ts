@@ -110,6 +110,7 @@ export function viewNode(
   if (status === "waiting") return { ...base, status: "WAITING", ...waitOf(run!) };
   const gate = awaitedGate(state, unit);
   if (gate !== undefined) return { ...base, status: "WAITING", reason: gateReason(gate.wait) };
+  if (waitsToEnter(state) && state.inLine[unit] === 1) return { ...base, status: "WAITING", reason: "concurrency" };
   if (isHeldBack(state, unit)) return { ...base, status: "WAITING", reason: "parallel" };
   const reason =
     run?.skipReason ?? run?.cancelReason ?? (run?.wasLate ? "late_result" : run?.cachedFrom ? "cached" : null);
@@ -125,6 +126,11 @@ function waitOf({ wait, error, dueAtMs }: NodeRun): { reason: Reason; until: num
   if (wait === null) return { reason: error === null ? "timer" : "retry", until: dueAtMs };
   if (wait.for === "review") return { reason: "review", until: reviewDueMs(wait) };
   return { reason: wait.for, until: ("calendarAtMs" in wait ? wait.calendarAtMs : undefined) ?? dueAtMs };
+}
+
+/** As many executions of its workflow run as may. */
+export function waitsToEnter(state: ExecutionState): boolean {
+  return state.entry?.status === "asked";
 }
 
 /** Ready, but as many of the execution's tasks are out as may be. */

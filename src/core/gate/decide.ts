@@ -25,7 +25,7 @@ function acquire(state: GateState, body: GateAcquire, context: Context): GateDec
   );
   if (asks.length === 0) return { events };
   const ruling = state.override ?? rule;
-  const isPatient = ruling.kind !== "concurrency" || ruling.onConflict === "queue";
+  const isPatient = ruling.kind !== "concurrency" || ruling.onConflict !== "reject";
   const room = isPatient ? asks.length : Math.max(0, freePlaces(state, ruling) - state.line.length);
   const queued = asks.slice(0, room);
   const refused = asks.slice(room).map(({ ask, node }) => ({ ask, node }));

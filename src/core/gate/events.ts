@@ -11,6 +11,7 @@ export type GateEvent =
   | AsksGranted
   | AsksRefused
   | AsksReturned
+  | AsksSuperseded
   | GateClosed
   | BreakerOpened
   | GateCommanded
@@ -56,6 +57,12 @@ export interface AsksRefused extends At {
   readonly kind: "asksRefused";
   readonly execution: string;
   readonly asks: readonly number[];
+}
+
+/** Others came after them, and there is room for those alone: their executions were called off with this event. */
+export interface AsksSuperseded extends At {
+  readonly kind: "asksSuperseded";
+  readonly asks: readonly Place[];
 }
 
 /** Given back, or no longer wanted. */

@@ -45,7 +45,14 @@ export function evolve(state: GateState, event: GateEvent): void {
       settle(state, event);
       for (const ask of event.asks) {
         state.held.delete(heldKey(event.execution, ask));
+        state.superseded.delete(heldKey(event.execution, ask));
         state.line.remove(event.execution, ask);
+      }
+      return;
+    case "asksSuperseded":
+      for (const { execution, ask } of event.asks) {
+        if (state.held.has(heldKey(execution, ask))) state.superseded.add(heldKey(execution, ask));
+        state.line.remove(execution, ask);
       }
       return;
     case "gateClosed":

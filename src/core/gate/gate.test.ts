@@ -282,3 +282,27 @@ test("no two names share a gate, whatever is in them", () => {
   expect(new Set(entities).size).toBe(names.length);
   for (const entity of entities) expect(entity).toMatch(/^gate\/concurrency:[\w.:#@-]{1,200}$/);
 });
+
+describe("places that go to the newest", () => {
+  const newest = { kind: "concurrency", limit: 2, onConflict: "cancel_old" } as const;
+  const cancelled = (trial: GateTrial): string[] =>
+    trial.mail.flatMap(({ to, body }) => (body.kind === "cancel" ? [`${to}${body.entry!.ask}`] : []));
+
+  test("call off the oldest, once, and are had when that has ended", () => {
+    const trial = new GateTrial(newest).ask("a").ask("b").ask("c");
+    expect([trial.held, cancelled(trial)]).toEqual([["a1", "b2"], ["a1"]]);
+    trial.at(10).returns("a", [1]);
+    expect([trial.held, cancelled(trial)]).toEqual([["b2", "c3"], ["a1"]]);
+  });
+
+  test("call off also those who wait, if still newer ones come", () => {
+    const trial = new GateTrial({ ...newest, limit: 1 }).ask("a").ask("b").ask("c");
+    expect(cancelled(trial)).toEqual(["a1", "b2"]);
+    trial.returns("b", [2]).returns("a", [1]);
+    expect(trial.held).toEqual(["c3"]);
+  });
+
+  test("wait for nobody while there is room", () => {
+    expect(cancelled(new GateTrial(newest).ask("a").ask("b"))).toEqual([]);
+  });
+});

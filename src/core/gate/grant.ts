@@ -3,7 +3,7 @@ import { entityKey } from "../entity.ts";
 import type { GateAnswered, Message } from "../message.ts";
 import type { AsksGranted, GateEvent } from "./events.ts";
 import { isBucket } from "./rule.ts";
-import { costOf, freePlaces, type GateState, levelAt, mustOpen } from "./state.ts";
+import { costOf, freePlaces, type GateState, heldKey, levelAt, mustOpen, supersedable } from "./state.ts";
 
 export type GateDecision = Decision<GateEvent>;
 
@@ -18,6 +18,8 @@ export function grant(state: GateState, context: Context): GateDecision {
   if (rule?.kind === "breaker" && mustOpen(state)) {
     return { events: [{ kind: "breakerOpened", atMs: context.nowMs, untilMs: context.nowMs + rule.openMs }] };
   }
+  const superseded = supersede(state, context);
+  if (superseded !== undefined) return superseded;
   if (rule === null || state.line.length === 0 || state.isTripped || context.nowMs < state.closedUntilMs)
     return NOTHING;
   const room = Math.min(freePlaces(state, rule), context.maxEvents);
@@ -37,6 +39,29 @@ export function grant(state: GateState, context: Context): GateDecision {
     ...(isBucket(rule) && { level }),
   };
   return { events: [event], mail: answers(state, grants) };
+}
+
+/** The oldest make room: those who run first, then those who wait. */
+function supersede(state: GateState, context: Context): GateDecision | undefined {
+  const count = Math.min(supersedable(state), context.maxEvents);
+  if (count === 0) return undefined;
+  const running = [...state.held.values()].filter((held) => !state.superseded.has(heldKey(held.execution, held.ask)));
+  const waiting = [...state.line.inTurn()].map(({ execution, ask: { ask } }) => ({ execution, ask }));
+  const asks = [...running, ...waiting].slice(0, count).map(({ execution, ask }) => ({ execution, ask }));
+  const gate = entityKey("gate", state.id);
+  const mail = asks.map(({ execution, ask }): Message => {
+    const request = `superseded:${gate}:${ask}`;
+    const tenant = state.name?.tenant ?? "default";
+    return {
+      id: `${request}:${execution}`,
+      to: execution,
+      by: gate,
+      trace: "",
+      tenant,
+      body: { kind: "cancel", request, entry: { gate, ask } },
+    };
+  });
+  return { events: [{ kind: "asksSuperseded", atMs: context.nowMs, asks }], mail };
 }
 
 /** One message for each execution, whatever it is told of. */

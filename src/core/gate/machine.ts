@@ -7,7 +7,7 @@ import { answers, type GateDecision, grant } from "./grant.ts";
 
 import { isBucket } from "./rule.ts";
 import { GATE_SNAPSHOT_FORMAT, restore, snapshot } from "./snapshot.ts";
-import { GateState, heldKey, mustOpen, opensAtMs } from "./state.ts";
+import { GateState, heldKey, mustOpen, opensAtMs, supersedable } from "./state.ts";
 
 /**
  * The gate as a kind of entity: a rate, or a number of places. Executions ask by mail and give back by mail; whatever
@@ -28,7 +28,7 @@ export const gateMachine: Machine<GateState, GateEvent> = {
   check,
   hasWork: (state) => {
     const atMs = opensAtMs(state);
-    if (mustOpen(state)) return true;
+    if (mustOpen(state) || supersedable(state) > 0) return true;
     return atMs !== null && atMs <= state.lastAtMs;
   },
   nextWakeMs: opensAtMs,

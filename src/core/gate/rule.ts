@@ -21,11 +21,11 @@ export interface TokensRule {
   readonly burst: number;
 }
 
-/** So many at a time; who comes when it is full stands in line, or is sent away. */
+/** So many at a time; who comes when it is full stands in line, is sent away, or has those called off that came first. */
 export interface ConcurrencyRule {
   readonly kind: "concurrency";
   readonly limit: number;
-  readonly onConflict: "queue" | "reject";
+  readonly onConflict: "queue" | "reject" | "cancel_old";
 }
 
 /** Lets nothing through for a while once too many of the last calls have failed; then a few, and more and more. */

@@ -18,6 +18,7 @@ interface SnapshotBody {
   readonly requests: readonly string[];
   readonly breaker: Pick<GateState, "results" | "trust" | "hasDoubt" | "openedAtMs">;
   readonly held: readonly Held[];
+  readonly superseded?: readonly string[];
   readonly line: readonly (readonly [string, readonly GateAsk[]])[];
 }
 
@@ -41,6 +42,7 @@ export function snapshot(state: GateState): string {
       openedAtMs: state.openedAtMs,
     },
     held: [...state.held.values()],
+    ...(state.superseded.size > 0 && { superseded: [...state.superseded] }),
     line: state.line.toJSON(),
   };
   return JSON.stringify(body);
@@ -61,6 +63,7 @@ export function restore(id: string, text: string): GateState {
   state.requests = [...body.requests];
   Object.assign(state, body.breaker);
   for (const held of body.held) state.held.set(heldKey(held.execution, held.ask), held);
+  for (const key of body.superseded ?? []) state.superseded.add(key);
   for (const [execution, asks] of body.line) state.line.add(execution, asks);
   return state;
 }

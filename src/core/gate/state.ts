@@ -26,6 +26,8 @@ export class GateState {
   lastAtMs = 0;
   /** By `execution ask`, oldest first. */
   readonly held: Map<string, Held> = new Map();
+  /** Of those, the ones whose executions were called off. */
+  readonly superseded: Set<string> = new Set();
   readonly line: WaitingLine = new WaitingLine();
   /** Of a rate: the tokens there were at a moment. Below zero more was used than was thought. */
   level = 0;
@@ -79,6 +81,12 @@ export function freePlaces(state: GateState, rule: GateRule): number {
       return state.trust - trying.length;
     }
   }
+}
+
+/** How many have to make room for those who came after them. */
+export function supersedable({ ruling, held, line, superseded }: GateState): number {
+  if (ruling?.kind !== "concurrency" || ruling.onConflict !== "cancel_old") return 0;
+  return Math.max(0, held.size + line.length - superseded.size - ruling.limit);
 }
 
 /** Whether a breaker has seen enough. */

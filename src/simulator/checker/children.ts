@@ -68,7 +68,9 @@ function judgeCall(step: Step, event: NodeWaiting, node: NodeStory, found: Found
   const { body } = mail;
   const parent = body["parent"];
   const depth = (story.accepted?.parent?.depth ?? 0) + 1;
-  const expected = { entity: story.entity, instance: node.instance, call: child.call, depth };
+  const isWithin = story.entry !== null || story.accepted?.parent?.within === true;
+  const within = isWithin ? { within: true } : {};
+  const expected = { entity: story.entity, instance: node.instance, call: child.call, depth, ...within };
   const { allowance = null, ...said } = isJsonObject(parent) ? parent : {};
   if (!sameJson(said, expected)) say(`The start of its child says ${JSON.stringify(parent)}`);
   judgeAllowance(step, child, allowance, say);

@@ -113,6 +113,39 @@ const LEAVING: ReadonlySet<ExecutionEvent["kind"]> = new Set([
   "repaired",
 ]);
 
+/** No more executions of a workflow are under way than may be, and nothing of one goes out before it has its place. */
+const crowdsKept: Invariant = {
+  id: "I48",
+  name: "executions of a workflow",
+  before(step, found) {
+    const { story, event } = step;
+    if (event.kind !== "taskDispatched" || !story.needsEntry || story.entry === "granted") return;
+    found("It runs, and has no place among those of its workflow", placeOf(step));
+  },
+  world(evidence, _stories, found) {
+    const rules = new Map<string, GateRule>();
+    const inside = new Map<string, Set<string>>();
+    const gateOf = new Map<string, string>();
+    for (const commit of evidence.surviving) {
+      for (const { entity, events } of commit.entry.records) {
+        for (const event of events as readonly (ExecutionEvent | GateEvent)[]) {
+          if (event.kind === "gateRuled") rules.set(entity, event.rule);
+          if (event.kind === "entryGranted") {
+            gateOf.set(entity, event.gate);
+            inside.set(event.gate, (inside.get(event.gate) ?? new Set()).add(entity));
+          }
+          if (event.kind === "executionEnded") inside.get(gateOf.get(entity) ?? "")?.delete(entity);
+        }
+      }
+      for (const [gate, executions] of inside) {
+        const rule = rules.get(gate);
+        if (rule?.kind !== "concurrency" || executions.size <= rule.limit) continue;
+        found(`${executions.size} executions are under way at ${gate}, and ${rule.limit} may be`, { commit });
+      }
+    }
+  },
+};
+
 /** Whoever waits at a gate has told it so, in the same commit. */
 const asksAreSent: Invariant = {
   id: "I39c",
@@ -251,6 +284,9 @@ function gateStories(evidence: Evidence, found: Found): ReadonlyMap<string, Gate
 }
 
 function foldGate(gate: GateStory, event: GateEvent, commit: Commit, found: Found): void {
+  if (event.kind === "asksSuperseded") {
+    for (const { execution, ask } of event.asks) gate.waiting.delete(`${execution} ${ask}`);
+  }
   if (event.kind === "gateRuled") gate.rule = event.rule;
   if (event.kind === "asksQueued") {
     for (const { ask, cost = 1 } of event.asks) {
@@ -284,4 +320,4 @@ function foldGate(gate: GateStory, event: GateEvent, commit: Commit, found: Foun
   }
 }
 
-export const GATES: readonly Invariant[] = [rateKept, placesKept, asksAreSent, nobodySlipsBy, nothingLeaks];
+export const GATES: readonly Invariant[] = [rateKept, placesKept, crowdsKept, asksAreSent, nobodySlipsBy, nothingLeaks];

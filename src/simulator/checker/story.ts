@@ -58,6 +58,8 @@ export class Story {
   nodes: readonly NodeStory[] = [];
   isStarted = false;
   isPaused = false;
+  /** Its place among the executions of its workflow, if that has a limit. */
+  entry: "asked" | "granted" | null = null;
   deadlineAtMs: number | null = null;
   /** The end of this generation; null while it is open. */
   ended: ExecutionEnded | null = null;
@@ -137,6 +139,11 @@ export class Story {
     return node.shape.children.some((edge) => edge.on === "failed" && this.nodes[edge.node]!.status === "completed");
   }
 
+  /** What runs inside the place of somebody above needs none of its own. */
+  get needsEntry(): boolean {
+    return this.shape?.workflow.concurrency !== undefined && this.accepted?.parent?.within !== true;
+  }
+
   fold(event: ExecutionEvent, commit: Commit, world: World): void {
     this.version++;
     switch (event.kind) {
@@ -152,6 +159,16 @@ export class Story {
       case "resumed":
         this.isPaused = event.kind === "paused";
         if (this.isPaused) this.leaveGates();
+        if (this.isPaused && this.entry === "asked") this.entry = null;
+        return;
+      case "entryAsked":
+        this.entry = "asked";
+        return;
+      case "entryGranted":
+        this.entry = "granted";
+        return;
+      case "entryLeft":
+        this.entry = null;
         return;
       case "executionEnded":
         return this.close(event, commit);
@@ -252,6 +269,7 @@ export class Story {
     this.ended = event;
     this.endedIn = commit;
     this.isPaused = false;
+    this.entry = null;
     const out: string[] = [];
     for (const node of this.units()) {
       if (node.out) out.push(node.tokens.at(-1)!);

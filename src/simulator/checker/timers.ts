@@ -21,6 +21,7 @@ type Waker =
   | "nothing";
 
 function wakerOf(story: Story, node: NodeStory): Waker {
+  if (story.entry === "asked" || (story.isPaused && story.needsEntry && story.entry === null)) return "other";
   if (node.out) return node.dueAtMs === null ? "nothing" : "deadline";
   if (node.status === "waiting") return wakerOfWait(story, node);
   if (node.opened !== null) return isMapOver(node) ? "turn" : "other";

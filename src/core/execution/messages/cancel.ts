@@ -12,12 +12,13 @@ import { acceptance } from "./start.ts";
  * is accepted and ended at once. A cancel of an earlier call means nothing once the parent has called again.
  */
 export function cancel(state: ExecutionState, message: Message, body: Cancel, context: Context): ExecutionDecision {
-  const { start } = body;
+  const { start, entry } = body;
   const ended = { kind: "executionEnded", atMs: context.nowMs, status: "cancelled", reason: "cancel" } as const;
   if (state.status === "new") {
     if (start === undefined) return { ...NOTHING, reply: { refused: "NOT_FOUND" } };
     return decided(state, context, [acceptance(message, start, context), ended]);
   }
+  if (entry !== undefined && (entry.gate !== state.entry?.gate || entry.ask !== state.entry.ask)) return NOTHING;
   if (start !== undefined && (start.parent?.call ?? 1) < (state.parent?.call ?? 1)) return NOTHING;
   return command(state, { ...message, body }, context, () =>
     state.isEnded ? { refused: "ALREADY_TERMINAL" } : { events: [ended], status: "CANCELLED" },

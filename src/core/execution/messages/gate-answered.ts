@@ -1,6 +1,7 @@
 import type { Context } from "../../machine.ts";
 import type { GateAnswered } from "../../message.ts";
 import { decided, type ExecutionDecision, NOTHING } from "../decision.ts";
+import { refusedEntry, WHOLE } from "../entry.ts";
 import type { ExecutionEvent, GateReturned } from "../events.ts";
 import { giveBackMail } from "../gates.ts";
 import type { ExecutionState, UnitAsk } from "../state.ts";
@@ -14,16 +15,25 @@ export function gateAnswered(state: ExecutionState, body: GateAnswered, context:
   const stale: GateReturned[] = [];
   const atMs = context.nowMs;
   for (const { ask, node } of body.granted ?? []) {
+    if (node === WHOLE && isEntry(state, body.gate, ask)) {
+      if (state.entry!.status === "asked") events.push({ kind: "entryGranted", atMs, gate: body.gate, ask });
+      continue;
+    }
     const asked = askOf(state, body.gate, ask, node);
     if (asked === undefined) stale.push({ gate: body.gate, ask });
     else if (asked.status === "asked") events.push({ kind: "gateGranted", atMs, node, gate: body.gate, ask });
   }
   for (const { ask, node } of body.refused ?? []) {
+    if (node === WHOLE && isEntry(state, body.gate, ask)) return decided(state, context, [refusedEntry(context)]);
     if (askOf(state, body.gate, ask, node)?.status !== "asked") continue;
     events.push({ kind: "gateRefused", atMs, node, gate: body.gate, ask });
   }
   if (stale.length > 0) events.push({ kind: "gatesReturned", atMs, returns: stale });
   return events.length === 0 ? NOTHING : decided(state, context, events, { mail: giveBackMail(state, stale) });
+}
+
+function isEntry({ entry }: ExecutionState, gate: string, ask: number): boolean {
+  return entry?.gate === gate && entry.ask === ask;
 }
 
 export function askOf(state: ExecutionState, gate: string, ask: number, node: string): UnitAsk | undefined {

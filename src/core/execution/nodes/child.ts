@@ -178,6 +178,7 @@ function startOf(state: ExecutionState, unit: number, child: ChildCall, input: V
       instance: state.nameOf(unit),
       call: child.call,
       depth: (state.parent?.depth ?? 0) + 1,
+      ...((state.entry !== null || state.parent?.within === true) && { within: true as const }),
       ...(child.holds !== undefined && { allowance: child.holds - 1 }),
     },
     ...(around !== undefined && { around }),
