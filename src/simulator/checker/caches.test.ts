@@ -1,0 +1,72 @@
+import { describe } from "vitest";
+import type { CacheEvent } from "../../core/cache/events.ts";
+import type { ExecutionEvent } from "../../core/execution/events.ts";
+import type { World } from "../history.ts";
+import { itReports, node, TestWorld } from "./test-world.ts";
+
+const ENTRY = "cache/k";
+
+/** One node with a cache, whose entry is told of by hand. */
+class CacheWorld extends TestWorld {
+  private entryVersion = 1;
+
+  constructor() {
+    super([node("a", { cache: { ttl_seconds: 10 } })]);
+  }
+
+  asked(): ExecutionEvent {
+    return { kind: "gateAsked", atMs: this.now, node: "a", gate: ENTRY, ask: 1, wait: "cache", until: "end" };
+  }
+
+  tell(...events: readonly CacheEvent[]): this {
+    const record = { entity: ENTRY, version: this.entryVersion, events: events as unknown as ExecutionEvent[] };
+    this.entryVersion += events.length;
+    return this.commit([], { records: [record], wakes: [] });
+  }
+
+  /** Only of executions does anybody keep a list. */
+  override world(more: Partial<World> = {}): World {
+    const world = super.world(more);
+    const isOurs = ({ entity }: { readonly entity: string }): boolean => entity === this.entity;
+    const { headers, folds } = world.remains;
+    return { ...world, remains: { ...world.remains, headers: headers.filter(isOurs), folds: folds.filter(isOurs) } };
+  }
+}
+
+function begun(): CacheWorld {
+  const world = new CacheWorld();
+  const mail = [{ to: ENTRY, from: world.entity, id: "m1", body: { kind: "cacheLookup", ask: 1, node: "a" } }];
+  world.submit().acquire();
+  return world.commit([world.accepted(), world.started(), world.asked()], { mail }).submitted();
+}
+
+/** It has what an execution has brought that nobody knows. */
+function invented(): World {
+  const world = begun();
+  const hit = { ...world.nodeCompleted("a", 7), reason: "cached", from: "e9" } as ExecutionEvent;
+  return world.commit([hit, world.ended()]).world();
+}
+
+function twoAtOnce(): World {
+  const world = begun();
+  const { now: atMs, entity: execution } = world;
+  const other = "execution/e2";
+  world.tell(
+    { kind: "cacheAsked", atMs, execution, ask: 1, node: "a" },
+    { kind: "cacheAsked", atMs, execution: other, ask: 1, node: "a" },
+    { kind: "cacheGranted", atMs, execution, ask: 1 },
+    { kind: "cacheGranted", atMs, execution: other, ask: 1 },
+    { kind: "cacheReturned", atMs, execution: other, ask: 1 },
+  );
+  world.commit([{ kind: "gateGranted", atMs, node: "a", gate: ENTRY, ask: 1 }, world.dispatched("a")]).work("a", 7);
+  const given = { kind: "gatesReturned", atMs: world.now, returns: [{ gate: ENTRY, ask: 1 }] } as const;
+  world.commit([world.completed("a", 7), world.ended(), given]);
+  return world.tell({ kind: "cacheReturned", atMs: world.now, execution, ask: 1 }).world();
+}
+
+describe("caches", () => {
+  itReports([
+    ["I46", "a result is said to be somebody's who has not done the work", invented],
+    ["I47", "two do the same work at once", twoAtOnce],
+  ]);
+});
