@@ -3,10 +3,11 @@ import { executionMachine } from "../../core/execution/machine.ts";
 import type { Plan } from "../../core/execution/plan.ts";
 import type { Json } from "../../json/json.ts";
 import { Schema, type SchemaFault } from "../../json/schema.ts";
-import type { Store } from "../../store/contract.ts";
+import type { Published, Store } from "../../store/contract.ts";
 import { MAX_DEFINITION_CHARS } from "../limits.ts";
 import { Lru } from "./lru.ts";
 import { Refusal } from "./refusal.ts";
+import { SharedLook } from "./shared-look.ts";
 
 export const DEFINITION_SCOPE = "definition";
 
@@ -27,6 +28,8 @@ export class Definition {
   readonly inputSchema: Json | undefined;
   /** Its number under its name, once it is known: a number stands for one content for ever. */
   version: number | undefined;
+  /** Whether it is still published: asked with every submit of it. */
+  look: SharedLook<Published | null> | undefined;
   #workflow: Workflow | undefined;
   #plan: Plan | undefined;
   #input: Schema | null | undefined;
@@ -89,7 +92,8 @@ export class Definitions {
     const { hash, name } = definition;
     const { records } = this.#store;
     if (definition.version !== undefined && !again) {
-      const published = await records.published(name, hash);
+      definition.look ??= new SharedLook(() => records.published(name, hash));
+      const published = await definition.look.ask();
       if (published !== null) return published.version;
     }
     await this.keep(definition);
