@@ -1,7 +1,7 @@
 import { describe } from "vitest";
 import type { World } from "../history.ts";
 import { oneAtATime, placesWorld, rateWorld } from "./gate-worlds.ts";
-import { dropEvent, itReports } from "./test-world.ts";
+import { dropEvent, itReports, node, TestWorld } from "./test-world.ts";
 
 /** Both are out at once. */
 function crowded(): World {
@@ -41,6 +41,13 @@ function leaked(): World {
   return world.commit([world.completed("b", 1), world.ended()]).world();
 }
 
+/** Its workflow may run once at a time, and it has not asked. */
+function uninvited(): World {
+  const world = new TestWorld([node("a")], { concurrency: { limit: 1, on_conflict: "queue" } });
+  world.begin(world.dispatched("a")).work("a", 1);
+  return world.commit([world.completed("a", 1), world.ended()]).world();
+}
+
 describe("gates", () => {
   itReports([
     ["I38", "two go through in less than a second", () => rateWorld(900)],
@@ -48,6 +55,7 @@ describe("gates", () => {
     ["I39a", "a task passes its gate unasked", slipped],
     ["I39a", "a task goes out though its execution was told nothing", () => dropEvent(placesWorld(), "gateGranted", 1)],
     ["I39b", "a place is never given back", leaked],
+    ["I48", "an execution runs without a place among those of its workflow", uninvited],
     ["I39c", "a gate is waited at that was not asked", () => placesWorld(false)],
   ]);
 });
