@@ -181,9 +181,9 @@ export class BatchBuilder {
   /** The batch as it goes to the store. Built once: a resend carries the same bytes. */
   seal(fence: Fence, id: string, timeMs: number, suspect: string | null): CommitBatch {
     const records: JournalRecord[] = [...this.restored];
-    for (const [entity, { version, format, events }] of this.records) {
-      records.push({ entity, version, count: events.length, format, text: `[${events.join(",")}]` });
-    }
+    this.records.forEach(({ version, format, events }, entity) => {
+      records.push({ entity, version, count: events.length, format, text: arrayOf(events) });
+    });
     return {
       fence,
       id,
@@ -204,4 +204,11 @@ export class BatchBuilder {
       suspect,
     };
   }
+}
+
+/** By adding up and not by `join`, which would copy it all one time more: it is put together when the store takes it. */
+function arrayOf(events: readonly string[]): string {
+  let text = `[${events[0]}`;
+  for (let i = 1; i < events.length; i++) text += `,${events[i]}`;
+  return `${text}]`;
 }

@@ -15,8 +15,6 @@ export const NOTHING: ExecutionDecision = { events: [] };
 
 type Extras = Omit<ExecutionDecision, "events">;
 
-const PLAIN: Extras = { mail: [], deadLetters: [], revoke: [] };
-
 /** Nearly all events: they entail nothing. */
 function isPlain(state: ExecutionState, event: ExecutionEvent): boolean {
   if (event.kind === "taskCompleted") return event.delivery === runOf(state, event.node).delivery;
@@ -30,8 +28,7 @@ export function decided(
   events: readonly ExecutionEvent[],
   extras: Extras = {},
 ): ExecutionDecision {
-  if (state.reviews.size === 0 && events.every((event) => isPlain(state, event)))
-    return { ...PLAIN, ...extras, events };
+  if (state.reviews.size === 0 && events.every((event) => isPlain(state, event))) return { ...extras, events };
   const deadLetters = [...(extras.deadLetters ?? [])];
   const mail = [...(extras.mail ?? [])];
   const revoke = [...(extras.revoke ?? [])];

@@ -1,5 +1,5 @@
 import { fillHoles } from "../../expression/fill-holes.ts";
-import type { BlobRef, Hole } from "../../expression/scope.ts";
+import type { BlobRef, Hole, Scope } from "../../expression/scope.ts";
 import { contentHash } from "../../json/hash.ts";
 import type { Json } from "../../json/json.ts";
 import type { Context, Need, TaskDraft } from "../machine.ts";
@@ -41,10 +41,11 @@ export function prepare(state: ExecutionState, index: number, context: Context):
     const { message, pointer } = config.problems[0]!;
     return { kind: "failed", error: templateError({ code: "CONFIG_INVALID", message, pointer }) };
   }
-  const resolution = config.resolve(scopeOf(state, index, context));
+  const scope = scopeOf(state, index, context);
+  const resolution = config.resolve(scope);
   if (resolution.kind === "failed") return { kind: "failed", error: templateError(resolution.failure) };
   if (resolution.kind === "needs") return needed(resolution.blobs);
-  return withInputs(state, index, context, resolution.value, resolution.holes);
+  return withInputs(state, index, scope, resolution.value, resolution.holes);
 }
 
 /** As `prepare`, for a node that the engine runs itself: large values must be there, and a secret has no business. */
@@ -82,13 +83,13 @@ export function tooLarge(bytes: number): ErrorValue {
 function withInputs(
   state: ExecutionState,
   index: number,
-  context: Context,
+  scope: Scope,
   config: Json,
   holes: readonly Hole[],
 ): Preparation {
   let inputs: Json | undefined;
   if (state.planOf(index).spec.inputs) {
-    const collected = parentOutputs(state, index, context);
+    const collected = parentOutputs(state, index, scope);
     if (collected.kind !== "collected") return collected;
     inputs = collected.value;
   }
@@ -111,12 +112,11 @@ export function templateError(failure: { code: string; message: string; pointer:
 export function parentOutputs(
   state: ExecutionState,
   index: number,
-  context: Context,
+  scope: Scope,
 ): { kind: "collected"; value: Json } | Exclude<Preparation, { kind: "prepared" }> {
   const { graph } = state.plan;
   const entries: [string, Json][] = [];
   const needs: BlobRef[] = [];
-  const scope = scopeOf(state, index, context);
   for (let edge = graph.parentStart[index]!; edge < graph.parentStart[index + 1]!; edge++) {
     const id = graph.ids[graph.edgeParent[edge]!]!;
     const view = scope.node(id);
