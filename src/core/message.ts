@@ -257,10 +257,13 @@ export interface GateAcquire {
   readonly rule: GateRule;
   /** Who asks, as an entity. */
   readonly execution: string;
+  readonly workflow?: string;
   readonly asks: readonly GateAsk[];
 }
 
 export interface GateAsk {
+  /** Of higher priority they go first; 0 if not said. */
+  readonly priority?: number;
   /** Counted by the execution: no two of its asks have the same. */
   readonly ask: number;
   /** The node instance it is for. */

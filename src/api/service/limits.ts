@@ -84,7 +84,7 @@ export class Limits {
     let before = 0;
     let isThere = false;
     let cost = 0;
-    for (const each of state.line.inTurn()) {
+    for (const each of state.line.inTurn(state.lastAtMs)) {
       if (each.execution === execution && each.ask.ask === ask) {
         isThere = true;
         break;

@@ -75,11 +75,23 @@ export function askNext(
   const entity = gateEntity(name);
   const ask = state.askCount + before + 1;
   const node = state.nameOf(unit);
+  const { priority } = state.planOf(unit).spec;
   const estimate = gate.estimate === null ? undefined : estimateOf(gate.estimate, prepared);
   return {
     kind: "asks",
     event: { kind: "gateAsked", atMs: context.nowMs, node, gate: entity, ask, wait, until },
-    draft: { gate: entity, name, rule, ask: { ask, node, ...(cost !== 1 && { cost }), ...(estimate && { estimate }) } },
+    draft: {
+      gate: entity,
+      name,
+      rule,
+      ask: {
+        ask,
+        node,
+        ...(cost !== 1 && { cost }),
+        ...(estimate && { estimate }),
+        ...(priority !== 0 && { priority }),
+      },
+    },
   };
 }
 
@@ -142,6 +154,7 @@ export function askMail(state: ExecutionState, drafts: readonly AskDraft[]): Mes
       name,
       rule,
       execution,
+      workflow: state.plan.workflow.name,
       asks,
     });
   });

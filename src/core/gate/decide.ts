@@ -16,7 +16,7 @@ export function decide(state: GateState, message: Message, context: Context): Ga
 
 /** The same ask twice is one: it stands in line already, or its answer is on its way. */
 function acquire(state: GateState, body: GateAcquire, context: Context): GateDecision {
-  const { execution, rule, name } = body;
+  const { execution, rule, name, workflow } = body;
   const atMs = context.nowMs;
   const events: GateEvent[] = [];
   if (!sameRule(state.rule, rule)) events.push({ kind: "gateRuled", atMs, name, rule });
@@ -29,7 +29,8 @@ function acquire(state: GateState, body: GateAcquire, context: Context): GateDec
   const room = isPatient ? asks.length : Math.max(0, freePlaces(state, ruling) - state.line.length);
   const queued = asks.slice(0, room);
   const refused = asks.slice(room).map(({ ask, node }) => ({ ask, node }));
-  if (queued.length > 0) events.push({ kind: "asksQueued", atMs, execution, asks: queued });
+  const turn = { execution, ...(workflow !== undefined && { workflow }) };
+  if (queued.length > 0) events.push({ kind: "asksQueued", atMs, ...turn, asks: queued });
   if (refused.length === 0) return { events, ...listing(state, body) };
   events.push({ kind: "asksRefused", atMs, execution, asks: refused.map(({ ask }) => ask) });
   return { events, mail: [answer(state, execution, { refused })], ...listing(state, body) };

@@ -36,6 +36,8 @@ export interface GateRuled extends At {
 export interface AsksQueued extends At {
   readonly kind: "asksQueued";
   readonly execution: string;
+  /** Of which workflow it is: those take turns. */
+  readonly workflow?: string;
   readonly asks: readonly GateAsk[];
 }
 

@@ -19,7 +19,7 @@ export function evolve(state: GateState, event: GateEvent): void {
     case "commandApplied":
       return command(state, event);
     case "asksQueued":
-      return state.line.add(event.execution, event.asks);
+      return state.line.add(event.execution, event.asks, event.workflow, event.atMs);
     case "asksGranted":
       for (const { execution, ask } of event.grants) {
         const asked = state.line.get(execution, ask);

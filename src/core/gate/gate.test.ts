@@ -306,3 +306,47 @@ describe("places that go to the newest", () => {
     expect(cancelled(new GateTrial(newest).ask("a").ask("b"))).toEqual([]);
   });
 });
+
+describe("who comes next", () => {
+  const one = { kind: "concurrency", limit: 1, onConflict: "queue" } as const;
+
+  /** Who is let through, one after the other, each when the one before has given its place back. */
+  function order(trial: GateTrial, stepMs = 0): string[] {
+    for (let ms = stepMs; trial.state.held.size > 0; ms += stepMs) {
+      const [held] = trial.state.held.values();
+      trial.at(ms).returns(held!.execution, [held!.ask]);
+    }
+    return trial.granted.map((each) => each.replace(/\d+$/, ""));
+  }
+
+  test("a workflow with a flood of executions waits for its turn like any other", () => {
+    const trial = new GateTrial(one);
+    for (let i = 0; i < 100; i++) trial.askAs("flood", `f${i}-`);
+    trial.askAs("small", "s1-").askAs("small", "s2-").askAs("other", "o-");
+    expect(order(trial).slice(0, 6)).toEqual(["f0-", "f1-", "s1-", "o-", "f2-", "s2-"]);
+  });
+
+  test("of higher priority they go first, and one after the other where it is the same", () => {
+    const trial = new GateTrial(one).askAs("w", "first-");
+    trial.askAs("low", "l-").askAs("a", "a1-", 5).askAs("a", "a2-", 5).askAs("b", "b-", 5);
+    expect(order(trial)).toEqual(["first-", "a1-", "b-", "a2-", "l-"]);
+  });
+
+  test("who has waited long enough is like those of the highest priority", () => {
+    const trial = new GateTrial(one).askAs("w", "first-").askAs("low", "l-");
+    for (let i = 0; i < 50; i++) trial.askAs("high", `h${i}-`, 3);
+    // Three points of priority are made up for in 30 s; then it is its turn.
+    expect(order(trial, 10_000).indexOf("l-")).toBe(3);
+  });
+
+  test("a flood of the highest priority that never ends starves nobody", () => {
+    const trial = new GateTrial(one).askAs("w", "first-").askAs("low", "l-", -10);
+    let steps = 0;
+    while (!trial.granted.some((each) => each.startsWith("l-")) && steps < 100) {
+      trial.askAs("high", `h${++steps}-`, 10).askAs("high", `i${steps}-`, 10);
+      const [held] = trial.state.held.values();
+      trial.at(steps * 10_000).returns(held!.execution, [held!.ask]);
+    }
+    expect(steps).toBe(20);
+  });
+});

@@ -25,7 +25,7 @@ export function grant(state: GateState, context: Context): GateDecision {
   const room = Math.min(freePlaces(state, rule), context.maxEvents);
   let level = levelAt(state, context.nowMs);
   const grants: { execution: string; ask: number; node: string }[] = [];
-  for (const { execution, ask } of state.line.inTurn()) {
+  for (const { execution, ask } of state.line.inTurn(state.lastAtMs)) {
     const cost = costOf(rule, ask);
     if (grants.length >= room || (isBucket(rule) && level + ROUNDING < cost)) break;
     level = Math.max(0, level - cost);
@@ -46,7 +46,7 @@ function supersede(state: GateState, context: Context): GateDecision | undefined
   const count = Math.min(supersedable(state), context.maxEvents);
   if (count === 0) return undefined;
   const running = [...state.held.values()].filter((held) => !state.superseded.has(heldKey(held.execution, held.ask)));
-  const waiting = [...state.line.inTurn()].map(({ execution, ask: { ask } }) => ({ execution, ask }));
+  const waiting = [...state.line.inTurn(state.lastAtMs)].map(({ execution, ask: { ask } }) => ({ execution, ask }));
   const asks = [...running, ...waiting].slice(0, count).map(({ execution, ask }) => ({ execution, ask }));
   const gate = entityKey("gate", state.id);
   const mail = asks.map(({ execution, ask }): Message => {

@@ -72,7 +72,7 @@ function check(state: GateState, whole: boolean): void {
   if (state.line.length < 0) broken(`${state.line.length} wait`);
   if (!whole || ruling === null) return;
   let waiting = 0;
-  for (const { execution, ask } of state.line.inTurn()) {
+  for (const { execution, ask } of state.line.inTurn(state.lastAtMs)) {
     waiting++;
     if (state.held.has(heldKey(execution, ask.ask))) broken(`ask ${ask.ask} of ${execution} waits and is granted`);
   }

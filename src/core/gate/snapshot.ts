@@ -1,9 +1,9 @@
-import type { GateAsk } from "../message.ts";
 import type { GateName, GateRule } from "./rule.ts";
 import { GateState, type Held, heldKey } from "./state.ts";
+import type { WaitingLine } from "./waiting-line.ts";
 
 /** A snapshot of another format is ignored: it is a cache, and the events tell the same. */
-export const GATE_SNAPSHOT_FORMAT = 1;
+export const GATE_SNAPSHOT_FORMAT = 2;
 
 interface SnapshotBody {
   readonly version: number;
@@ -19,7 +19,7 @@ interface SnapshotBody {
   readonly breaker: Pick<GateState, "results" | "trust" | "hasDoubt" | "openedAtMs">;
   readonly held: readonly Held[];
   readonly superseded?: readonly string[];
-  readonly line: readonly (readonly [string, readonly GateAsk[]])[];
+  readonly line: ReturnType<WaitingLine["toJSON"]>;
 }
 
 export function snapshot(state: GateState): string {
@@ -64,6 +64,6 @@ export function restore(id: string, text: string): GateState {
   Object.assign(state, body.breaker);
   for (const held of body.held) state.held.set(heldKey(held.execution, held.ask), held);
   for (const key of body.superseded ?? []) state.superseded.add(key);
-  for (const [execution, asks] of body.line) state.line.add(execution, asks);
+  for (const [workflow, execution, asks] of body.line) state.line.add(execution, asks, workflow);
   return state;
 }

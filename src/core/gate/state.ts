@@ -124,7 +124,7 @@ export function reservation(
 /** When the next in line can be let through; null if only somebody's return, or a person, can bring that about. */
 export function opensAtMs(state: GateState): number | null {
   const rule = state.ruling;
-  const next = state.line.first;
+  const next = state.line.first(state.lastAtMs);
   if (rule === null || next === undefined || state.isTripped || freePlaces(state, rule) <= 0) return null;
   if (!isBucket(rule)) return Math.max(state.lastAtMs, state.closedUntilMs);
   const missing = costOf(rule, next) - state.level;

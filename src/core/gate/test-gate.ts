@@ -34,9 +34,16 @@ export class GateTrial {
     return this.acquire(execution, asks);
   }
 
-  acquire(execution: string, asks: readonly GateAsk[], rule: GateRule = this.rule): this {
+  acquire(execution: string, asks: readonly GateAsk[], rule: GateRule = this.rule, workflow?: string): this {
     const name = { kind: rule.kind, tenant: "default", name: "test" };
-    return this.send({ kind: "gateAcquire", name, rule, execution, asks });
+    const turn = { execution, ...(workflow !== undefined && { workflow }) };
+    return this.send({ kind: "gateAcquire", name, rule, ...turn, asks });
+  }
+
+  /** One ask of an execution of a workflow, with a priority. */
+  askAs(workflow: string, execution: string, priority = 0): this {
+    const ask = { ask: ++this.asked, node: "n", ...(priority !== 0 && { priority }) };
+    return this.acquire(execution, [ask], this.rule, workflow);
   }
 
   returns(execution: string, asks: readonly number[], more: Partial<GateReturn> = {}): this {

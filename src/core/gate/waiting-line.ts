@@ -1,68 +1,166 @@
 import type { GateAsk } from "../message.ts";
 
+/** One who waits, and since when. */
+export interface Waiting extends GateAsk {
+  readonly atMs: number;
+}
+
+/** So long does one who waits have to wait for each point of priority that others have more, to be like them. */
+export const AGEING_MS = 10_000;
+
+type Asks = Map<number, Waiting>;
+type Executions = Map<string, Asks>;
+
 /**
- * Those who wait at a gate. Executions take turns, each with its oldest ask: one that brings a flood stands in its own way
- * and in nobody else's.
+ * Those who wait at a gate. Workflows take turns, and the executions of a workflow take turns, each with its oldest ask: one that
+ * brings a flood stands in its own way and in nobody else's. Higher priority goes first; but who waits becomes like those of
+ * the highest in time, and has its turn among them, so that nobody waits for ever.
  */
 export class WaitingLine {
-  /** In the order of their turns. */
-  private readonly turns = new Map<string, Map<number, GateAsk>>();
+  /** By workflow and execution, each in the order of their turns. */
+  private readonly turns = new Map<string, Executions>();
+  private readonly workflowOf = new Map<string, string>();
+  /** How many wait with each priority. */
+  private readonly priorities = new Map<number, number>();
   length = 0;
 
-  add(execution: string, asks: readonly GateAsk[]): void {
-    let own = this.turns.get(execution);
-    if (own === undefined) this.turns.set(execution, (own = new Map()));
-    for (const ask of asks) own.set(ask.ask, ask);
-    this.length += asks.length;
-  }
-
-  has(execution: string, ask: number): boolean {
-    return this.turns.get(execution)?.has(ask) ?? false;
-  }
-
-  get(execution: string, ask: number): GateAsk | undefined {
-    return this.turns.get(execution)?.get(ask);
-  }
-
-  /** Who comes next. */
-  get first(): GateAsk | undefined {
-    for (const asks of this.turns.values()) for (const ask of asks.values()) return ask;
-    return undefined;
-  }
-
-  /** Who comes next, and who after that, as if nobody were added. */
-  *inTurn(): Generator<{ readonly execution: string; readonly ask: GateAsk }, void> {
-    let rounds = Array.from(this.turns, ([execution, asks]) => ({ execution, asks: asks.values() }));
-    while (rounds.length > 0) {
-      const left: typeof rounds = [];
-      for (const round of rounds) {
-        const { value, done } = round.asks.next();
-        if (done === true) continue;
-        yield { execution: round.execution, ask: value };
-        left.push(round);
-      }
-      rounds = left;
+  add(execution: string, asks: readonly (GateAsk & { readonly atMs?: number })[], workflow = "", atMs = 0): void {
+    const group = this.workflowOf.get(execution) ?? workflow;
+    this.workflowOf.set(execution, group);
+    let executions = this.turns.get(group);
+    if (executions === undefined) this.turns.set(group, (executions = new Map()));
+    let own = executions.get(execution);
+    if (own === undefined) executions.set(execution, (own = new Map()));
+    for (const ask of asks) {
+      own.set(ask.ask, { atMs, ...ask });
+      this.count(ask, 1);
     }
   }
 
-  /** Takes one out whose turn it was: its execution goes behind all others. */
+  has(execution: string, ask: number): boolean {
+    return this.asksOf(execution)?.has(ask) ?? false;
+  }
+
+  get(execution: string, ask: number): GateAsk | undefined {
+    return this.asksOf(execution)?.get(ask);
+  }
+
+  /** Who comes next at a moment. */
+  first(nowMs: number): GateAsk | undefined {
+    for (const { ask } of this.inTurn(nowMs)) return ask;
+    return undefined;
+  }
+
+  /** Who comes next, and who after that, as if nobody were added and no time passed. */
+  *inTurn(nowMs: number): Generator<Turn, void> {
+    if (this.priorities.size <= 1) return yield* takingTurns(this.turns);
+    const highest = Math.max(...this.priorities.keys());
+    const levels = new Map<number, Map<string, Executions>>();
+    for (const [workflow, executions] of this.turns) {
+      for (const [execution, asks] of executions) {
+        for (const ask of asks.values()) {
+          const aged = Math.floor(Math.max(0, nowMs - ask.atMs) / AGEING_MS);
+          put(levels, Math.min(highest, (ask.priority ?? 0) + aged), workflow, execution, ask);
+        }
+      }
+    }
+    for (const level of [...levels.keys()].toSorted((a, b) => b - a)) yield* takingTurns(levels.get(level)!);
+  }
+
+  /** Takes one out whose turn it was: its execution goes behind the others of its workflow, and that behind all others. */
   take(execution: string, ask: number): void {
-    const own = this.turns.get(execution);
-    if (own === undefined || !own.delete(ask)) return;
-    this.length--;
-    this.turns.delete(execution);
-    if (own.size > 0) this.turns.set(execution, own);
+    const workflow = this.workflowOf.get(execution);
+    if (workflow === undefined || !this.remove(execution, ask)) return;
+    const executions = this.turns.get(workflow);
+    if (executions === undefined) return;
+    this.turns.delete(workflow);
+    this.turns.set(workflow, executions);
+    const own = executions.get(execution);
+    if (own === undefined) return;
+    executions.delete(execution);
+    executions.set(execution, own);
   }
 
   /** Takes one out that does not wait any more. */
-  remove(execution: string, ask: number): void {
-    const own = this.turns.get(execution);
-    if (own === undefined || !own.delete(ask)) return;
-    this.length--;
-    if (own.size === 0) this.turns.delete(execution);
+  remove(execution: string, ask: number): boolean {
+    const own = this.asksOf(execution);
+    const removed = own?.get(ask);
+    if (own === undefined || removed === undefined) return false;
+    own.delete(ask);
+    this.count(removed, -1);
+    if (own.size > 0) return true;
+    const workflow = this.workflowOf.get(execution)!;
+    this.workflowOf.delete(execution);
+    const executions = this.turns.get(workflow)!;
+    executions.delete(execution);
+    if (executions.size === 0) this.turns.delete(workflow);
+    return true;
   }
 
-  toJSON(): readonly (readonly [string, readonly GateAsk[]])[] {
-    return Array.from(this.turns, ([execution, asks]) => [execution, [...asks.values()]] as const);
+  toJSON(): readonly (readonly [workflow: string, execution: string, asks: readonly Waiting[]])[] {
+    return Array.from(this.turns).flatMap(([workflow, executions]) =>
+      Array.from(executions, ([execution, asks]) => [workflow, execution, [...asks.values()]] as const),
+    );
   }
+
+  private asksOf(execution: string): Asks | undefined {
+    const workflow = this.workflowOf.get(execution);
+    return workflow === undefined ? undefined : this.turns.get(workflow)?.get(execution);
+  }
+
+  private count({ priority = 0 }: GateAsk, change: 1 | -1): void {
+    this.length += change;
+    const left = (this.priorities.get(priority) ?? 0) + change;
+    if (left === 0) this.priorities.delete(priority);
+    else this.priorities.set(priority, left);
+  }
+}
+
+interface Turn {
+  readonly execution: string;
+  readonly ask: Waiting;
+}
+
+function* takingTurns(workflows: ReadonlyMap<string, Executions>): Generator<Turn, void> {
+  yield* inRounds(Array.from(workflows.values(), executionsInTurn));
+}
+
+function executionsInTurn(executions: Executions): Iterator<Turn, void> {
+  return inRounds(mapped(executions, ([execution, asks]) => mapped(asks.values(), (ask) => ({ execution, ask }))));
+}
+
+/** One of each, then the next of each that has more. */
+function* inRounds(sources: Iterable<Iterator<Turn, void>>): Generator<Turn, void> {
+  let round = sources;
+  for (;;) {
+    const left: Iterator<Turn, void>[] = [];
+    for (const source of round) {
+      const { value, done } = source.next();
+      if (done === true) continue;
+      yield value;
+      left.push(source);
+    }
+    if (left.length === 0) return;
+    round = left;
+  }
+}
+
+function* mapped<From, To>(items: Iterable<From>, map: (item: From) => To): Generator<To, void> {
+  for (const item of items) yield map(item);
+}
+
+function put(
+  levels: Map<number, Map<string, Executions>>,
+  level: number,
+  workflow: string,
+  execution: string,
+  ask: Waiting,
+): void {
+  const workflows = levels.get(level) ?? new Map<string, Executions>();
+  levels.set(level, workflows);
+  const executions = workflows.get(workflow) ?? new Map<string, Asks>();
+  workflows.set(workflow, executions);
+  const asks = executions.get(execution) ?? new Map<number, Waiting>();
+  executions.set(execution, asks);
+  asks.set(ask.ask, ask);
 }
