@@ -103,6 +103,7 @@ const KINDS: Readonly<Record<ExecutionEventKind, true>> = {
   gateAsked: true,
   gateGranted: true,
   gateRefused: true,
+  gateStalled: true,
   gatesReturned: true,
   entryAsked: true,
   entryGranted: true,

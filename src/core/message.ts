@@ -101,6 +101,8 @@ export interface Parent {
   readonly depth?: number;
   /** How many executions may be open below it; as many as below a root if not said. */
   readonly allowance?: number;
+  /** Of a part of a map: the execution whose budgets it spends. */
+  readonly account?: string;
 }
 
 export interface Around {
@@ -294,6 +296,15 @@ export interface GateAnswered {
   readonly gate: string;
   readonly granted?: readonly Pick<GateAsk, "ask" | "node">[];
   readonly refused?: readonly Pick<GateAsk, "ask" | "node">[];
+  /** They ask for more than is left, and wait until somebody allows more. */
+  readonly stalled?: readonly Pick<GateAsk, "ask" | "node">[];
+  /** How the budget stands that has refused or stalled them. */
+  readonly budget?: BudgetStanding;
+}
+
+export interface BudgetStanding {
+  readonly limits: Amounts;
+  readonly spent: Amounts;
 }
 
 /** A person closes a gate, opens it again, or sets a rule that goes before that of the definitions. */

@@ -118,7 +118,10 @@ export const WORKFLOW_FIELDS: FieldTable = {
     rule: { kind: "own", schema: { type: "object", additionalProperties: { $ref: "#/$defs/limit" } } },
     doc: "Limits by name, which nodes refer to as `limit`. A name means the same limit in every workflow.",
   },
-  budget: { rule: object, doc: "What one execution may spend: usd, tokens, calls, seconds." },
+  budget: {
+    rule: { kind: "own", schema: { $ref: "#/$defs/budget" } },
+    doc: "What the tasks of one execution may spend in all, or those of all executions with the same key.",
+  },
   concurrency: {
     rule: { kind: "own", schema: { $ref: "#/$defs/workflow_concurrency" } },
     doc: "How many executions of this workflow may run at once, and by which key.",
@@ -217,7 +220,10 @@ export const NODE_FIELDS: FieldTable = {
     rule: { kind: "own", schema: { $ref: "#/$defs/concurrency" } },
     doc: "How many of its tasks may be under way at once, in all executions, and by which key.",
   },
-  budget: { rule: object, doc: "What it may spend: usd, tokens, calls, seconds." },
+  budget: {
+    rule: { kind: "own", schema: { $ref: "#/$defs/budget" } },
+    doc: "What it may spend in one execution, all attempts and items together, or in all with the same key.",
+  },
   cache: {
     rule: { kind: "own", schema: { anyOf: [{ type: "boolean" }, { $ref: "#/$defs/cache" }] } },
     doc: "For how long its output may be used instead of doing the same work again. true = a day.",
@@ -361,6 +367,48 @@ export const CACHE_FIELDS: FieldTable = {
     doc: "How long an output may be used again.",
     aliases: ["ttl"],
   },
+};
+
+function amount(doc: string): Field {
+  return { rule: { kind: "number", min: 0, max: MAX_TOKENS, above: true, code: "NUMBER_OUT_OF_RANGE" }, doc };
+}
+
+export const BUDGET_FIELDS: FieldTable = {
+  usd: amount("US dollars, by the price table of the settings or of `prices`."),
+  tokens: amount("LLM tokens, read and written."),
+  calls: amount("Tasks that are handed out, each delivery of an attempt."),
+  seconds: amount("Seconds that handlers run, added up."),
+  key: {
+    rule: text(10_000),
+    doc: "With templates, what the budget is counted by: all executions with the same value share one. {{ input.customer }}",
+  },
+  on_limit: {
+    rule: choice(["fail", "fallback", "pause"]),
+    default: "fail",
+    doc: "What becomes of a task for which too little is left: its node fails, or takes the model `fallback`, or waits as a review until somebody raises the budget.",
+  },
+  fallback: { rule: text(256), doc: "The model to use then. Only its money is counted." },
+  estimate: {
+    rule: { kind: "own", schema: { $ref: "#/$defs/budget_estimate" } },
+    doc: "What one task is thought to use. By default tokens by what it is given, usd by the price of its model, one second.",
+  },
+  prices: {
+    rule: { kind: "own", schema: { type: "object", additionalProperties: { $ref: "#/$defs/price" } } },
+    doc: "US dollars for a million tokens, by model, `*` for any other. What is not here comes from the settings.",
+  },
+};
+
+export const ESTIMATE_FIELDS: FieldTable = {
+  tokens: amount("LLM tokens of one task."),
+  usd: amount("US dollars of one task."),
+  seconds: amount("Seconds of one task."),
+};
+
+const price: Rule = { kind: "number", min: 0, max: MAX_RATE, code: "NUMBER_OUT_OF_RANGE" };
+
+export const PRICE_FIELDS: FieldTable = {
+  input: { rule: price, doc: "For a million tokens that the model reads." },
+  output: { rule: price, doc: "For a million tokens that it writes." },
 };
 
 export const DEPENDENCY_FIELDS: FieldTable = {

@@ -5,7 +5,7 @@ import { pointerStep, pointerSteps } from "../json/pointer.ts";
 import { Schema, type SchemaFault } from "../json/schema.ts";
 import { type UnknownField, unknownInSchema, unknownKey } from "./output-fields.ts";
 import { BUILTIN_HANDLERS } from "./builtin-handlers.ts";
-import type { LimitSpec, RetryPolicy } from "./workflow.ts";
+import type { LimitSpec, Prices, RetryPolicy } from "./workflow.ts";
 
 /** What is known of a handler that is not built in. */
 export interface HandlerEntry {
@@ -42,6 +42,8 @@ export interface NodeDefaults {
   readonly queue?: string;
   /** Limits that nodes may name, though the workflow does not define them. */
   readonly limits?: Readonly<Record<string, LimitSpec>>;
+  /** What tokens cost, by model. */
+  readonly prices?: Prices;
 }
 
 /** Only the built-in nodes. */

@@ -9,6 +9,7 @@ import { loadCache } from "./load-cache.ts";
 import { adoptSeedConfig, canonicalConfig, withoutBraces } from "./load-config.ts";
 import { loadDependencies } from "./load-dependencies.ts";
 import { loadIds } from "./load-ids.ts";
+import { loadBudget } from "./load-budget.ts";
 import { type KnownLimits, loadConcurrency, loadNodeLimit } from "./load-limits.ts";
 import { loadRetry } from "./load-retry.ts";
 import { NODE, NodeList } from "./node-list.ts";
@@ -113,7 +114,7 @@ function checkLimited(
   const inner = handler === "map" ? config["handler"] : handler;
   const runs = typeof inner === "string" && context.handlers.get(inner)?.engine !== true;
   if (runs) return;
-  for (const field of ["limit", "concurrency", "cache"] as const) {
+  for (const field of ["limit", "concurrency", "cache", "budget"] as const) {
     if (node[field] === undefined) continue;
     const where =
       handler === "map"
@@ -166,9 +167,12 @@ function loadOptionalFields(
         if (cache !== undefined) node.cache = cache;
         break;
       }
-      case "budget":
-        node[name] = value as JsonObject;
+      case "budget": {
+        const { prices } = context.handlers.catalogue.defaults ?? {};
+        const budget = loadBudget(value, list.field(index, "budget"), prices, problems);
+        if (budget !== undefined) node.budget = budget;
         break;
+      }
       default:
         if (name.startsWith("x-")) node[name as `x-${string}`] = value;
     }

@@ -4,6 +4,7 @@ import { pointerStep } from "../json/pointer.ts";
 import { Schema } from "../json/schema.ts";
 import { IGNORED_WORKFLOW_FIELDS, MAX_EDGES, MAX_NODES, WORKFLOW_FIELDS } from "./fields.ts";
 import type { KnownHandlers } from "./handlers.ts";
+import { loadWorkflowBudget } from "./load-budget.ts";
 import { KnownLimits, loadLimits, loadWorkflowConcurrency } from "./load-limits.ts";
 import { type LoadContext, loadNodes } from "./load-nodes.ts";
 import { DEFAULT_RETRY, loadRetry } from "./load-retry.ts";
@@ -48,6 +49,11 @@ export function loadDefinition(
     nodes: [],
   };
   for (const name of Object.keys(given)) loadOptionalField(workflow, name, given[name]!, written, problems);
+  if (given["budget"] !== undefined) {
+    const { prices } = handlers.catalogue.defaults ?? {};
+    const budget = loadWorkflowBudget(given["budget"], written.pointer("budget"), prices, problems);
+    if (budget !== undefined) workflow.budget = budget;
+  }
 
   const retry = loadRetry(
     given["retry"],
@@ -194,7 +200,6 @@ function loadOptionalField(
       break;
     }
     case "labels":
-    case "budget":
       workflow[name] = value as JsonObject;
       break;
     case "input_schema":

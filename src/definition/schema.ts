@@ -3,6 +3,9 @@ import { BUILTIN_HANDLERS } from "./builtin-handlers.ts";
 import {
   BREAKER_FIELDS,
   CACHE_FIELDS,
+  BUDGET_FIELDS,
+  ESTIMATE_FIELDS,
+  PRICE_FIELDS,
   CONCURRENCY_FIELDS,
   DEPENDENCY_FIELDS,
   type Field,
@@ -56,6 +59,9 @@ export function workflowSchema(): JsonObject {
       concurrency: objectSchema(CONCURRENCY_FIELDS, ["limit"]),
       workflow_concurrency: objectSchema(WORKFLOW_CONCURRENCY_FIELDS, ["limit"]),
       cache: objectSchema(CACHE_FIELDS, []),
+      budget: objectSchema(BUDGET_FIELDS, []),
+      budget_estimate: objectSchema(ESTIMATE_FIELDS, []),
+      price: objectSchema(PRICE_FIELDS, ["input", "output"]),
       template: { type: "string", pattern: "\\{\\{" },
     },
   };

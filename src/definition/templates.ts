@@ -182,7 +182,7 @@ class ListTemplates {
         const pointer = (): string => `${list.field(index, "repeat")}/until`;
         this.#piece(index, { kind: "condition", value: node.repeat.until, pointer, inMap, afterwards: true });
       }
-      for (const field of ["concurrency", "cache"] as const) {
+      for (const field of ["concurrency", "cache", "budget"] as const) {
         const key = node[field]?.key;
         if (key === undefined) continue;
         const pointer = (): string => `${list.field(index, field)}/key`;

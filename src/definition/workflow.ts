@@ -17,7 +17,7 @@ export interface Workflow {
   readonly dlq: DlqPolicy;
   readonly priority: number;
   readonly limits?: Readonly<Record<string, LimitSpec>>;
-  readonly budget?: JsonObject;
+  readonly budget?: BudgetSpec;
   readonly concurrency?: WorkflowConcurrency;
   readonly nodes: readonly WorkflowNode[];
   readonly [extension: `x-${string}`]: Json;
@@ -46,7 +46,7 @@ export interface WorkflowNode {
   readonly repeat?: RepeatPolicy;
   readonly limit?: string | NodeLimit;
   readonly concurrency?: ConcurrencySpec;
-  readonly budget?: JsonObject;
+  readonly budget?: BudgetSpec;
   readonly cache?: CacheSpec;
   readonly queue: string;
   readonly priority: number;
@@ -99,6 +99,26 @@ export interface CacheSpec {
   readonly key?: string;
   readonly ttl_seconds: number;
 }
+
+/** What may be spent, and what happens when there is too little left. */
+export interface BudgetSpec {
+  readonly tokens?: number;
+  readonly usd?: number;
+  readonly calls?: number;
+  readonly seconds?: number;
+  /** May hold templates. Without it each execution has a budget of its own. */
+  readonly key?: string;
+  readonly on_limit: "fail" | "fallback" | "pause";
+  /** The model to do with when the budget is not enough for the node's own. */
+  readonly fallback?: string;
+  readonly estimate?: { readonly tokens?: number; readonly usd?: number; readonly seconds?: number };
+  readonly prices?: Prices;
+  /** Of a part of a map: what the budget is called that it has its share of. */
+  readonly name?: string;
+}
+
+/** By model, or `*` for any other: US dollars for a million tokens that are read, and that are written. */
+export type Prices = Readonly<Record<string, { readonly input: number; readonly output: number }>>;
 
 export type Dependency = string | { readonly id: string; readonly on: DependencyOn };
 export type DependencyOn = "completed" | "failed" | "done";

@@ -222,6 +222,11 @@ export const ERRORS = {
     kind: "failed",
     message: (): string => "As many as may run at a time do, and it was not to wait.",
   },
+  BUDGET_EXCEEDED: {
+    kind: "failed",
+    message: ({ budget }: { budget: string }): string =>
+      `What is left of the budget ${quote(budget)} is not enough. Raise it with POST /v1/limits/NAME/override, and retry.`,
+  },
   EGRESS_BLOCKED: {
     kind: "failed",
     message: ({ host }: { host: string }): string => `Calls to ${quote(host)} are not allowed.`,

@@ -1,3 +1,4 @@
+import { pricesOf } from "../definition/prices.ts";
 import { KnownHandlers, NO_HANDLERS } from "../definition/handlers.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
@@ -40,7 +41,12 @@ export function builtinHandlers({ host, env, loopback = false, mock = false, loo
   const baseUrl = env["OPENAI_BASE_URL"] || undefined;
   const allow = [...listOf(env["MILLRACE_EGRESS_ALLOW"]), ...hostOf(baseUrl)];
   const client = new HttpClient(new Egress({ allow, loopback }), lookup === undefined ? {} : { lookup });
-  const settings = { baseUrl, apiKey: env["OPENAI_API_KEY"] || undefined, model: env["OPENAI_MODEL"] || undefined };
+  const settings = {
+    baseUrl,
+    apiKey: env["OPENAI_API_KEY"] || undefined,
+    model: env["OPENAI_MODEL"] || undefined,
+    prices: pricesOf(listOf(env["MILLRACE_PRICES"])),
+  };
   // Nothing is configured: a workflow can be tried all the same, but nobody in production is to get a made-up answer.
   const hasLlm = settings.apiKey !== undefined || baseUrl !== undefined || env["MILLRACE_ENV"] === "prod";
   const documents = documentHandlers({

@@ -1,3 +1,4 @@
+import type { Prices } from "../definition/workflow.ts";
 import type { Host } from "../host/host.ts";
 import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
 import { type HandlerCall, HandlerError } from "../worker/handler.ts";
@@ -12,6 +13,8 @@ export interface LlmSettings {
   readonly apiKey?: string | undefined;
   /** For nodes that name none. */
   readonly model?: string | undefined;
+  /** What tokens cost, by model. */
+  readonly prices?: Prices | undefined;
 }
 
 export type LlmMessage = JsonObject;
@@ -63,7 +66,9 @@ export class LlmClient implements LlmProvider {
     if (answer.status !== 200) throw this.#refusal(answer);
     const completion = this.#read(bodyOf(answer), model);
     // Paid for, whatever is done with it.
-    if (completion.usage !== undefined) call.addUsage(completion.usage);
+    if (completion.usage !== undefined) {
+      call.addUsage({ ...completion.usage, ...costOf(completion.usage, this.#settings.prices, model) });
+    }
     return completion;
   }
 
@@ -121,6 +126,16 @@ function textOf(content: Json | undefined): string {
   if (!Array.isArray(content)) return "";
   const parts = (content as readonly Json[]).map((part) => (isJsonObject(part) ? part["text"] : undefined));
   return parts.filter((text) => typeof text === "string").join("");
+}
+
+/** What a call has cost in money, where that is known. */
+function costOf(
+  { prompt_tokens: read = 0, completion_tokens: written = 0 }: Usage,
+  prices: Prices = {},
+  model: string,
+): Usage {
+  const price = prices[model] ?? prices["*"];
+  return price === undefined ? {} : { usd: (read * price.input + written * price.output) / 1_000_000 };
 }
 
 const COUNTS = ["prompt_tokens", "completion_tokens", "total_tokens"] as const;

@@ -46,6 +46,14 @@ describe("a completion", () => {
     expect(call.concealed).toContain("sk-test-0123");
   });
 
+  test("has a price where the settings know one", async () => {
+    const env = { MILLRACE_PRICES: "dear=1000/2000,*=0/100" };
+    const dear = await ask(saying("Hello!"), { prompt: "Say hello", model: "dear" }, env);
+    expect(dear.call.usage).toEqual([{ ...USAGE, usd: 0.025 }]);
+    const other = await ask(saying("Hello!"), { prompt: "Say hello" }, env);
+    expect(other.call.usage).toEqual([{ ...USAGE, usd: 0.0007 }]);
+  });
+
   test("of messages, with all that a config can say", async () => {
     const messages = [
       { role: "system", content: "Be brief" },

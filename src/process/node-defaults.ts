@@ -1,4 +1,5 @@
 import type { NodeDefaults } from "../definition/handlers.ts";
+import { pricesOf } from "../definition/prices.ts";
 import { rateLimit, tokenLimit } from "../definition/load-limits.ts";
 import type { LimitSpec } from "../definition/workflow.ts";
 import type { Settings } from "../settings/declarations.ts";
@@ -18,6 +19,7 @@ export function nodeDefaults(settings: Settings): NodeDefaults {
     timeoutSecondsOf: { http: settings.staleTimeoutHttp, llm: settings.staleTimeoutLlm },
     timeoutSecondsOfCapitals: settings.staleTimeoutOf,
     limits: Object.fromEntries(settings.limits.map(settingLimit)),
+    ...(settings.prices.length > 0 && { prices: pricesOf(settings.prices) }),
     ...(settings.singleQueue !== undefined && { queue: settings.singleQueue }),
   };
 }

@@ -42,6 +42,7 @@ export function openBuiltins(settings: Settings, host: Host, loopback: boolean):
     OPENAI_API_KEY: settings.openaiApiKey,
     OPENAI_BASE_URL: settings.openaiBaseUrl,
     OPENAI_MODEL: settings.openaiModel,
+    MILLRACE_PRICES: settings.prices.join(","),
     MILLRACE_FILES_FOLDER: settings.filesFolder,
     MILLRACE_OUTPUT_FOLDER: settings.outputFolder,
     MILLRACE_LLM_FIXTURES: settings.llmFixtures,

@@ -5,6 +5,7 @@ import {
   choices,
   integer,
   limitList,
+  priceList,
   list,
   number,
   seconds,
@@ -339,6 +340,12 @@ export const SETTINGS = {
     env: "MILLRACE_LIMITS",
     default: ["openai=50/second"],
     doc: "Limits that nodes may name as `limit` in workflows that do not define them. Too high, and the provider answers 429; too low, and work waits for nothing. For the API, which writes them into definitions.",
+  }),
+
+  prices: priceList({
+    env: "MILLRACE_PRICES",
+    default: [],
+    doc: "What LLM tokens cost, in US dollars for a million read and written, by model; `*` is any other. Without a price money is counted only if the handler reports `usd`. For the API, which writes them into definitions with a budget in `usd`, and for workers, which report what a call has cost.",
   }),
 
   // ── built-in handlers ─────────────────────────────────────────────────────────────────────────────────────────

@@ -178,6 +178,18 @@ export function limitOf(word: string): LimitWord | undefined {
   };
 }
 
+const PRICE_WORD = /^[^=\s]{1,256}=\d{1,6}(?:\.\d+)?\/\d{1,6}(?:\.\d+)?$/;
+
+/** What models cost: `gpt-4o-mini=0.15/0.60` is US dollars for a million tokens read and written. */
+export function priceList(declared: Declared<readonly string[]>): Setting<readonly string[]> {
+  return setting<readonly string[]>(declared, "list of MODEL=INPUT/OUTPUT in USD for a million tokens", (given) => {
+    const words = readList(given);
+    const bad = words?.find((word) => !PRICE_WORD.test(word));
+    if (words !== undefined && bad === undefined) return words;
+    return { unfit: `must be a list such as gpt-4o-mini=0.15/0.60,*=5/15, not ${JSON.stringify(bad ?? given)}` };
+  });
+}
+
 /** A list that nobody may see. */
 export function secretList(declared: Omit<Declared<readonly string[]>, "flag">): Setting<readonly string[]> {
   const read = (given: unknown): readonly string[] | Unfit => readList(given) ?? { unfit: "must be a list of texts" };

@@ -110,6 +110,8 @@ const SIGHTS: {
   gateAsked: (_tour, { wait }, count) => count(`asks at a gate: ${wait}`),
   entryGranted: (_tour, _event, count) => count("let in among those of its workflow"),
   gateGranted: (_tour, _event, count) => count("let through a gate"),
+  gateRefused: (_tour, _event, count) => count("refused by a gate"),
+  gateStalled: (_tour, _event, count) => count("budget used up"),
   letterDiscarded: (_tour, _event, count) => count("dead letter thrown away"),
   taskDispatched: ({ nodes }, { node }, count) => {
     if (isItem(node)) count("item dispatched");

@@ -1,4 +1,5 @@
 import type { ExecutionEvent } from "../core/execution/events.ts";
+import type { Amounts } from "../core/gate/amounts.ts";
 import type { Workflow, WorkflowNode } from "../definition/workflow.ts";
 import { isJsonObject, type JsonObject } from "../json/json.ts";
 import type { Random } from "./random.ts";
@@ -18,6 +19,8 @@ export interface Glance {
   readonly status: string;
   readonly nodes: readonly WorkflowNode[];
   readonly reviews: readonly { readonly instance: string; readonly hasForm: boolean }[];
+  /** Nodes that wait for somebody to raise a budget, with what it is about. */
+  readonly stalled: readonly { readonly instance: string; readonly limits: Amounts }[];
   /** Signals that are waited for now, and those that may be waited for later. */
   readonly signals: readonly string[];
   readonly laterSignals: readonly string[];
@@ -47,6 +50,7 @@ export function glanceAt(
     status: seen.status,
     nodes,
     reviews: [...seen.reviews].map(([instance, hasForm]) => ({ instance, hasForm })),
+    stalled: Array.from(seen.stalled, ([instance, limits]) => ({ instance, limits })),
     signals: [...seen.signals.values()],
     laterSignals: seen.isEnded ? [] : waited,
   };
@@ -62,9 +66,16 @@ class Seen {
   status = "open";
   readonly reviews: Map<string, boolean> = new Map();
   readonly signals: Map<string, string> = new Map();
+  readonly stalled: Map<string, Amounts> = new Map();
 
   see(event: ExecutionEvent): void {
     const { kind } = event;
+    if (kind === "gateStalled") this.stalled.set(event.node, event.budget.limits);
+    else if (kind === "executionEnded" || kind === "paused") this.stalled.clear();
+    else if ("node" in event && kind !== "gateAsked") {
+      for (const name of this.stalled.keys())
+        if (name === event.node || name.startsWith(`${event.node}[`)) this.stalled.delete(name);
+    }
     if (kind === "started") this.isStarted = true;
     if (kind === "paused" || kind === "resumed") this.isPaused = kind === "paused";
     if (kind === "quarantined" || kind === "released") this.isQuarantined = kind === "quarantined";

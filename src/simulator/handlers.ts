@@ -1,6 +1,7 @@
 import type { Json } from "../json/json.ts";
 import type { Handler } from "../worker/handler.ts";
 import { HandlerError } from "../worker/handler.ts";
+import { isSpendingWorld, usageOf } from "./generate-budgets.ts";
 import { CANARY_TEXT } from "./generate-config.ts";
 import type { SimProcess } from "./process.ts";
 import { Random } from "./random.ts";
@@ -27,6 +28,7 @@ export function simulatedHandler(
   killed: () => void,
   samples?: Readonly<Record<string, Json>>,
 ): Handler {
+  const spends = samples === undefined && isSpendingWorld(seed);
   return async (call) => {
     const node = new Random(seed ^ hash(`${call.executionId}/${call.nodeId}`));
     const kills = node.chance(mood.killing);
@@ -40,6 +42,8 @@ export function simulatedHandler(
       process.kill();
       return null;
     }
+    const used = spends ? usageOf(seed ^ hash(`${instance}/${number}`)) : undefined;
+    if (used !== undefined) call.addUsage(used);
     if (attempt.chance(mood.hanging)) await process.host.sleep(call.timeoutMs * 3, call.signal);
     if (attempt.chance(mood.fatal)) throw new HandlerError("FATAL", "will never work", { retryable: false });
     if (attempt.chance(mood.failing)) {

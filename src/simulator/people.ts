@@ -129,6 +129,7 @@ export class People {
     for (const review of glance.reviews) {
       if (random.chance(isCalm ? 0.5 : 0.25)) this.decide(glance, review);
     }
+    for (const each of glance.stalled) if (random.chance(isCalm ? 0.5 : 0.25)) this.raise(glance, each);
     for (const name of glance.signals) {
       if (random.chance(isCalm ? 0.3 : 0.2)) this.signal(glance.execution, name, random.chance(0.2) ? 2 : 1);
     }
@@ -177,6 +178,16 @@ export class People {
     // A colleague is as quick, and of another mind.
     if (random.chance(0.3)) decide(random.pick(["approve", "reject"]));
     if (generation > 1 && random.chance(0.2)) decide("reject", generation - 1);
+  }
+
+  /** More for a budget that is used up, though perhaps not enough; or nothing, and its node has to do without. */
+  private raise({ execution, generation }: Glance, { instance, limits }: Glance["stalled"][number]): void {
+    const { random } = this;
+    const more = Object.entries(limits).map(([unit, limit]) => [unit, limit + random.integer(1, 100)] as const);
+    const isRaised = random.chance(0.8);
+    const data = isRaised ? Object.fromEntries(more) : null;
+    const decision = isRaised ? "approve" : "reject";
+    this.ask(execution, { kind: "decideReview", instance, generation, decision, data });
   }
 
   // ── once it is over ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,6 +5,7 @@ import { contentHash } from "../json/hash.ts";
 import type { Json } from "../json/json.ts";
 import type { Surroundings } from "./generate-config.ts";
 import { WorldCaches } from "./generate-caches.ts";
+import { WorldBudgets } from "./generate-budgets.ts";
 import { WorldLimits } from "./generate-limits.ts";
 import { randomWorkflow } from "./generate.ts";
 import { bodyHashOf, type Client, describeOutcome, type People, type Town } from "./people.ts";
@@ -29,6 +30,7 @@ export class Submitters {
   private readonly epochMs: number;
   private readonly limits: WorldLimits;
   private readonly caches: WorldCaches;
+  private readonly budgets: WorldBudgets;
 
   constructor(town: Town, people: People, given: Given, epochMs: number) {
     this.town = town;
@@ -37,6 +39,7 @@ export class Submitters {
     this.epochMs = epochMs;
     this.limits = new WorldLimits(given.seed);
     this.caches = new WorldCaches(given.seed);
+    this.budgets = new WorldBudgets(given.seed);
   }
 
   get isBusy(): boolean {
@@ -69,7 +72,7 @@ export class Submitters {
   }
 
   private endowed(workflow: Workflow): Workflow {
-    return this.caches.put(this.limits.put(workflow));
+    return this.budgets.put(this.caches.put(this.limits.put(workflow)));
   }
 
   /** Nothing is around what people submit. */

@@ -387,6 +387,29 @@ const cases: Readonly<Record<string, Case>> = {
       trial.begin().completes("a", { x: 1 });
     },
   },
+  budgets: {
+    about: "A budget that is not enough: for a cheaper model, for nobody, until it is raised; tokens that are settled.",
+    workflow: workflow(
+      [
+        node("a", [], { budget: { usd: 1, on_limit: "fallback", fallback: "small" }, config: { model: "large" } }),
+        node("b", ["a"], { limit: "llm", budget: { tokens: 50, on_limit: "pause" }, ...branch }),
+        node("c", ["a"], { budget: { calls: 1, on_limit: "fail" }, ...branch }),
+      ],
+      {
+        limits: { llm: { tokens_per_minute: 600, tokens_burst: 600 } },
+        budget: { seconds: 60, key: "{{ input.who }}", on_limit: "fail" },
+      },
+    ),
+    snapshotAt: 14,
+    run: (trial) => {
+      const usage = { prompt_tokens: 30, completion_tokens: 12, usd: 0.01 };
+      trial.begin({ json: { who: "ann" } }).refuses("a").passes("a").passes("a").at(500).completes("a", "x", usage);
+      trial.stalls("b").at(900).passes("b").passes("b").passes("b").refuses("c").at(2000).loses("b").passes("b");
+      trial.passes("b").passes("b").at(3000).fails("b", RETRYABLE, usage).at(9000).settle().stalls("b");
+      const decided = { kind: "decideReview", instance: "b", generation: 1, data: { tokens: 90 } } as const;
+      trial.does({ ...decided, decision: "approve" }).does({ ...decided, data: null, decision: "reject" });
+    },
+  },
   gates: {
     about: "Two gates before a task, a lost worker that passes them anew, an item of a map at a gate when all ends.",
     workflow: workflow(

@@ -16,8 +16,8 @@ export const GATE_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${GATE}/evolve.ts`,
-        find: "        state.held.delete(heldKey(event.execution, ask));\n",
-        put: "        for (const [key, held] of state.held) if (held.execution === event.execution) state.held.delete(key);\n",
+        find: "    state.held.delete(key);\n",
+        put: "    for (const [any, held] of state.held) if (held.execution === execution) state.held.delete(any);\n",
       },
     ],
   },
@@ -127,6 +127,17 @@ export const GATE_MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: "budget-forgets-who-is-under-way",
+    thought: "what is not spent is there",
+    patches: [
+      {
+        file: `${GATE}/budget.ts`,
+        find: "if (!fits(rule, added(state.spent, reserved), estimate)) break;",
+        put: "if (!fits(rule, state.spent, estimate)) break;",
+      },
+    ],
+  },
+  {
     name: "end-keeps-its-place",
     thought: "who has ended counts no more",
     patches: [
@@ -134,6 +145,39 @@ export const GATE_MUTANTS: readonly Mutant[] = [
         file: `${EXECUTION}/evolve.ts`,
         find: "  leaveEntry(state);\n}\n\n/** A unit has ended",
         put: "  state.entry = null;\n}\n\n/** A unit has ended",
+      },
+    ],
+  },
+  {
+    name: "lost-worker-spends-nothing",
+    thought: "only a result says what was used",
+    patches: [
+      {
+        file: `${EXECUTION}/asks.ts`,
+        find: "end: DispatchEnd = AS_RESERVED",
+        put: "end: DispatchEnd = {}",
+      },
+    ],
+  },
+  {
+    name: "end-settles-nothing",
+    thought: "who is called off has not called",
+    patches: [
+      {
+        file: `${EXECUTION}/evolve.ts`,
+        find: "returnAsks(state, unit, state.live.has(unit) ? AS_RESERVED : {});",
+        put: "returnAsks(state, unit);",
+      },
+    ],
+  },
+  {
+    name: "tokens-come-back-whole",
+    thought: "what was taken out is put back when the call is over",
+    patches: [
+      {
+        file: `${GATE}/evolve.ts`,
+        find: "levelAt(state, atMs) + (reserved.tokens ?? 0) - (cost.tokens ?? 0));",
+        put: "levelAt(state, atMs) + (reserved.tokens ?? 0));",
       },
     ],
   },

@@ -484,11 +484,16 @@ export const shownLimit = z.looseObject({
   kind: z.string(),
   limit: z
     .number()
+    .nullable()
     .meta({ description: "Of a rate, of calls or of tokens: how many in `window_seconds`; else how many at a time" }),
   id: z.string().optional().meta({ description: "Of a limit of workflows: what trip, reset and override take" }),
   key: z.string().nullable().optional(),
   window_seconds: z.number().optional(),
   burst: z.number().optional(),
+  budget: z
+    .record(z.string(), z.looseObject({ limit: z.number().nullable(), spent: z.number(), reserved: z.number() }))
+    .optional()
+    .meta({ description: "Of a budget, by unit: what may be used, was used, and is kept for what is under way" }),
   in_use: z.number().optional().meta({ description: "Granted and not given back; of a rate: not known to have begun" }),
   waiting: z.number().optional(),
   until: z.string().nullable().optional().meta({ description: "Until when nothing goes through, if that is known" }),
@@ -502,5 +507,9 @@ export const overrideBody = z.strictObject({
   concurrency: z.int().min(1).max(1_000_000).optional(),
   tokens_per_minute: z.number().positive().max(1e12).optional(),
   tokens_burst: z.int().min(1).max(1e12).optional(),
+  usd: z.number().positive().max(1e12).optional(),
+  tokens: z.number().positive().max(1e12).optional(),
+  calls: z.number().positive().max(1e12).optional(),
+  seconds: z.number().positive().max(1e12).optional(),
 });
 export const health = z.looseObject({ status: z.string(), parts: z.record(z.string(), z.string()).optional() });

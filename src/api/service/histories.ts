@@ -12,7 +12,7 @@ import type { ExecutionReader } from "./execution-reader.ts";
 import { iso } from "./execution-view.ts";
 import { executionKey, isExecutionId } from "./ids.ts";
 import type { HandlerDirectory } from "./handler-directory.ts";
-import type { Limits } from "./limits.ts";
+import type { Limits, ShownLimit } from "./limits.ts";
 import { Lru } from "./lru.ts";
 import { readEntity } from "./read-entity.ts";
 import { notFound } from "./refusal.ts";
@@ -159,23 +159,26 @@ export class Histories {
   async #atGate(id: string, { node, reason, sentence, details }: Explanation): Promise<ShownExplanation> {
     const { gate, ask } = details as { readonly gate: string; readonly ask: number };
     const place = await this.#limits.place(entityKey("gate", gate), executionKey(id), ask);
-    const shown = { node_id: node, reason, details: { gate } };
+    const { review } = details;
+    const shown = { node_id: node, reason, details: { gate, ...(review !== undefined && { review }) } };
     if (place === undefined || place.before < 0) return { ...shown, sentence };
     const { limit, before, atMs } = place;
     const called = limit.key === null ? `"${limit.name}"` : `"${limit.name}" for ${limit.key}`;
     const behind = before === 0 ? "it is next" : `${before} ${before === 1 ? "task is" : "tasks are"} before it`;
     const why = limit.tripped ? "; somebody has closed it, and has to open it again" : "";
     const held =
-      limit.kind === "breaker"
-        ? `It waits at the breaker ${called}, which has seen too many calls fail; ${behind}${why}.`
-        : limit.window_seconds === undefined
-          ? `It waits for one of ${limit.limit} places at ${called}, ${limit.in_use} of which are taken; ${behind}${why}.`
-          : `It is held by the rate limit ${called} (${limit.limit}${limit.kind === "tokens" ? " LLM tokens" : ""} in ${limit.window_seconds} s); ${behind}${why}.`;
+      limit.budget !== undefined
+        ? budgetSentence(called, limit.budget, "review" in details, `${behind}${why}`)
+        : limit.kind === "breaker"
+          ? `It waits at the breaker ${called}, which has seen too many calls fail; ${behind}${why}.`
+          : limit.window_seconds === undefined
+            ? `It waits for one of ${limit.limit} places at ${called}, ${limit.in_use} of which are taken; ${behind}${why}.`
+            : `It is held by the rate limit ${called} (${limit.limit}${limit.kind === "tokens" ? " LLM tokens" : ""} in ${limit.window_seconds} s); ${behind}${why}.`;
     return {
       ...shown,
       sentence: held,
       details: {
-        gate,
+        ...shown.details,
         limit: limit.name,
         before,
         in_use: limit.in_use,
@@ -237,4 +240,23 @@ export function seqOf(text: string, field: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
   if (field === "cursor") throw new MillraceError("INVALID_CURSOR", {});
   throw new MillraceError("INVALID_QUERY", { field, reason: "must be the number of an event" });
+}
+
+function budgetSentence(
+  called: string,
+  budget: NonNullable<ShownLimit["budget"]>,
+  stalled: boolean,
+  rest: string,
+): string {
+  const spent = Object.entries(budget)
+    .filter(([, { limit }]) => limit !== null)
+    .map(([unit, amount]) => `${round(amount.spent)} of ${round(amount.limit!)} ${unit} spent`)
+    .join(", ");
+  if (stalled)
+    return `What is left of the budget ${called} is not enough (${spent}): it goes on when somebody raises it.`;
+  return `It waits until it is known what others use of the budget ${called} (${spent}); ${rest}.`;
+}
+
+function round(amount: number): number {
+  return Math.round(amount * 10_000) / 10_000;
 }

@@ -1,4 +1,5 @@
 import { entityKey } from "../../core/entity.ts";
+import { AMOUNT_UNITS, type Amounts, type AmountUnit } from "../../core/gate/amounts.ts";
 import { LIMITS } from "../../core/gate/decide.ts";
 import { gateMachine } from "../../core/gate/machine.ts";
 import { type GateName, type GateRule, isBucket } from "../../core/gate/rule.ts";
@@ -22,9 +23,11 @@ export interface ShownLimit {
   readonly name: string;
   readonly kind: string;
   readonly key: string | null;
-  readonly limit: number;
+  /** Of a budget what of it is used, by unit, stands under `budget`. */
+  readonly limit: number | null;
   readonly window_seconds?: number;
   readonly burst?: number;
+  readonly budget?: { readonly [Unit in AmountUnit]?: ShownAmount };
   readonly in_use: number;
   readonly waiting: number;
   readonly until: string | null;
@@ -32,8 +35,15 @@ export interface ShownLimit {
   readonly overridden: boolean;
 }
 
+export interface ShownAmount {
+  readonly limit: number | null;
+  readonly spent: number;
+  /** For what is under way. */
+  readonly reserved: number;
+}
+
 /** What a person sets instead of what the definitions say. */
-export type Override = { readonly [Field in keyof LimitSpec]?: LimitSpec[Field] | undefined };
+export type Override = { readonly [Field in keyof (LimitSpec & Amounts)]?: (LimitSpec & Amounts)[Field] | undefined };
 
 /** How one who waits at a gate stands. */
 export interface PlaceInLine {
@@ -74,7 +84,7 @@ export class Limits {
 
   /** What is not said stays as the definitions have it. */
   override(caller: Caller, name: string, spec: Override): Promise<PageOf<ShownLimit>> {
-    return this.#command(caller, name, "override", ({ kind }) => ({ rule: ruleOf(kind, spec) }));
+    return this.#command(caller, name, "override", ({ kind }, rule) => ({ rule: ruleOf(kind, spec, rule) }));
   }
 
   /** Where somebody stands who waits at a gate. */
@@ -103,14 +113,15 @@ export class Limits {
     caller: Caller,
     name: string,
     action: GateCommand["action"],
-    more: (gate: GateName) => Pick<GateCommand, "rule">,
+    more: (gate: GateName, rule: GateRule | null) => Pick<GateCommand, "rule">,
   ): Promise<PageOf<ShownLimit>> {
     const found = await this.#named(name);
     if (found.length === 0) throw notFound("limit", name);
     for (const { id, gate } of found) {
       const { by, tenant, trace, key } = caller;
       const request = key === undefined ? this.#host.id() : keyedId(tenant, `limits/${id}/${action}`, key);
-      const body: GateCommand = { kind: "gateCommand", request, action, ...more(gate) };
+      const rule = (await this.#read(entityKey("gate", id)))?.ruling ?? null;
+      const body: GateCommand = { kind: "gateCommand", request, action, ...more(gate, rule) };
       const outcome = await this.#requests.send({ to: entityKey("gate", id), by, tenant, trace, id: request, body });
       if (outcome.kind !== "answered") throw undecided(outcome);
       accepted(id, outcome.answer);
@@ -146,8 +157,13 @@ export class Limits {
   }
 }
 
-function ruleOf(kind: GateName["kind"], spec: Override): GateRule | null {
+function ruleOf(kind: GateName["kind"], spec: Override, before: GateRule | null): GateRule | null {
   const { rate, per = "second", burst, concurrency, tokens_per_minute: perMinute } = spec;
+  if (kind === "budget") {
+    const given = AMOUNT_UNITS.flatMap((unit) => (spec[unit] === undefined ? [] : [[unit, spec[unit]] as const]));
+    if (given.length === 0 || before?.kind !== "budget") return null;
+    return { ...before, limits: { ...before.limits, ...Object.fromEntries(given) } };
+  }
   if (kind === "tokens") {
     if (perMinute === undefined) return null;
     return { kind, perSecond: perMinute / 60, burst: spec.tokens_burst ?? Math.max(1, Math.ceil(perMinute)) };
@@ -168,7 +184,7 @@ function showLimit(state: GateState): ShownLimit {
     name: called,
     kind,
     key,
-    ...sizeOf(ruling!),
+    ...sizeOf(ruling!, state),
     in_use: held.size,
     waiting: line.length,
     until: closedUntilMs > state.lastAtMs ? iso(closedUntilMs) : null,
@@ -177,7 +193,18 @@ function showLimit(state: GateState): ShownLimit {
   };
 }
 
-function sizeOf(rule: GateRule): Pick<ShownLimit, "limit" | "window_seconds" | "burst"> {
+function sizeOf(
+  rule: GateRule,
+  { spent, reserved }: GateState,
+): Pick<ShownLimit, "limit" | "window_seconds" | "burst" | "budget"> {
+  if (rule.kind === "budget") {
+    const units = AMOUNT_UNITS.filter((unit) => rule.limits[unit] !== undefined || (spent[unit] ?? 0) > 0);
+    const shown = units.map((unit) => {
+      const amount = { limit: rule.limits[unit] ?? null, spent: spent[unit] ?? 0, reserved: reserved[unit] ?? 0 };
+      return [unit, amount] as const;
+    });
+    return { limit: null, budget: Object.fromEntries(shown) };
+  }
   if (rule.kind === "concurrency") return { limit: rule.limit };
   if (rule.kind === "breaker") return { limit: rule.failureRate };
   if (rule.kind === "tokens") return { limit: rule.perSecond * 60, window_seconds: 60, burst: rule.burst };

@@ -1,3 +1,4 @@
+import type { PlanNode } from "../../core/execution/plan.ts";
 import {
   EXAMPLES,
   type ListedExample,
@@ -161,11 +162,16 @@ export class Reviews {
     if (review === undefined) throw notFound("review", id);
     return this.#reader.read(review.execution, ({ state }) => {
       const unit = state.unitOf(review.instance);
-      const isReview = unit !== undefined && state.planOf(unit).spec.handler === "review";
+      const isReview = unit !== undefined && mayBeReviewed(state.planOf(unit));
       if (!isReview || review.generation > state.generation) throw notFound("review", id);
       return { ...review, workflow: state.plan.workflow.name };
     });
   }
+}
+
+/** A review, or something whose budget may have to be raised. */
+function mayBeReviewed({ spec, gates }: PlanNode): boolean {
+  return spec.handler === "review" || gates.some(({ rule }) => rule.kind === "budget" && rule.onLimit === "pause");
 }
 
 type Place = NonNullable<ReturnType<typeof parseReviewId>> & { readonly workflow: string };
@@ -192,7 +198,7 @@ function showReview({ id, text }: Listed): ShownReview {
     first: (review.first ?? null) as Json,
     opened_at: new Date(openedAtMs).toISOString(),
     escalates_at: iso(escalatesAtMs ?? null),
-    due_at: new Date(dueAtMs).toISOString(),
+    due_at: iso(dueAtMs),
   };
 }
 

@@ -8,7 +8,8 @@ interface ShownLimit {
   readonly name: string;
   readonly kind: string;
   readonly key?: string | null;
-  readonly limit: number;
+  readonly limit: number | null;
+  readonly budget?: Readonly<Record<string, { limit: number | null; spent: number }>>;
   readonly window_seconds?: number;
   readonly burst?: number;
   readonly in_use?: number;
@@ -41,9 +42,17 @@ export const verb: Verb = async (call) => {
   return EXIT.done;
 };
 
-function allowed({ kind, limit, window_seconds: seconds, burst }: ShownLimit): string {
+function allowed({ kind, limit, window_seconds: seconds, burst, budget }: ShownLimit): string {
+  if (limit === null) {
+    const used = Object.entries(budget ?? {}).filter(([, one]) => one.limit !== null);
+    return used.map(([unit, one]) => `${rounded(one.spent)} of ${rounded(one.limit!)} ${unit} spent`).join(", ");
+  }
   if (kind === "breaker") return `opens at ${Math.round(limit * 100)} % failures`;
   if (seconds === undefined) return `${limit} at a time`;
   const per = { 1: "second", 60: "minute", 3600: "hour" }[seconds] ?? `${seconds} s`;
   return `${limit}${kind === "tokens" ? " tokens" : ""} a ${per}${burst === undefined ? "" : `, ${burst} at once`}`;
+}
+
+function rounded(amount: number): string {
+  return String(Math.round(amount * 10_000) / 10_000);
 }

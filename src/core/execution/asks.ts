@@ -1,5 +1,5 @@
 import type { Amounts } from "../gate/amounts.ts";
-import type { GateAsked, GateGranted, GateReturned } from "./events.ts";
+import type { GateAsked, GateGranted, GateReturned, GateStalled } from "./events.ts";
 import type { ExecutionState, UnitAsk } from "./state.ts";
 
 /** What units have asked of gates, and what has to be given back. All that changes something is for `evolve` only. */
@@ -30,12 +30,18 @@ export function returnAsks(state: ExecutionState, unit: number, end: DispatchEnd
       ask,
       ...(asksForPeace && { closeForMs }),
       ...(wait === "breaker" && outcome !== undefined && { outcome }),
-      ...(wait === "rate_limit" && until === "end" && used !== undefined && { used }),
+      ...(isReserved({ wait, until }) && used !== undefined && { used }),
       ...(wait === "cache" && keeps !== undefined && { keeps }),
       ...(wait === "cache" && hasFailed === true && { outcome: "bad" as const }),
     });
   }
   state.asks.delete(unit);
+  state.stalled.delete(unit);
+}
+
+/** Gates of these kinds keep something for a task until it is known what it has used. */
+function isReserved({ wait, until }: Pick<UnitAsk, "wait" | "until">): boolean {
+  return wait === "budget" || (wait === "rate_limit" && until === "end");
 }
 
 /** The delivery is over, and the same attempt may go out again: leave to do the work holds for all of them. */
@@ -58,9 +64,21 @@ export function returnStarted(state: ExecutionState, unit: number): void {
 }
 
 /** The unit stands at the gate. */
-export function addAsk(state: ExecutionState, unit: number, { gate, ask, wait, until, atMs }: GateAsked): void {
+export function addAsk(
+  state: ExecutionState,
+  unit: number,
+  { gate, ask, wait, until, atMs, fallback }: GateAsked,
+): void {
   state.askCount = Math.max(state.askCount, ask);
-  const asked = { gate, ask, wait, until, askedAtMs: atMs, status: "asked" as const };
+  const asked = {
+    gate,
+    ask,
+    wait,
+    until,
+    askedAtMs: atMs,
+    status: "asked" as const,
+    ...(fallback !== undefined && { fallback }),
+  };
   const own = state.asks.get(unit);
   if (own === undefined) state.asks.set(unit, [asked]);
   else own.push(asked);
@@ -70,6 +88,23 @@ export function answerAsk(state: ExecutionState, unit: number, { kind, node, ask
   const asked = state.asks.get(unit)?.find((one) => one.ask === ask);
   if (asked === undefined) throw new Error(`${node} was answered what it has not asked for`);
   asked.status = kind === "gateGranted" ? "granted" : "refused";
+  delete asked.stalled;
+  state.stalled.delete(unit);
+}
+
+/** A person is wanted. */
+export function stallAsk(state: ExecutionState, unit: number, { ask, budget, atMs }: GateStalled): void {
+  const asked = state.asks.get(unit)?.find((one) => one.ask === ask);
+  if (asked === undefined) return;
+  asked.stalled = { ...budget, atMs };
+  state.stalled.add(unit);
+}
+
+/** The model that a unit has to do with, because its budget is not enough for its own. */
+export function fallbackModel(state: ExecutionState, unit: number): string | undefined {
+  return state.asks.size === 0
+    ? undefined
+    : state.asks.get(unit)?.findLast((one) => one.fallback !== undefined)?.fallback;
 }
 
 /** The cache had the result, and expects nothing of us. */
@@ -93,4 +128,9 @@ export function gatesReturned(state: ExecutionState, told: readonly GateReturned
 
 function nameReturn({ gate, ask, closeForMs = 0, outcome }: GateReturned): string {
   return `${gate} ${ask} ${closeForMs} ${outcome ?? ""}`;
+}
+
+/** The execution that spends: a part of a map spends for the one that the map is in. */
+export function accountOf(state: ExecutionState): string {
+  return state.parent?.account ?? state.id;
 }

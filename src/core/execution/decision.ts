@@ -1,5 +1,6 @@
 import type { Context, Decision } from "../machine.ts";
 import { formatToken } from "../token.ts";
+import { budgetReviews } from "./budget-review.ts";
 import { endMail } from "./end.ts";
 import type { ExecutionEvent } from "./events.ts";
 import { labelListings } from "./label-listing.ts";
@@ -28,7 +29,8 @@ export function decided(
   events: readonly ExecutionEvent[],
   extras: Extras = {},
 ): ExecutionDecision {
-  if (state.reviews.size === 0 && events.every((event) => isPlain(state, event))) return { ...extras, events };
+  if (state.reviews.size === 0 && state.stalled.size === 0 && events.every((event) => isPlain(state, event)))
+    return { ...extras, events };
   const deadLetters = [...(extras.deadLetters ?? [])];
   const mail = [...(extras.mail ?? [])];
   const revoke = [...(extras.revoke ?? [])];
@@ -75,6 +77,7 @@ export function decided(
       for (const unit of state.reviews) listings.push(...closedReviews(state, state.nameOf(unit)));
     }
   }
+  listings.push(...budgetReviews(state, events));
   return { ...extras, events, mail, deadLetters, revoke, ...(listings.length > 0 && { listings }) };
 }
 

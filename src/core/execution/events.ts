@@ -1,7 +1,7 @@
 import type { BlobRef } from "../../expression/scope.ts";
 import type { Json } from "../../json/json.ts";
 import type { Amounts } from "../gate/amounts.ts";
-import type { Around, ErrorValue, Fork, Labels, Message, Parent, RetryScope } from "../message.ts";
+import type { Around, BudgetStanding, ErrorValue, Fork, Labels, Message, Parent, RetryScope } from "../message.ts";
 import type { Value } from "../value.ts";
 
 /**
@@ -36,6 +36,7 @@ export type ExecutionEvent =
   | ChildrenCancelled
   | GateAsked
   | GateGranted
+  | GateStalled
   | GatesReturned
   | EntryAsked
   | EntryGranted
@@ -365,10 +366,21 @@ export interface GateAsked extends At {
   readonly wait: GateWait;
   /** When it is given back: as soon as the work is known to have begun, or when it has ended. */
   readonly until: "start" | "end";
+  /** Asked again after a budget had refused the first, for this model instead of the node's own. */
+  readonly fallback?: string;
 }
 
 /** At a cache it waits for the result of somebody who does the same work. */
-export type GateWait = "rate_limit" | "concurrency" | "breaker" | "cache";
+export type GateWait = "rate_limit" | "concurrency" | "breaker" | "cache" | "budget";
+
+/** Too little is left of the budget: it waits, as a review, until somebody allows more. */
+export interface GateStalled extends At {
+  readonly kind: "gateStalled";
+  readonly node: string;
+  readonly gate: string;
+  readonly ask: number;
+  readonly budget: BudgetStanding;
+}
 
 /** The gate has let it through; or it has sent it away, and the unit fails when its turn comes. */
 export interface GateGranted extends At {

@@ -12,11 +12,13 @@ import {
   addAsk,
   answerAsk,
   AS_RESERVED,
+  fallbackModel,
   forgetCache,
   gatesReturned,
   returnAsks,
   returnDelivery,
   returnStarted,
+  stallAsk,
 } from "./asks.ts";
 import { isKeptLetter, letterId } from "./letters.ts";
 import type { Value } from "../value.ts";
@@ -82,7 +84,9 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       run.answered = true;
       run.usage = event.usage ?? null;
       if (state.asks.size > 0) {
-        returnAsks(state, unit, { outcome: "good", used: usedByResult(event), keeps: event.node });
+        // What another model has said is not what the work of this node comes to.
+        const keeps = fallbackModel(state, unit) === undefined ? { keeps: event.node } : {};
+        returnAsks(state, unit, { outcome: "good", used: usedByResult(event), ...keeps });
       }
       if (state.planOf(unit).until === null) {
         move(state, unit, event, "completed");
@@ -183,6 +187,8 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       return;
     case "entryLeft":
       return leaveEntry(state);
+    case "gateStalled":
+      return stallAsk(state, unitOf(state, event.node), event);
     case "gatesReturned":
       return gatesReturned(state, event.returns);
     case "parentCalled":

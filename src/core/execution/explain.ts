@@ -2,6 +2,7 @@ import type { Json } from "../../json/json.ts";
 import { entityId } from "../entity.ts";
 import { edgeCounts } from "./spread.ts";
 import { EDGE, type ExecutionState } from "./state.ts";
+import { reviewId } from "./review-listing.ts";
 import { gateReason, isHeldBack, waitsToEnter } from "./view.ts";
 import { awaitedGate } from "./asks.ts";
 import { reviewDueMs } from "./review-listing.ts";
@@ -36,6 +37,7 @@ export type ExplainReason =
   | "rate_limit"
   | "concurrency"
   | "breaker"
+  | "budget"
   | "stuck";
 
 const AT_GATE = {
@@ -43,6 +45,7 @@ const AT_GATE = {
   concurrency: "It waits for a free place.",
   breaker: "It waits until a breaker lets it through.",
   cache: "It waits for the result of somebody who does the same work.",
+  budget: "It waits until it is known what others have used of a budget.",
 } as const;
 
 const SHOWN = 20;
@@ -90,7 +93,10 @@ function explainUnit(state: ExecutionState, unit: number): Explanation {
   const gate = awaitedGate(state, unit);
   if (gate !== undefined) {
     const at = gate.wait === "cache" ? "cache" : "gate";
-    return say(gateReason(gate.wait), AT_GATE[gate.wait], { [at]: entityId(gate.gate), ask: gate.ask });
+    const isStalled = gate.stalled !== undefined;
+    const sentence = isStalled ? "A budget is used up: it waits until somebody raises it." : AT_GATE[gate.wait];
+    const review = isStalled && { review: reviewId(state.id, state.generation, node) };
+    return say(gateReason(gate.wait), sentence, { [at]: entityId(gate.gate), ask: gate.ask, ...review });
   }
   switch (state.statusOf(unit)) {
     case "pending":

@@ -6,8 +6,10 @@ import { gateEntity, type GateName, type GateRule } from "../gate/rule.ts";
 import { type BlobDraft, type Context, type Need, needKey } from "../machine.ts";
 import type { CacheLookup, CacheReturn, ErrorValue, GateAsk, GateReturn, Message } from "../message.ts";
 import { toValue, type Value } from "../value.ts";
+import { accountOf } from "./asks.ts";
 import { decided, type ExecutionDecision } from "./decision.ts";
 import type { GateAsked, GateReturned } from "./events.ts";
+import type { PlanGate } from "./plan-gates.ts";
 import { type Prepared, templateError } from "./prepare.ts";
 import { estimateOf } from "./spending.ts";
 import { scopeOf } from "./scope.ts";
@@ -28,11 +30,18 @@ interface CacheDraft {
   readonly lookup: CacheLookup;
 }
 
-const REFUSED: ErrorValue = {
+const CROWDED: ErrorValue = {
   code: "CONCURRENCY_LIMIT",
   message: "As many as may run at a time do, and it was not to wait",
   retryable: false,
 };
+
+/** Why a unit fails that its gate has sent away. */
+export function refusal({ rule, name }: Pick<PlanGate, "rule" | "name">): ErrorValue {
+  if (rule.kind !== "budget") return CROWDED;
+  const message = `What is left of the budget "${name}" is not enough for it`;
+  return { code: "BUDGET_EXCEEDED", message, retryable: false, details: { budget: name } };
+}
 
 type Next =
   /** It has passed all its gates. */
@@ -55,31 +64,44 @@ export function askNext(
   context: Context,
 ): Next {
   const asked = state.asks.get(unit) ?? [];
-  if (asked.at(-1)?.status === "refused") return { kind: "failed", error: REFUSED };
   const { gates, cache } = state.planOf(unit);
   // Whoever has a delivery behind it that was lost does not know whether the work is done: it goes on with its own.
   if (cache !== null && asked.length === 0 && state.statusOf(unit) !== "queued")
     return askCache(state, unit, before, prepared, context);
-  const passed = asked[0]?.wait === "cache" ? asked.length - 1 : asked.length;
+  const passed = asked.filter(({ status, wait: at }) => status !== "refused" && at !== "cache").length;
   const gate = gates[passed];
   if (gate === undefined) return { kind: "passed" };
-  const resolved = resolveKey(state, unit, gate.key, "concurrency", context);
+  const last = asked.at(-1);
+  const isRefused = last?.status === "refused" && last.wait === gate.wait;
+  const fallback = isRefused && last.fallback === undefined ? gate.fallback : undefined;
+  if (isRefused && fallback === undefined) return { kind: "failed", error: refusal(gate) };
+  const resolved = resolveKey(state, unit, gate.key, gate.rule.kind, context);
   if (resolved.kind !== "resolved") return resolved;
   const { rule, wait, until, cost } = gate;
+  const key = resolved.key ?? (gate.isOfExecution === true ? accountOf(state) : undefined);
   const name: GateName = {
     kind: rule.kind,
     tenant: state.tenant,
     name: gate.name,
-    ...(resolved.key !== undefined && { key: resolved.key }),
+    ...(key !== undefined && { key }),
   };
   const entity = gateEntity(name);
   const ask = state.askCount + before + 1;
   const node = state.nameOf(unit);
   const { priority } = state.planOf(unit).spec;
-  const estimate = gate.estimate === null ? undefined : estimateOf(gate.estimate, prepared);
+  const estimate = gate.estimate === null ? undefined : estimateOf(gate, prepared, fallback);
   return {
     kind: "asks",
-    event: { kind: "gateAsked", atMs: context.nowMs, node, gate: entity, ask, wait, until },
+    event: {
+      kind: "gateAsked",
+      atMs: context.nowMs,
+      node,
+      gate: entity,
+      ask,
+      wait,
+      until,
+      ...(fallback !== undefined && { fallback }),
+    },
     draft: {
       gate: entity,
       name,
@@ -121,7 +143,7 @@ function resolveKey(
   state: ExecutionState,
   unit: number,
   key: CompiledValue | null,
-  of: "concurrency" | "cache",
+  of: GateRule["kind"] | "cache",
   context: Context,
 ): { readonly kind: "resolved"; readonly key?: string } | Extract<Next, { kind: "needs" | "failed" }> {
   if (key === null) return { kind: "resolved" };

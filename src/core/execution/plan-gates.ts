@@ -1,4 +1,13 @@
-import type { BreakerSpec, LimitSpec, NodeLimit, Workflow, WorkflowNode } from "../../definition/workflow.ts";
+import { AMOUNT_UNITS } from "../gate/amounts.ts";
+import type {
+  BreakerSpec,
+  BudgetSpec,
+  LimitSpec,
+  NodeLimit,
+  Prices,
+  Workflow,
+  WorkflowNode,
+} from "../../definition/workflow.ts";
 import type { CompiledValue } from "../../expression/scope.ts";
 import { compileValue } from "../../expression/template.ts";
 import type { GateRule } from "../gate/rule.ts";
@@ -15,11 +24,18 @@ export interface PlanGate {
   readonly until: "start" | "end";
   /** How it is known beforehand what a task may use up; null where nothing is reserved. */
   readonly estimate: EstimateSpec | null;
+  /** Each execution has one of its own. */
+  readonly isOfExecution?: true;
+  /** The model to do with when a budget is not enough for the node's own. */
+  readonly fallback?: string;
 }
 
 /** What the author of a node says that one of its tasks may use. */
 export interface EstimateSpec {
   readonly tokens?: number;
+  readonly usd?: number;
+  readonly seconds?: number;
+  readonly prices?: Prices;
 }
 
 export const NO_GATES: readonly PlanGate[] = [];
@@ -28,31 +44,72 @@ export const NO_GATES: readonly PlanGate[] = [];
 export const PER_SECONDS = { second: 1, minute: 60, hour: 3600 } as const;
 
 /**
- * The gates of a node, in the order in which they are passed: places, rate, LLM tokens, breaker. It is the same everywhere, so
- * that no two can wait for each other. A token that was taken is used up, so the rate comes after the places. The breaker comes
- * last: whoever has passed it calls, and while somebody stood in line behind it, it may have opened.
+ * The gates of a node, in the order in which they are passed: budgets, places, rate, LLM tokens, breaker. It is the same
+ * everywhere, so that no two can wait for each other. A token that was taken is used up, so the rate comes after the places. The
+ * breaker comes last: whoever has passed it calls, and while somebody stood in line behind it, it may have opened.
  */
 export function planGates(
   spec: WorkflowNode,
   workflow: Workflow,
   nodeIds: { has(id: string): boolean },
 ): readonly PlanGate[] {
-  const { limit, concurrency } = spec;
-  if (limit === undefined && concurrency === undefined) return NO_GATES;
-  const gates: PlanGate[] = [];
+  const { limit, concurrency, budget } = spec;
+  if ([limit, concurrency, budget, workflow.budget].every((each) => each === undefined)) return NO_GATES;
   const own = `${workflow.name}/${spec.id}`;
   const wanted = typeof limit === "string" ? { name: limit } : limit;
   const named = wanted?.name === undefined ? wanted : workflow.limits?.[wanted.name];
   const called = wanted?.name ?? own;
+  const thought = {
+    ...workflow.budget?.estimate,
+    ...(wanted?.tokens && { tokens: wanted.tokens }),
+    ...budget?.estimate,
+  };
+  const gates: PlanGate[] = [
+    ...budgetGates(own, budget, nodeIds, thought),
+    ...budgetGates(workflow.name, workflow.budget, nodeIds, thought),
+  ];
   if (isCount(concurrency?.limit)) {
     const key = concurrency.key === undefined ? null : compileValue(concurrency.key, { nodeIds });
     const onConflict = concurrency.on_conflict === "reject" ? "reject" : "queue";
     const rule = { kind: "concurrency", limit: concurrency.limit, onConflict } as const;
     gates.push({ rule, wait: "concurrency", name: own, key, cost: 1, until: "end", estimate: null });
   }
-  if (named !== undefined) gates.push(...limitGates(called, named, wanted));
+  if (named !== undefined) gates.push(...limitGates(called, named, { ...wanted, ...thought }));
   if (isCount(named?.breaker?.window)) gates.push(breakerGate(called, named.breaker));
   return gates;
+}
+
+/** A budget comes first: who may have to wait for a person must keep nobody else from a place. */
+function budgetGates(
+  own: string,
+  budget: BudgetSpec | undefined,
+  nodeIds: { has(id: string): boolean },
+  thought: EstimateSpec,
+): PlanGate[] {
+  if (budget === undefined) return [];
+  const limits = Object.fromEntries(
+    AMOUNT_UNITS.flatMap((unit) => (isAmount(budget[unit]) ? [[unit, budget[unit]]] : [])),
+  );
+  if (Object.keys(limits).length === 0) return [];
+  const { key, on_limit: onLimit, fallback, prices, name = own } = budget;
+  const rule = { kind: "budget", limits, onLimit: onLimit === "pause" ? "pause" : "fail" } as const;
+  return [
+    {
+      rule,
+      wait: "budget",
+      name,
+      key: typeof key === "string" ? compileValue(key, { nodeIds }) : null,
+      cost: 1,
+      until: "end",
+      estimate: { ...thought, ...(prices !== undefined && { prices }) },
+      ...(typeof key !== "string" && { isOfExecution: true as const }),
+      ...(onLimit === "fallback" && typeof fallback === "string" && { fallback }),
+    },
+  ];
+}
+
+function isAmount(value: unknown): value is number {
+  return typeof value === "number" && value > 0;
 }
 
 /** Definitions of an earlier release hold what was written there, looked at by nobody. */

@@ -28,6 +28,8 @@ export interface Plan {
   readonly entry: PlanEntry | null;
   /** Nodes around the graph of a map that are referred to inside it. */
   readonly around: ReadonlySet<string>;
+  /** Something in it has a budget. */
+  readonly isSpending: boolean;
 }
 
 export interface PlanLine {
@@ -116,7 +118,29 @@ export function buildPlan(hash: string, workflow: Workflow): Plan {
     handler === "workflow" || handler === "map" ? index : [],
   );
   const entry = planEntry(workflow);
-  return { hash, workflow, graph, nodes, outputs, lines: places.lines, soleOutput, callers, around, entry };
+  return {
+    hash,
+    workflow,
+    graph,
+    nodes,
+    outputs,
+    lines: places.lines,
+    soleOutput,
+    callers,
+    around,
+    entry,
+    isSpending: hasBudget(workflow),
+  };
+}
+
+/** Also inside the graphs of its maps. */
+function hasBudget({ budget, nodes }: Pick<Workflow, "budget" | "nodes">): boolean {
+  if (budget !== undefined) return true;
+  return nodes.some((node) => {
+    const inner = node.handler === "map" ? node.config["nodes"] : undefined;
+    const below = Array.isArray(inner) ? (inner as unknown as readonly WorkflowNode[]) : [];
+    return node.budget !== undefined || hasBudget({ nodes: below });
+  });
 }
 
 /** A node of the plan with another config. `lineOf` finds the line of a queue, or opens one. */
@@ -295,6 +319,7 @@ function subWorkflows(
     dlq: workflow.dlq,
     priority: workflow.priority,
     ...(workflow.limits !== undefined && { limits: workflow.limits }),
+    ...(workflow.budget !== undefined && { budget: { name: workflow.name, ...workflow.budget } }),
   };
   let item: SubWorkflow | null = null;
   if (Array.isArray(inner)) {
@@ -310,7 +335,8 @@ function subWorkflows(
       const tolerated = typeof spec.config["tolerated_failures"] === "number" ? {} : { tolerated_failures: "100%" };
       const config = { ...spec.config, ...tolerated, items: "{{ item }}" };
       const { condition: _, repeat: __, join_timeout_seconds: ___, ...plain } = spec;
-      const node: WorkflowNode = { ...plain, config, dependencies: [], join: "none_failed" };
+      const budget = spec.budget && { budget: { name: `${workflow.name}/${spec.id}`, ...spec.budget } };
+      const node: WorkflowNode = { ...plain, config, dependencies: [], join: "none_failed", ...budget };
       const own = { config: itemConfig ?? null, max_concurrency: spec.config["max_concurrency"] ?? null };
       const around = new Set([...(item?.around ?? []), ...referredTo([{ ...node, config: own }], outside)]);
       const part = { ...base, name: `${workflow.name}[${spec.id}]`, nodes: [node], "x-millrace-part": true };
@@ -343,10 +369,11 @@ function referredTo(nodes: readonly WorkflowNode[], outside: (id: string) => boo
       if (reference.kind === "node" && !own.has(reference.id)) found.add(reference.id);
     }
   };
-  for (const { config, condition, repeat, handler, concurrency, cache } of nodes) {
+  for (const { config, condition, repeat, handler, concurrency, cache, budget } of nodes) {
     const { nodes: inner, ...rest } = config;
-    if (concurrency?.key !== undefined) note(compileValue(concurrency.key, { nodeIds }).references);
-    if (typeof cache?.key === "string") note(compileValue(cache.key, { nodeIds }).references);
+    for (const key of [concurrency?.key, cache?.key, budget?.key]) {
+      if (typeof key === "string") note(compileValue(key, { nodeIds }).references);
+    }
     note(compileValue(rest, { nodeIds }).references);
     if (condition !== undefined) note(compileCondition(condition, { nodeIds }).references);
     if (repeat !== undefined) note(compileCondition(repeat.until, { nodeIds }).references);

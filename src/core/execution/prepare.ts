@@ -1,10 +1,11 @@
 import { fillHoles } from "../../expression/fill-holes.ts";
 import type { BlobRef, Hole, Scope } from "../../expression/scope.ts";
 import { contentHash } from "../../json/hash.ts";
-import type { Json } from "../../json/json.ts";
+import { isJsonObject, type Json } from "../../json/json.ts";
 import type { Context, Need, TaskDraft } from "../machine.ts";
 import type { ErrorValue } from "../message.ts";
 import { formatToken } from "../token.ts";
+import { fallbackModel } from "./asks.ts";
 import { instanceOf } from "./instance.ts";
 import type { TaskDispatched } from "./events.ts";
 import { missingValues, scopeOf } from "./scope.ts";
@@ -45,7 +46,10 @@ export function prepare(state: ExecutionState, index: number, context: Context):
   const resolution = config.resolve(scope);
   if (resolution.kind === "failed") return { kind: "failed", error: templateError(resolution.failure) };
   if (resolution.kind === "needs") return needed(resolution.blobs);
-  return withInputs(state, index, scope, resolution.value, resolution.holes);
+  const model = fallbackModel(state, index);
+  const own = resolution.value;
+  const resolved = model !== undefined && isJsonObject(own) ? { ...own, model } : own;
+  return withInputs(state, index, scope, resolved, resolution.holes);
 }
 
 /** As `prepare`, for a node that the engine runs itself: large values must be there, and a secret has no business. */

@@ -1,6 +1,7 @@
 import { entityKey } from "../entity.ts";
 import type { Context } from "../machine.ts";
 import type { Message } from "../message.ts";
+import { openBudgetReviews } from "./budget-review.ts";
 import { decided, type ExecutionDecision, NOTHING } from "./decision.ts";
 import type { Repaired } from "./events.ts";
 import { labelListings } from "./label-listing.ts";
@@ -20,7 +21,7 @@ export function recovered(state: ExecutionState, context: Context): ExecutionDec
     const { wait, startedAtMs } = state.runs[unit]!;
     return openReview(state, { node: state.nameOf(unit), wait: wait!, atMs: startedAtMs ?? context.nowMs });
   });
-  const listings = [...reviews, ...labelListings(state, state.labels ?? {})];
+  const listings = [...reviews, ...openBudgetReviews(state), ...labelListings(state, state.labels ?? {})];
   const waiting = [...state.asks.keys()].filter((unit) => awaitedGate(state, unit) !== undefined);
   const unheard = [
     ...Array.from(state.children, (unit) => ({ unit, what: "its child may not have heard of it" })),

@@ -36,10 +36,10 @@ export interface ListedReview {
   readonly fourEyes?: true;
   readonly first?: FirstDecision;
   readonly openedAtMs: number;
-  /** By the store's clock. */
-  /** When others are to be asked too, if nobody has decided. */
+  /** By the store's clock: when others are to be asked too, if nobody has decided. */
   readonly escalatesAtMs?: number;
-  readonly dueAtMs: number;
+  /** By the store's clock; null if it may wait for ever. */
+  readonly dueAtMs: number | null;
 }
 
 /** What was proposed and what a person made of it: the output of the review stands beside the rest. */

@@ -143,7 +143,11 @@ export function restore(id: string, plan: Plan, text: string): ExecutionState {
   for (const [letter, status] of body.letters) state.letters.set(letter, status);
   restoreUnits(state, body);
   restoreLines(state, body);
-  for (const [name, asks] of body.gates?.asks ?? []) state.asks.set(state.unitOf(name)!, [...asks]);
+  for (const [name, asks] of body.gates?.asks ?? []) {
+    const unit = state.unitOf(name)!;
+    state.asks.set(unit, [...asks]);
+    if (asks.some(({ stalled }) => stalled !== undefined)) state.stalled.add(unit);
+  }
   state.askCount = body.gates?.askCount ?? 0;
   state.entry = body.gates?.entry ?? null;
   state.returns = [...(body.gates?.returns ?? [])];

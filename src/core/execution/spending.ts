@@ -1,7 +1,7 @@
 import { isJsonObject, type Json } from "../../json/json.ts";
 import type { Amounts } from "../gate/amounts.ts";
 import type { TaskCompletedEvent, TaskFailedEvent } from "./events.ts";
-import type { EstimateSpec } from "./plan-gates.ts";
+import type { PlanGate } from "./plan-gates.ts";
 import type { Prepared } from "./prepare.ts";
 import { isDefinite } from "./units.ts";
 
@@ -10,16 +10,34 @@ const CHARS_PER_TOKEN = 4;
 /** How long an answer is thought to be that may have any length. */
 const ANSWER_TOKENS = 1_000;
 
+/** How long a task is thought to run. */
+const RUN_SECONDS = 1;
+
 /** What a task may use, as far as can be known before: what it is given has to be read, and an answer written. */
-export function estimateOf({ tokens }: EstimateSpec, prepared: Prepared): Amounts {
-  return { tokens: tokens ?? tokensOf(prepared) };
+export function estimateOf({ rule, estimate }: PlanGate, prepared: Prepared, fallback?: string): Amounts {
+  const { tokens, usd, seconds = RUN_SECONDS, prices = {} } = estimate ?? {};
+  const { read, written } = tokensOf(prepared);
+  if (rule.kind === "tokens") return { tokens: tokens ?? read + written };
+  const model = fallback ?? modelOf(prepared);
+  const { input = 0, output = 0 } = prices[model] ?? prices[ANY_MODEL] ?? {};
+  const priced = (read * input + written * output) / 1_000_000;
+  // Of a model that was taken because there is too little left only the money counts.
+  if (fallback !== undefined) return { usd: priced };
+  return { tokens: tokens ?? read + written, usd: usd ?? priced, calls: 1, seconds };
 }
 
-function tokensOf({ text, config, holes }: Prepared): number {
+const ANY_MODEL = "*";
+
+function modelOf({ config }: Prepared): string {
+  const model = isJsonObject(config) ? config["model"] : undefined;
+  return typeof model === "string" ? model : ANY_MODEL;
+}
+
+function tokensOf({ text, config, holes }: Prepared): { readonly read: number; readonly written: number } {
   const largeBytes = holes.reduce((sum, hole) => sum + (hole.kind === "blob" ? hole.ref.bytes : 0), 0);
   const most = isJsonObject(config) ? config["max_tokens"] : undefined;
-  const answer = typeof most === "number" && most >= 0 ? most : ANSWER_TOKENS;
-  return Math.ceil((text.length + largeBytes) / CHARS_PER_TOKEN) + answer;
+  const written = typeof most === "number" && most >= 0 ? most : ANSWER_TOKENS;
+  return { read: Math.ceil((text.length + largeBytes) / CHARS_PER_TOKEN), written };
 }
 
 /** What a result says it has used; of what it does not say as much as was reserved. */

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from "../../json/json.ts";
 import { Line } from "../line.ts";
-import type { Around, ErrorValue, Labels, Message, Parent } from "../message.ts";
+import type { Around, BudgetStanding, ErrorValue, Labels, Message, Parent } from "../message.ts";
 import { TimerHeap } from "../timer-heap.ts";
 import type { KeptValue, Value } from "../value.ts";
 import { NULL_VALUE } from "../value.ts";
@@ -120,6 +120,10 @@ export interface UnitAsk {
   readonly until: "start" | "end";
   readonly askedAtMs: number;
   status: "asked" | "granted" | "refused" | "returned";
+  /** Another model than the node's own, which is all that the budget is enough for. */
+  readonly fallback?: string;
+  /** Of a budget that is not enough: how it stood, and since when a person is wanted. */
+  stalled?: BudgetStanding & { readonly atMs: number };
 }
 
 export type CommandAnswer =
@@ -235,6 +239,8 @@ export class ExecutionState {
   readonly asks: Map<number, UnitAsk[]> = new Map();
   /** Its place among the executions of its workflow, where that has a limit; null while it has none and waits for none. */
   entry: { readonly gate: string; readonly ask: number; status: "asked" | "granted" } | null = null;
+  /** Units that wait for somebody to allow more than a budget has left. */
+  readonly stalled: Set<number> = new Set();
   /** How many gates were asked so far: each ask has a number of its own. */
   askCount = 0;
   /** What has to be given back to gates. */

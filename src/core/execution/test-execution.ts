@@ -2,7 +2,7 @@ import { node as nodeSpec, workflow as workflowSpec } from "../../../test/suppor
 import type { Dependency, Workflow, WorkflowNode } from "../../definition/workflow.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import type { Answer, BlobDraft, Context, DeadLetterDraft, Decision, ListingDraft, TaskDraft } from "../machine.ts";
-import type { ErrorValue, Message, MessageBody, Parent, Start } from "../message.ts";
+import type { BudgetStanding, ErrorValue, Message, MessageBody, Parent, Start } from "../message.ts";
 import { formatToken } from "../token.ts";
 import type { Value } from "../value.ts";
 import type { ExecutionEvent } from "./events.ts";
@@ -183,8 +183,9 @@ export class Trial {
     return this.settle();
   }
 
-  fails(id: string, error: Partial<ErrorValue> = {}): this {
-    this.send({ kind: "taskFailed", token: this.token(id), error: failure(error), runningMs: 5 });
+  fails(id: string, error: Partial<ErrorValue> = {}, usage?: Json): this {
+    const used = usage === undefined ? {} : { usage };
+    this.send({ kind: "taskFailed", token: this.token(id), error: failure(error), runningMs: 5, ...used });
     return this.settle();
   }
 
@@ -228,6 +229,13 @@ export class Trial {
   refuses(id: string): this {
     const { gate, ask } = awaitedGate(this.state, this.unit(id))!;
     this.send({ kind: "gateAnswered", gate, refused: [{ ask, node: id }] });
+    return this.settle();
+  }
+
+  /** A budget has too little left for it, and waits for a person. */
+  stalls(id: string, budget: BudgetStanding = { limits: { tokens: 50 }, spent: { tokens: 40 } }): this {
+    const { gate, ask } = awaitedGate(this.state, this.unit(id))!;
+    this.send({ kind: "gateAnswered", gate, stalled: [{ ask, node: id }], budget });
     return this.settle();
   }
 

@@ -17,7 +17,21 @@ export interface Used {
   readonly used: Amounts;
 }
 
-/** What a reservation comes to. Of what never went out nothing is known, and nothing was used. */
+/** Both together, or the one without the other. */
+export function added(one: Amounts, other: Amounts, sign: 1 | -1 = 1): Amounts {
+  const sum: { [Unit in AmountUnit]?: number } = { ...one };
+  for (const unit of AMOUNT_UNITS) {
+    if (other[unit] !== undefined) sum[unit] = (sum[unit] ?? 0) + sign * other[unit];
+  }
+  return sum;
+}
+
+/**
+ * What a reservation comes to. Of what never went out nothing was used; and of what nothing was reserved for, nothing is
+ * counted.
+ */
 export function settled(reserved: Amounts, used: Amounts | undefined): Amounts {
-  return used === undefined ? {} : { ...reserved, ...used };
+  if (used === undefined) return {};
+  const units = AMOUNT_UNITS.filter((unit) => reserved[unit] !== undefined);
+  return Object.fromEntries(units.map((unit) => [unit, used[unit] ?? reserved[unit]!]));
 }

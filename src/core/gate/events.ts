@@ -10,6 +10,7 @@ export type GateEvent =
   | AsksQueued
   | AsksGranted
   | AsksRefused
+  | AsksStalled
   | AsksReturned
   | AsksSuperseded
   | GateClosed
@@ -54,7 +55,7 @@ export interface AsksGranted extends At {
   readonly level?: number;
 }
 
-/** There was no room, and they do not wait. */
+/** There was no room, or nothing left for them, and they do not wait. */
 export interface AsksRefused extends At {
   readonly kind: "asksRefused";
   readonly execution: string;
@@ -64,6 +65,12 @@ export interface AsksRefused extends At {
 /** Others came after them, and there is room for those alone: their executions were called off with this event. */
 export interface AsksSuperseded extends At {
   readonly kind: "asksSuperseded";
+  readonly asks: readonly Place[];
+}
+
+/** They ask for more than is left of a budget, and wait until somebody allows more. They were told so with this event. */
+export interface AsksStalled extends At {
+  readonly kind: "asksStalled";
   readonly asks: readonly Place[];
 }
 

@@ -1,5 +1,5 @@
 import type { AsksReturned, GateCommanded, GateEvent } from "./events.ts";
-import { settled } from "./amounts.ts";
+import { added, type Amounts, settled } from "./amounts.ts";
 import { isBucket } from "./rule.ts";
 import { type GateState, heldKey, levelAt, reservation } from "./state.ts";
 
@@ -27,6 +27,8 @@ export function evolve(state: GateState, event: GateEvent): void {
         state.line.take(execution, ask);
         const held = { execution, ask, node: asked?.node ?? "", atMs: event.atMs, ...(reserved && { reserved }) };
         state.held.set(heldKey(execution, ask), held);
+        state.stalled.delete(heldKey(execution, ask));
+        if (state.ruling?.kind === "budget") state.reserved = added(state.reserved, held.reserved ?? {});
       }
       if (event.level === undefined) return;
       state.level = event.level;
@@ -42,13 +44,7 @@ export function evolve(state: GateState, event: GateEvent): void {
     case "asksReturned":
       for (const ask of event.good ?? []) learn(state, event.execution, ask, false);
       for (const ask of event.bad ?? []) learn(state, event.execution, ask, true);
-      settle(state, event);
-      for (const ask of event.asks) {
-        state.held.delete(heldKey(event.execution, ask));
-        state.superseded.delete(heldKey(event.execution, ask));
-        state.line.remove(event.execution, ask);
-      }
-      return;
+      return giveBack(state, event);
     case "asksSuperseded":
       for (const { execution, ask } of event.asks) {
         if (state.held.has(heldKey(execution, ask))) state.superseded.add(heldKey(execution, ask));
@@ -65,6 +61,14 @@ export function evolve(state: GateState, event: GateEvent): void {
       state.isQuarantined = false;
       return;
     case "asksRefused":
+      for (const ask of event.asks) {
+        state.line.remove(event.execution, ask);
+        state.stalled.delete(heldKey(event.execution, ask));
+      }
+      return;
+    case "asksStalled":
+      for (const { execution, ask } of event.asks) state.stalled.add(heldKey(execution, ask));
+      return;
     case "gateReminded":
     case "parked":
       return;
@@ -77,22 +81,38 @@ function changeRule(state: GateState, atMs: number, change: () => void): void {
   const level = levelAt(state, atMs);
   change();
   const after = state.ruling;
+  // Whoever waits for more is judged, and told, anew.
+  state.stalled.clear();
   if (!isBucket(after)) return;
   state.level = isBucket(before) ? Math.min(level, after.burst) : after.burst;
   state.levelAtMs = atMs;
 }
 
-/** What was reserved and not used is there again; what was used beyond it is missing. */
-function settle(state: GateState, { execution, asks, used = [], atMs }: AsksReturned): void {
+/** They hold nothing any more, and wait for nothing. */
+function giveBack(state: GateState, { execution, asks, used = [], atMs }: AsksReturned): void {
   const usedBy = new Map(used.map((one) => [one.ask, one.used]));
   for (const ask of asks) {
-    const reserved = state.held.get(heldKey(execution, ask))?.reserved;
-    const rule = state.ruling;
-    if (reserved === undefined || !isBucket(rule)) continue;
-    const { tokens = 0 } = settled(reserved, usedBy.get(ask));
-    state.level = Math.min(rule.burst, levelAt(state, atMs) + (reserved.tokens ?? 0) - tokens);
-    state.levelAtMs = atMs;
+    const key = heldKey(execution, ask);
+    const reserved = state.held.get(key)?.reserved;
+    state.held.delete(key);
+    state.line.remove(execution, ask);
+    state.stalled.delete(key);
+    state.superseded.delete(key);
+    if (reserved !== undefined) settle(state, reserved, settled(reserved, usedBy.get(ask)), atMs);
   }
+}
+
+/** What was reserved and not used is there again; what was used beyond it is missing. */
+function settle(state: GateState, reserved: Amounts, cost: Amounts, atMs: number): void {
+  const rule = state.ruling;
+  if (rule?.kind === "budget") {
+    state.spent = added(state.spent, cost);
+    // What rounding has left is nobody's.
+    state.reserved = state.held.size === 0 ? {} : added(state.reserved, reserved, -1);
+  }
+  if (!isBucket(rule)) return;
+  state.level = Math.min(rule.burst, levelAt(state, atMs) + (reserved.tokens ?? 0) - (cost.tokens ?? 0));
+  state.levelAtMs = atMs;
 }
 
 /** With so many at a time all may go again. */
@@ -117,6 +137,8 @@ function command(state: GateState, { command: what, request, rule, atMs }: GateC
   if (what === "override") return changeRule(state, atMs, () => (state.override = rule ?? null));
   state.isTripped = what === "trip";
   if (what !== "reset") return;
+  state.spent = {};
+  state.stalled.clear();
   state.closedUntilMs = 0;
   state.trust = null;
   state.hasDoubt = false;

@@ -1,8 +1,9 @@
 import type { Context, Decision } from "../machine.ts";
 import { entityKey } from "../entity.ts";
 import type { GateAnswered, Message } from "../message.ts";
-import type { AsksGranted, GateEvent } from "./events.ts";
-import { isBucket } from "./rule.ts";
+import { type Chosen, budgetStep } from "./budget.ts";
+import type { AsksGranted, GateEvent, Place } from "./events.ts";
+import { type BudgetRule, isBucket } from "./rule.ts";
 import { costOf, freePlaces, type GateState, heldKey, levelAt, mustOpen, supersedable } from "./state.ts";
 
 export type GateDecision = Decision<GateEvent>;
@@ -15,6 +16,7 @@ const ROUNDING = 1e-6;
 /** Lets through who may go now, in turn. Who is next is not passed by, or something large would wait for ever. */
 export function grant(state: GateState, context: Context): GateDecision {
   const rule = state.ruling;
+  if (rule?.kind === "budget") return spend(state, rule, context);
   if (rule?.kind === "breaker" && mustOpen(state)) {
     return { events: [{ kind: "breakerOpened", atMs: context.nowMs, untilMs: context.nowMs + rule.openMs }] };
   }
@@ -64,6 +66,35 @@ function supersede(state: GateState, context: Context): GateDecision | undefined
   return { events: [{ kind: "asksSuperseded", atMs: context.nowMs, asks }], mail };
 }
 
+/** Of a budget: lets through whom there is enough for, and tells the others. */
+function spend(state: GateState, rule: BudgetRule, context: Context): GateDecision {
+  const { granted, over } = budgetStep(state, rule, context.maxEvents);
+  const atMs = context.nowMs;
+  const places = (chosen: readonly Chosen[]): Place[] => chosen.map(({ execution, ask }) => ({ execution, ask }));
+  const events: GateEvent[] = [];
+  if (granted.length > 0) events.push({ kind: "asksGranted", atMs, grants: places(granted) });
+  const what = rule.onLimit === "pause" ? "stalled" : "refused";
+  if (over.length > 0 && what === "stalled") events.push({ kind: "asksStalled", atMs, asks: places(over) });
+  if (what === "refused") {
+    for (const [execution, own] of Map.groupBy(over, (each) => each.execution)) {
+      events.push({ kind: "asksRefused", atMs, execution, asks: own.map(({ ask }) => ask) });
+    }
+  }
+  if (events.length === 0) return NOTHING;
+  const budget = { limits: rule.limits, spent: state.spent };
+  const byExecution = Map.groupBy([...granted, ...over], (each) => each.execution);
+  const mail = Array.from(byExecution.keys(), (execution) => {
+    const own = (chosen: readonly Chosen[]): Pick<Chosen, "ask" | "node">[] =>
+      chosen.filter((each) => each.execution === execution).map(({ ask, node }) => ({ ask, node }));
+    const [passed, told] = [own(granted), own(over)];
+    return answer(state, execution, {
+      ...(passed.length > 0 && { granted: passed }),
+      ...(told.length > 0 && { [what]: told, budget }),
+    });
+  });
+  return { events, mail };
+}
+
 /** One message for each execution, whatever it is told of. */
 export function answers(
   state: GateState,
@@ -78,7 +109,7 @@ export function answers(
   return Array.from(byExecution, ([execution, granted]) => answer(state, execution, { granted }));
 }
 
-export function answer(state: GateState, execution: string, what: Pick<GateAnswered, "granted" | "refused">): Message {
+export function answer(state: GateState, execution: string, what: Omit<GateAnswered, "kind" | "gate">): Message {
   const gate = entityKey("gate", state.id);
   return {
     id: `gateAnswered:${gate}:${state.version}:${execution}`,

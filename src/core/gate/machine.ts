@@ -1,4 +1,5 @@
 import type { Context, Machine } from "../machine.ts";
+import { hasBudgetWork } from "./budget.ts";
 import { decide, listed } from "./decide.ts";
 
 import { GATE_EVENT_FORMAT, type GateEvent } from "./events.ts";
@@ -28,10 +29,10 @@ export const gateMachine: Machine<GateState, GateEvent> = {
   check,
   hasWork: (state) => {
     const atMs = opensAtMs(state);
-    if (mustOpen(state) || supersedable(state) > 0) return true;
+    if (mustOpen(state) || supersedable(state) > 0 || hasBudgetWork(state)) return true;
     return atMs !== null && atMs <= state.lastAtMs;
   },
-  nextWakeMs: opensAtMs,
+  nextWakeMs: (state) => (hasBudgetWork(state) ? state.lastAtMs : opensAtMs(state)),
   liveTokens: () => [],
   liveTasks: () => NO_TASKS,
   openTasks: () => ({ tasks: [], needs: [] }),

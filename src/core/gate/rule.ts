@@ -1,8 +1,9 @@
 import { contentHash } from "../../json/hash.ts";
 import { entityKey } from "../entity.ts";
+import type { Amounts } from "./amounts.ts";
 
 /** What a gate lets through. It travels with every ask, so that the newest definition counts. */
-export type GateRule = RateRule | TokensRule | ConcurrencyRule | BreakerRule;
+export type GateRule = RateRule | TokensRule | ConcurrencyRule | BreakerRule | BudgetRule;
 
 /** A bucket of tokens: so many come back in a second, and at most `burst` are ever there. */
 export interface RateRule {
@@ -38,12 +39,19 @@ export interface BreakerRule {
   readonly openMs: number;
 }
 
+/** So much may be used up in all. Who would use more is sent away, or waits until somebody allows more. */
+export interface BudgetRule {
+  readonly kind: "budget";
+  readonly limits: Amounts;
+  readonly onLimit: "fail" | "pause";
+}
+
 /** What people call a gate. */
 export interface GateName {
   readonly kind: GateRule["kind"];
   readonly tenant: string;
   readonly name: string;
-  /** What the key of a `concurrency` came to. */
+  /** What the key of a `concurrency` or a `budget` came to; of a budget without one the execution. */
   readonly key?: string;
 }
 

@@ -1,3 +1,4 @@
+import { added, type Amounts } from "./amounts.ts";
 import type { GateName, GateRule } from "./rule.ts";
 import { GateState, type Held, heldKey } from "./state.ts";
 import type { WaitingLine } from "./waiting-line.ts";
@@ -17,6 +18,8 @@ interface SnapshotBody {
   readonly wasReminded: boolean;
   readonly requests: readonly string[];
   readonly breaker: Pick<GateState, "results" | "trust" | "hasDoubt" | "openedAtMs">;
+  /** Of a budget only. */
+  readonly budget?: { readonly spent: Amounts; readonly stalled: readonly string[] };
   readonly held: readonly Held[];
   readonly superseded?: readonly string[];
   readonly line: ReturnType<WaitingLine["toJSON"]>;
@@ -41,6 +44,9 @@ export function snapshot(state: GateState): string {
       hasDoubt: state.hasDoubt,
       openedAtMs: state.openedAtMs,
     },
+    ...((state.stalled.size > 0 || Object.keys(state.spent).length > 0) && {
+      budget: { spent: state.spent, stalled: [...state.stalled] },
+    }),
     held: [...state.held.values()],
     ...(state.superseded.size > 0 && { superseded: [...state.superseded] }),
     line: state.line.toJSON(),
@@ -62,7 +68,12 @@ export function restore(id: string, text: string): GateState {
   state.wasReminded = body.wasReminded;
   state.requests = [...body.requests];
   Object.assign(state, body.breaker);
-  for (const held of body.held) state.held.set(heldKey(held.execution, held.ask), held);
+  state.spent = body.budget?.spent ?? {};
+  for (const key of body.budget?.stalled ?? []) state.stalled.add(key);
+  for (const held of body.held) {
+    state.held.set(heldKey(held.execution, held.ask), held);
+    if (state.ruling?.kind === "budget") state.reserved = added(state.reserved, held.reserved ?? {});
+  }
   for (const key of body.superseded ?? []) state.superseded.add(key);
   for (const [workflow, execution, asks] of body.line) state.line.add(execution, asks, workflow);
   return state;

@@ -45,6 +45,11 @@ export class GateState {
   hasDoubt = false;
   openedAtMs = 0;
   isQuarantined = false;
+  /** Of a budget: what was used up, and what is kept for those who are under way. */
+  spent: Amounts = {};
+  reserved: Amounts = {};
+  /** Of a budget: who was told that there is not enough left, and waits for more. */
+  readonly stalled: Set<string> = new Set();
 
   constructor(id: string) {
     this.id = id;
@@ -73,6 +78,7 @@ export function freePlaces(state: GateState, rule: GateRule): number {
     case "rate":
       return Math.ceil(rule.burst + rule.perSecond * UNUSED_SECONDS) - state.held.size;
     case "tokens":
+    case "budget":
       return Infinity;
     case "breaker": {
       if (state.trust === null) return Infinity;
@@ -118,13 +124,15 @@ export function reservation(
   ask: Pick<GateAsk, "cost" | "estimate"> | undefined,
 ): Amounts | undefined {
   if (rule?.kind === "tokens" && ask !== undefined) return { tokens: costOf(rule, ask) };
-  return undefined;
+  return rule?.kind === "budget" ? (ask?.estimate ?? {}) : undefined;
 }
 
 /** When the next in line can be let through; null if only somebody's return, or a person, can bring that about. */
 export function opensAtMs(state: GateState): number | null {
   const rule = state.ruling;
   const next = state.line.first(state.lastAtMs);
+  // What a budget has to say it says at once.
+  if (rule?.kind === "budget") return null;
   if (rule === null || next === undefined || state.isTripped || freePlaces(state, rule) <= 0) return null;
   if (!isBucket(rule)) return Math.max(state.lastAtMs, state.closedUntilMs);
   const missing = costOf(rule, next) - state.level;

@@ -11,6 +11,7 @@ import { DELIVERY } from "./delivery.ts";
 import { type Commit, type Evidence, executionOf, gather, isExecution } from "./evidence.ts";
 import { FOLDS } from "./folds.ts";
 import { CACHES } from "./caches.ts";
+import { BUDGETS } from "./budgets.ts";
 import { GATES } from "./gates.ts";
 import { GENERATIONS } from "./generations.ts";
 import { GRAPH_ORDER } from "./graph-order.ts";
@@ -44,6 +45,7 @@ const ALL: readonly Invariant[] = [
   ...CHILDREN,
   ...GATES,
   ...CACHES,
+  ...BUDGETS,
 ];
 
 /** What is checked, in the order of the reliability page. */

@@ -71,7 +71,11 @@ function judgeCall(step: Step, event: NodeWaiting, node: NodeStory, found: Found
   const isWithin = story.entry !== null || story.accepted?.parent?.within === true;
   const within = isWithin ? { within: true } : {};
   const expected = { entity: story.entity, instance: node.instance, call: child.call, depth, ...within };
-  const { allowance = null, ...said } = isJsonObject(parent) ? parent : {};
+  const { allowance = null, account = null, ...said } = isJsonObject(parent) ? parent : {};
+  // A part of a map spends what the execution has that the map is in; a workflow that is called has budgets of its own.
+  const own = story.accepted?.parent?.account ?? story.id;
+  if (account !== null && (account !== own || !isItem(node.instance)))
+    say(`Its child is to spend for ${JSON.stringify(account)}`);
   if (!sameJson(said, expected)) say(`The start of its child says ${JSON.stringify(parent)}`);
   judgeAllowance(step, child, allowance, say);
   if (body["definition"] !== child.definition) say("The start of its child names another definition than the wait");
@@ -82,6 +86,10 @@ function judgeCall(step: Step, event: NodeWaiting, node: NodeStory, found: Found
   if (known !== undefined && !node.isRenewed) isRightChild(mail, known.execution, isSame, evidence, say);
   judgeDefinition(step, child.definition, node, say);
   judgeInput(body, readerOf(step, node), say);
+}
+
+function isItem(instance: string): boolean {
+  return instance.endsWith("]");
 }
 
 /** Below the one that nobody called there are never more open than it may have: each gives away what it was given. */

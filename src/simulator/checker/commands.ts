@@ -123,10 +123,11 @@ const OPERATIONS: Readonly<Record<Command["kind"], Operation>> = {
   },
   decideReview: {
     allowed: (story, command, by) =>
-      isReviewOpen(story, command) && fitsForm(story, command) && !isSamePerson(story, command, by),
+      isBudgetOpen(story, command) ||
+      (isReviewOpen(story, command) && fitsForm(story, command) && !isSamePerson(story, command, by)),
     effects: ["nodeCompleted", "reviewChanged"],
     refusals: {
-      REVIEW_CLOSED: (story, command) => !isReviewOpen(story, command),
+      REVIEW_CLOSED: (story, command) => !isReviewOpen(story, command) && !isBudgetOpen(story, command),
       REVIEW_SAME_PERSON: isSamePerson,
       REVIEW_INVALID: (story, command) => isReviewOpen(story, command) && !fitsForm(story, command),
     },
@@ -148,6 +149,15 @@ function isReviewOpen(story: Story, command: Command | undefined): boolean {
   if (!story.isOpen || command.generation !== story.generation) return false;
   const node = story.node(command.instance);
   return node !== undefined && node.end === null && node.wait?.for === "review";
+}
+
+/** A raise lets through whom its gate then lets through; who is denied it has failed. */
+const REFUSED_BUDGET: readonly ExecutionEvent["kind"][] = ["nodeFailed"];
+
+/** It waits for somebody to raise a budget. */
+function isBudgetOpen(story: Story, command: Command | undefined): boolean {
+  if (command?.kind !== "decideReview" || !story.isOpen || command.generation !== story.generation) return false;
+  return story.stalled.has(command.instance);
 }
 
 /** Where two have to decide, the first is not the second. */
@@ -197,8 +207,11 @@ function judgeCommand(step: Step, event: CommandApplied | CommandRefused, found:
   }
   const next = after(story, commit);
   // That a cancel stops is I24's.
-  const isAsIs = event.command === "cancel" || (event.command === "pause" && story.isPaused);
-  if (!isAsIs && (next === undefined || !operation.effects.includes(next.kind))) {
+  const isBudget = isBudgetOpen(story, command);
+  const isRaised = isBudget && command?.kind === "decideReview" && command.decision === "approve";
+  const isAsIs = event.command === "cancel" || (event.command === "pause" && story.isPaused) || isRaised;
+  const effects = isBudget ? REFUSED_BUDGET : operation.effects;
+  if (!isAsIs && (next === undefined || !effects.includes(next.kind))) {
     found(`The ${event.command} was applied, and nothing has come of it`, placeOf(step));
   } else if (command !== undefined && next !== undefined && !isAsAsked(command, next)) {
     found(`The ${event.command} was applied otherwise than was asked`, placeOf(step));

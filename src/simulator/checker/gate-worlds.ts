@@ -7,6 +7,7 @@ import { node, TestWorld } from "./test-world.ts";
 
 const FEW = "gate/concurrency:default:few";
 const THIN = "gate/rate:default:thin";
+const PURSE = "gate/budget:default:purse";
 
 /** Two nodes at one gate, which is told of by hand. */
 export class GateWorld extends TestWorld {
@@ -16,7 +17,9 @@ export class GateWorld extends TestWorld {
 
   constructor(gate: string, rule: GateRule, limit: LimitSpec) {
     const name = gate.split(":").at(-1)!;
-    super([node("a", { limit: name }), node("b", { limit: name })], { limits: { [name]: limit } });
+    const at = rule.kind === "budget" ? {} : { limit: name };
+    const more = rule.kind === "budget" ? { budget: { ...rule.limits, on_limit: "fail" as const } } : {};
+    super([node("a", at), node("b", at)], { limits: { [name]: limit }, ...more });
     this.gate = gate;
     this.rule = rule;
   }
@@ -24,9 +27,10 @@ export class GateWorld extends TestWorld {
   /** Both have asked, and the gate has heard of it. */
   beginAtGate(isSent = true): this {
     this.submit().acquire();
+    const estimate = this.rule.kind === "budget" ? { estimate: { tokens: 6 } } : {};
     const asks = [
-      { ask: 1, node: "a" },
-      { ask: 2, node: "b" },
+      { ask: 1, node: "a", ...estimate },
+      { ask: 2, node: "b", ...estimate },
     ];
     const body = { kind: "gateAcquire", asks };
     const mail = isSent ? [{ to: this.gate, from: this.entity, id: "m1", body }] : [];
@@ -51,11 +55,16 @@ export class GateWorld extends TestWorld {
     return this.tell({ kind: "asksReturned", atMs: this.now, execution: this.entity, asks });
   }
 
+  /** Says what the calls have used. */
+  settle(asks: readonly number[], tokens: number): this {
+    const used = asks.map((ask) => ({ ask, used: { tokens } }));
+    return this.tell({ kind: "asksReturned", atMs: this.now, execution: this.entity, asks, used });
+  }
+
   asked(id: string, ask: number): ExecutionEvent {
     const isRate = this.rule.kind === "rate";
-    const how = isRate
-      ? ({ wait: "rate_limit", until: "start" } as const)
-      : ({ wait: "concurrency", until: "end" } as const);
+    const wait = this.rule.kind === "budget" ? "budget" : "concurrency";
+    const how = isRate ? ({ wait: "rate_limit", until: "start" } as const) : ({ wait, until: "end" } as const);
     return { kind: "gateAsked", atMs: this.now, node: id, gate: this.gate, ask, ...how };
   }
 
@@ -83,6 +92,26 @@ export function oneAtATime(): GateWorld {
 
 export function oneASecond(): GateWorld {
   return new GateWorld(THIN, { kind: "rate", perSecond: 1, burst: 1 }, { rate: 1, per: "second", burst: 1 });
+}
+
+/** Ten tokens, and each call may use six. */
+export function tenTokens(): GateWorld {
+  return new GateWorld(PURSE, { kind: "budget", limits: { tokens: 10 }, onLimit: "fail" }, { concurrency: 9 });
+}
+
+/** The second goes when it is known that the first has used little. */
+export function budgetWorld(): World {
+  const world = tenTokens().beginAtGate().grant(1);
+  world.commit(world.passed("a", 1)).work("a", 1);
+  world
+    .commit([world.completed("a", 1), world.returned(1)])
+    .settle([1], 4)
+    .grant(2);
+  world.commit(world.passed("b", 2)).work("b", 1);
+  return world
+    .commit([world.completed("b", 1), world.ended(), world.returned(2)])
+    .settle([2], 5)
+    .world();
 }
 
 /** One after the other. */
@@ -113,4 +142,4 @@ export function rateWorld(apartMs = 1_000): World {
     .world();
 }
 
-export const GATE_WORLDS: Readonly<Record<string, () => World>> = { placesWorld, rateWorld };
+export const GATE_WORLDS: Readonly<Record<string, () => World>> = { placesWorld, rateWorld, budgetWorld };

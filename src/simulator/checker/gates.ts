@@ -181,11 +181,12 @@ const nobodySlipsBy: Invariant = {
   },
 };
 
-function gatesOf({ limit, concurrency }: WorkflowNode, workflow: Workflow): number {
+function gatesOf({ limit, concurrency, budget }: WorkflowNode, workflow: Workflow): number {
   const wanted = typeof limit === "string" ? { name: limit } : limit;
   const spec: LimitSpec | undefined = wanted?.name === undefined ? wanted : workflow.limits?.[wanted.name];
   const { breaker, concurrency: places, rate, tokens_per_minute: tokens } = spec ?? {};
-  return [concurrency, breaker, places, rate, tokens].filter((each) => each !== undefined).length;
+  return [budget, workflow.budget, concurrency, breaker, places, rate, tokens].filter((each) => each !== undefined)
+    .length;
 }
 
 const COUNTED = new WeakMap<Evidence, ReadonlyMap<string, number>>();
@@ -293,6 +294,9 @@ function foldGate(gate: GateStory, event: GateEvent, commit: Commit, found: Foun
       gate.waiting.add(`${event.execution} ${ask}`);
       gate.costs.set(`${event.execution} ${ask}`, cost);
     }
+  }
+  if (event.kind === "asksRefused") {
+    for (const ask of event.asks) gate.waiting.delete(`${event.execution} ${ask}`);
   }
   if (event.kind === "asksReturned") {
     for (const ask of event.asks) {

@@ -91,6 +91,8 @@ export class Story {
   readonly closed: Map<string, string> = new Map();
   /** Signals that nobody has taken yet, oldest first. */
   readonly signals: Map<string, Value[]> = new Map();
+  /** Who waits for somebody to raise a budget. */
+  readonly stalled: Set<string> = new Set();
   signalsReceived = 0;
   /** Dead letters that were replayed. */
   readonly replayed: Set<string> = new Set();
@@ -144,8 +146,19 @@ export class Story {
     return this.shape?.workflow.concurrency !== undefined && this.accepted?.parent?.within !== true;
   }
 
+  /** Whatever happens to it, it does not wait for that any more. */
+  private stall(event: ExecutionEvent): void {
+    if (event.kind === "gateStalled") this.stalled.add(event.node);
+    else if (event.kind === "paused" || event.kind === "executionEnded") this.stalled.clear();
+    else if (this.stalled.size > 0 && "node" in event && event.kind !== "gateAsked") {
+      const { node } = event;
+      for (const name of this.stalled) if (name === node || name.startsWith(`${node}[`)) this.stalled.delete(name);
+    }
+  }
+
   fold(event: ExecutionEvent, commit: Commit, world: World): void {
     this.version++;
+    this.stall(event);
     switch (event.kind) {
       case "accepted":
         return this.accept(event, commit, world);
@@ -211,6 +224,7 @@ export class Story {
       case "letterDiscarded":
       case "repaired":
       case "gatesReturned":
+      case "gateStalled":
         return;
       case "gateAsked":
       case "gateGranted":
@@ -371,6 +385,8 @@ export class Story {
       case "gateAsked":
         node.atGate = true;
         this.busy(node, true);
+        return;
+      case "gateStalled":
         return;
       case "gateGranted":
       case "gateRefused":

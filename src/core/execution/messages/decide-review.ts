@@ -10,6 +10,7 @@ import { reviewOutput } from "../nodes/review.ts";
 import { decidedData, locksOf } from "../review-data.ts";
 import { reviewedExample } from "../review-listing.ts";
 import type { ExecutionState } from "../state.ts";
+import { judgeBudget } from "./decide-budget.ts";
 
 /**
  * A person has decided. The first decision counts, or, where two people are needed, the second, of another person; to
@@ -41,9 +42,10 @@ export function openReviewOf(
   return wait?.for === "review" ? { name: state.nameOf(unit), wait } : undefined;
 }
 
-function judge(state: ExecutionState, { by }: Message, body: DecideReview, context: Context): Verdict {
+function judge(state: ExecutionState, message: Message, body: DecideReview, context: Context): Verdict {
+  const { by } = message;
   const open = openReviewOf(state, body);
-  if (open === undefined) return { refused: "REVIEW_CLOSED" };
+  if (open === undefined) return judgeBudget(state, message, body, context) ?? { refused: "REVIEW_CLOSED" };
   const { name, wait } = open;
   const { review, first } = wait;
   if (first?.by === by) return { refused: "REVIEW_SAME_PERSON" };

@@ -28,6 +28,10 @@ export function gateAnswered(state: ExecutionState, body: GateAnswered, context:
     if (askOf(state, body.gate, ask, node)?.status !== "asked") continue;
     events.push({ kind: "gateRefused", atMs, node, gate: body.gate, ask });
   }
+  for (const { ask, node } of body.stalled ?? []) {
+    if (askOf(state, body.gate, ask, node)?.status !== "asked" || body.budget === undefined) continue;
+    events.push({ kind: "gateStalled", atMs, node, gate: body.gate, ask, budget: body.budget });
+  }
   if (stale.length > 0) events.push({ kind: "gatesReturned", atMs, returns: stale });
   return events.length === 0 ? NOTHING : decided(state, context, events, { mail: giveBackMail(state, stale) });
 }

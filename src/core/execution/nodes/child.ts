@@ -8,6 +8,7 @@ import { NULL_VALUE, toValue, type Value } from "../../value.ts";
 import type { ChildCall } from "../events.ts";
 import type { SubWorkflow } from "../plan.ts";
 import { childAllowance, MAX_OPEN_BELOW } from "../allowance.ts";
+import { accountOf } from "../asks.ts";
 import { jsonOf, missingValues, scopeOf } from "../scope.ts";
 import type { ExecutionState } from "../state.ts";
 import { configOf, type EngineNode, type EngineResult, invalid, mockOf } from "./engine-node.ts";
@@ -180,9 +181,15 @@ function startOf(state: ExecutionState, unit: number, child: ChildCall, input: V
       depth: (state.parent?.depth ?? 0) + 1,
       ...((state.entry !== null || state.parent?.within === true) && { within: true as const }),
       ...(child.holds !== undefined && { allowance: child.holds - 1 }),
+      ...(isSpending(state, unit) && { account: accountOf(state) }),
     },
     ...(around !== undefined && { around }),
   };
+}
+
+/** Parts of a map that spend something spend it for us; a workflow that is called has budgets of its own. */
+function isSpending(state: ExecutionState, unit: number): boolean {
+  return state.isItem(unit) && state.plan.isSpending;
 }
 
 function childMessage(state: ExecutionState, child: ChildCall, id: string, body: Message["body"]): Message {

@@ -1,0 +1,40 @@
+import { describe } from "vitest";
+import type { World } from "../history.ts";
+import { tenTokens } from "./gate-worlds.ts";
+import { itReports } from "./test-world.ts";
+
+/** Both go at once, though they may use twelve. */
+function overspent(): World {
+  const world = tenTokens().beginAtGate().grant(1, 2);
+  world
+    .commit([...world.passed("a", 1), ...world.passed("b", 2)])
+    .work("a", 1)
+    .work("b", 1);
+  const ends = [world.completed("a", 1), world.completed("b", 1), world.ended()];
+  return world
+    .commit([...ends, world.returned(1), world.returned(2)])
+    .settle([1, 2], 3)
+    .world();
+}
+
+/** What the first has used is forgotten. */
+function forgotten(): World {
+  const world = tenTokens().beginAtGate().grant(1);
+  world.commit(world.passed("a", 1)).work("a", 1);
+  world
+    .commit([world.completed("a", 1), world.returned(1)])
+    .giveBack(1)
+    .grant(2);
+  world.commit(world.passed("b", 2)).work("b", 1);
+  return world
+    .commit([world.completed("b", 1), world.ended(), world.returned(2)])
+    .settle([2], 5)
+    .world();
+}
+
+describe("budgets", () => {
+  itReports([
+    ["I38a", "more may be used than there is", overspent],
+    ["I38b", "something was out and is not counted", forgotten],
+  ]);
+});
