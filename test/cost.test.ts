@@ -7,6 +7,7 @@ import { openSqlite } from "../src/drivers/sqlite/sqlite-store.ts";
 import { nodeHost } from "../src/host/node-host.ts";
 import type { JsonObject } from "../src/json/json.ts";
 import type { Store } from "../src/store/contract.ts";
+import { countingBytes } from "./support/allocated-bytes.ts";
 import { type Counts, countRun } from "./support/counted-run.ts";
 
 /**
@@ -33,7 +34,7 @@ const STORES: readonly (readonly [string, () => Promise<Store> | Store])[] = [
   ["SQLite", () => openSqlite({ host: nodeHost, file: join(folder, `${nodeHost.id()}.db`) })],
 ];
 
-type Bounds = Readonly<Partial<Record<keyof Counts, number>>>;
+type Bounds = Readonly<Partial<Record<keyof Counts | "allocatedBytes", number>>>;
 
 /** For each step. */
 const SHAPES: readonly (readonly [string, readonly JsonObject[], number, Bounds])[] = [
@@ -51,8 +52,9 @@ const SHAPES: readonly (readonly [string, readonly JsonObject[], number, Bounds]
       posts: 0.1,
       leases: 0.1,
       loads: 0.05,
-      journalChars: 900,
-      trafficChars: 1_300,
+      journalChars: 700,
+      trafficChars: 1_100,
+      allocatedBytes: 45_000,
     },
   ],
   [
@@ -69,18 +71,25 @@ const SHAPES: readonly (readonly [string, readonly JsonObject[], number, Bounds]
       posts: 0.1,
       leases: 0.1,
       loads: 0.05,
-      journalChars: 700,
-      trafficChars: 1_300,
+      journalChars: 550,
+      trafficChars: 1_100,
+      allocatedBytes: 28_000,
     },
   ],
 ];
 
 describe.each(STORES)("a step on %s costs no more than", (_, open) => {
   test.each(SHAPES)("%s", async (_, nodes, executions, bounds) => {
-    const counts = await countRun(await open(), nodes, executions);
+    const store = await open();
+    const { result, bytes } = await countingBytes(() => countRun(store, nodes, executions));
+    const counts = { ...result, allocatedBytes: bytes };
     const { steps } = counts;
     expect(steps).toBe(nodes.length * executions);
-    const perStep = Object.entries(bounds).map(([name, bound]) => [name, counts[name as keyof Counts] / steps, bound]);
+    const perStep = Object.entries(bounds).map(([name, bound]) => [
+      name,
+      counts[name as keyof typeof counts] / steps,
+      bound,
+    ]);
     expect(perStep.filter(([, cost, bound]) => cost! > bound!)).toEqual([]);
   });
 });
