@@ -60,6 +60,12 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   expiresAtMs?(state: State): number | null;
   /** Dead letters it has written, which go when it is removed. */
   letters?(state: State): readonly string[];
+  /** These letters as a journal leaves them, made from it alone. */
+  lettersLeft?(
+    id: string,
+    definition: unknown,
+    events: readonly Event[],
+  ): readonly (DeadLetterDraft & { readonly atMs: number })[];
   /** What lists of executions show of it; null if it has no business there. */
   header(state: State): EntityHeader | null;
   versionOf(state: State): number;

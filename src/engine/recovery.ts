@@ -87,6 +87,11 @@ async function isEmpty({ queries }: Store): Promise<boolean> {
   return headers.items.length === 0 && workflows.items.length === 0;
 }
 
+interface Folded {
+  readonly resident: Resident;
+  readonly letters: ReturnType<NonNullable<Machine["lettersLeft"]>>;
+}
+
 class Rebuilding {
   private readonly archive: Archive;
   private readonly store: Store;
@@ -242,8 +247,10 @@ class Rebuilding {
   /** All that the store had of it besides its journal: its tasks, its place in lists, its mail. */
   private async goOn(owner: Owner, builder: BatchBuilder, entity: string, recalled: Recalled): Promise<void> {
     try {
-      const resident = await this.fold(entity, recalled.records);
+      const { resident, letters } = await this.fold(entity, recalled.records);
       const { machine, state } = resident;
+      // Those that were shipped may be older than the journal: they go with all of it only.
+      for (const { atMs, ...letter } of letters) builder.deadLetter(entity, letter, atMs);
       const isCalledOff = await this.isCalledOff(resident);
       const { tasks, blobs = [] } = openTasks(owner, resident, recalled);
       builder.add(entity, { events: [], tasks, blobs }, 0, machine.eventFormat, owner.time.nowMs());
@@ -266,7 +273,7 @@ class Rebuilding {
     return header?.status === "CANCELLED";
   }
 
-  private async fold(entity: string, records: readonly JournalRecord[]): Promise<Resident> {
+  private async fold(entity: string, records: readonly JournalRecord[]): Promise<Folded> {
     const machine = this.machines.get(entityKind(entity));
     if (machine === undefined) throw new Error("its kind is unknown");
     if (records.some(({ format }) => format > machine.eventFormat)) throw new Error("a newer release wrote it");
@@ -276,7 +283,9 @@ class Rebuilding {
     const id = entityId(entity);
     const state = machine.create(id, definition);
     for (const event of events) machine.evolve(state, event);
-    return newResident(entity, id, machine, state);
+    const isLettered = (machine.letters?.(state) ?? []).length > 0;
+    const letters = isLettered ? (machine.lettersLeft?.(id, definition, events) ?? []) : [];
+    return { resident: newResident(entity, id, machine, state), letters };
   }
 }
 

@@ -32,7 +32,7 @@ export function deadLetterOf(
   state: ExecutionState,
   unit: number,
   error: ErrorValue,
-  context: Context,
+  context: Pick<Context, "nowMs">,
 ): DeadLetterDraft | undefined {
   if (!isKeptLetter(state, unit, error.retryable, error.code)) return undefined;
   const { spec } = state.planOf(unit);
@@ -54,6 +54,12 @@ export function deadLetterOf(
       status: "open",
     }),
   };
+}
+
+/** The letter stays, so that people see that it was dealt with. */
+export function replayed(letter: DeadLetterDraft): DeadLetterDraft {
+  const shown = JSON.parse(letter.text) as object;
+  return { ...letter, text: JSON.stringify({ ...shown, status: "replayed" }) };
 }
 
 function classOf(retryable: boolean): "poison" | "exhausted" {

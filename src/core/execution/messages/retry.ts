@@ -1,9 +1,10 @@
-import type { Context, DeadLetterDraft } from "../../machine.ts";
-import type { Letter, Message, Retry } from "../../message.ts";
+import type { Context } from "../../machine.ts";
+import type { Message, Retry } from "../../message.ts";
 import { command, type Verdict } from "../command.ts";
 import type { ExecutionDecision } from "../decision.ts";
 import { deadlineOf } from "../end.ts";
 import type { GenerationOpened } from "../events.ts";
+import { replayed } from "../letters.ts";
 import type { ExecutionState } from "../state.ts";
 
 /**
@@ -72,10 +73,4 @@ export function openFailed(state: ExecutionState, context: Context): GenerationO
 /** A letter's id is `execution:generation:instance`. */
 function instanceOfLetter(id: string): string {
   return id.split(":").slice(2).join(":");
-}
-
-/** The letter stays, so that people see that it was dealt with. */
-function replayed(letter: Letter): DeadLetterDraft {
-  const shown = JSON.parse(letter.text) as object;
-  return { ...letter, text: JSON.stringify({ ...shown, status: "replayed" }) };
 }
