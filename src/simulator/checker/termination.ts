@@ -58,6 +58,7 @@ function expectedEnd(step: Step, event: ExecutionEnded, found: Found): string | 
       return naturalEnd(unhandled.length, story.completedCount);
     }
     case "cancel":
+      if (isTurnedAway(step, event)) return "failed";
       if (!isCancelled(step)) found("It ended by a cancel that nobody had asked for", placeOf(step));
       return "cancelled";
     case "fail_fast":
@@ -69,6 +70,12 @@ function expectedEnd(step: Step, event: ExecutionEnded, found: Found): string | 
     case "end":
       return undefined; // C6 judges it.
   }
+}
+
+/** There was no room among the executions of its workflow, and it was not to wait. */
+function isTurnedAway({ story }: Step, { error }: ExecutionEnded): boolean {
+  const mayBe = story.entry === "asked" && story.shape?.workflow.concurrency?.on_conflict === "reject";
+  return mayBe && error?.code === "CONCURRENCY_LIMIT";
 }
 
 /** A cancel is decided by the commit that ends the execution; a child is cancelled by its parent's mail. */
