@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { cacheEntity } from "../../src/core/cache/state.ts";
+import { partitionOf } from "../../src/core/entity.ts";
 import type { Store } from "../../src/store/contract.ts";
 import { HandlerError } from "../../src/worker/handler.ts";
 import { TestApi } from "./api.ts";
@@ -106,6 +108,31 @@ export function apiStory(name: string, open: () => Promise<Store>, isShared: boo
       expect((await api.get(`/v1/executions?workflow=${encodeURIComponent(diamond.name)}`)).body.items.length).toBe(1);
       const names = (await api.get("/v1/workflows?limit=500")).body.items as { name: string }[];
       expect(names).toContainEqual(expect.objectContaining({ name: diamond.name }));
+    });
+
+    test("a large result is kept for others, and nothing is left of it when its time is up", async () => {
+      const cached = (ttl: number): object => ({
+        name: `cached-${ttl}`,
+        nodes: [{ id: "a", handler: "step", config: { text: "{{ input.text }}" }, cache: { key: "k", ttl } }],
+        concurrency: { limit: 1 },
+      });
+      const text = "é".repeat(50_000);
+      const ids = [await api.run(cached(600), { text }), await other.run(cached(600), { text: "another" })];
+      const shown = await Promise.all(ids.map((id) => api.ended(id)));
+      const spared = shown.findIndex((body) => body.nodes.a.reason === "cached");
+      expect(shown[spared].nodes.a.cached_from).toBe(ids[1 - spared]);
+      const outputs = ids.map(async (id) => (await other.get(`/v1/executions/${id}/nodes/a`)).body.output);
+      expect((await outputs[0])!.text).toBe((await outputs[1])!.text);
+      await api.ended(await api.run(cached(0.1), { text }));
+      const store = stores[0]!;
+      const entity = cacheEntity("default", "key", "cached-0.1/a", "k");
+      const partition = partitionOf(entity, store.capabilities.partitionCount);
+      const isGone = async (): Promise<boolean> => {
+        const [loaded] = await store.journal.load([{ partition, entity }]);
+        return loaded!.records.length === 0 && loaded!.snapshot === null;
+      };
+      await expect.poll(isGone, { timeout: 20_000 }).toBe(true);
+      expect((await api.ended(await api.run(cached(0.1), { text: "new" }))).nodes.a.output).toEqual({ text: "new" });
     });
 
     test("labels find executions, whichever process asks", async () => {
