@@ -28,7 +28,7 @@ async function run(name: string, nodes: readonly object[], more: object = {}): P
 
 async function lease(handler: string): Promise<{ node_id: string; token: string; config: { model?: string } }> {
   const asked = { worker_id: "w1", handlers: [handler], max: 1, wait_ms: 5_000 };
-  return (await api.post("/v1/tasks/lease", asked)).body.tasks[0];
+  return until(async () => (await api.post("/v1/tasks/lease", asked)).body.tasks[0]);
 }
 
 async function until<T>(get: () => Promise<T | undefined>): Promise<T> {
@@ -54,7 +54,7 @@ const shown = async (name: string) =>
 async function nearlySpent(onLimit: object): Promise<{ readonly name: string; readonly id: string }> {
   const name = unique("spend");
   const nodes = [{ id: "a" }, { id: "b", dependencies: ["a"], config: { model: "large" } }];
-  const budget = { tokens: 10, estimate: { tokens: 5 }, ...onLimit };
+  const budget = { tokens: 10, estimate: { tokens: 6 }, ...onLimit };
   const id = await run(name, nodes, { budget });
   const { token } = await lease(name);
   await api.post("/v1/tasks/complete", { token, output: 1, usage: { prompt_tokens: 4, completion_tokens: 5 } });
@@ -69,8 +69,8 @@ describe("a budget of a workflow", () => {
     expect(await shown(name)).toMatchObject([
       { kind: "budget", key: id, limit: null, in_use: 0, budget: { tokens: { limit: 10, spent: 9, reserved: 0 } } },
     ]);
-    const raised = await api.post(`/v1/limits/${name}/override`, { tokens: 14 });
-    expect(raised.body.items).toMatchObject([{ overridden: true, budget: { tokens: { limit: 14, spent: 9 } } }]);
+    const raised = await api.post(`/v1/limits/${name}/override`, { tokens: 15 });
+    expect(raised.body.items).toMatchObject([{ overridden: true, budget: { tokens: { limit: 15, spent: 9 } } }]);
     expect((await api.post(`/v1/executions/${id}/retry`, {})).status).toBe(202);
     const { node_id: node, token } = await lease(name);
     expect(node).toBe("b");
@@ -102,7 +102,7 @@ describe("a budget of a workflow", () => {
     expect(await find()).toBeUndefined();
     await api.post(`/v1/executions/${id}/cancel`, {});
     // It was out and nobody says what it has used: what was thought.
-    await until(async () => ((await shown(name))[0].budget.tokens.spent === 14 ? true : undefined));
+    await until(async () => ((await shown(name))[0].budget.tokens.spent === 15 ? true : undefined));
   });
 
   test("falls back to another model", async () => {
