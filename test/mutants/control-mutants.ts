@@ -90,9 +90,7 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
   {
     name: "replay-leaves-no-mark",
     thought: "the new generation shows it well enough",
-    patches: [
-      { file: `${EXECUTION}/messages/retry.ts`, find: 'status: "replayed" }) };', put: 'status: "open" }) };' },
-    ],
+    patches: [{ file: `${EXECUTION}/letters.ts`, find: 'status: "replayed" }) };', put: 'status: "open" }) };' }],
   },
   {
     name: "timeout-not-restarted",
