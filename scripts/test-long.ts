@@ -10,6 +10,7 @@ const STEPS: readonly (readonly [name: string, args: readonly string[]])[] = [
     "the nemesis on Redis with an archive in Postgres",
     ["test/nemesis/main.ts", "--store", "redis-postgres", "--minutes", MINUTES],
   ],
+  ["the nemesis on a Redis that loses everything", ["test/nemesis/main.ts", "--loss", "--minutes", "6"]],
   ["deliberate bugs, each of which the simulation must catch", ["test/mutants/run.ts"]],
   ["deliberate bugs that only a fleet shows", ["test/nemesis/main.ts", "--mutants"]],
   ["wide and many on Redis", ["test/nemesis/wide.ts", "--store", "redis"]],

@@ -11,7 +11,9 @@ export type Step =
   | { readonly kind: "end store"; readonly how: 0 | 1 }
   | { readonly kind: "end archive"; readonly how: 0 | 1 }
   | { readonly kind: "pause store" }
-  | { readonly kind: "network" };
+  | { readonly kind: "network" }
+  /** Everything that it held is gone. */
+  | { readonly kind: "lose store" };
 
 /** What every world suffers, in an order of its own. */
 const EVERY_WORLD: readonly (readonly [count: number, step: Step])[] = [
@@ -40,6 +42,16 @@ const WITH_ARCHIVE: typeof EVERY_WORLD = [
   [3, { kind: "network" }],
 ];
 
+/** What a world suffers whose store is lost in the end. */
+const BEFORE_LOSS: typeof EVERY_WORLD = [
+  [3, { kind: "kill", role: "engine" }],
+  [2, { kind: "kill", role: "worker" }],
+  [1, { kind: "kill", role: "gateway" }],
+  [2, { kind: "kill", role: "api" }],
+  [1, { kind: "pause", role: "worker" }],
+  [2, { kind: "network" }],
+];
+
 /** How many processes die in a world; the store is one of them. */
 export const KILLS_PER_WORLD: number = EVERY_WORLD.reduce(
   (sum, [count, { kind }]) => sum + (kind === "kill" || kind === "stop" || kind === "end store" ? count : 0),
@@ -47,7 +59,15 @@ export const KILLS_PER_WORLD: number = EVERY_WORLD.reduce(
 );
 
 export function drawPlan(random: Random, hasArchive: boolean): readonly Step[] {
-  return [...EVERY_WORLD, ...(hasArchive ? WITH_ARCHIVE : [])]
+  return shuffled(random, [...EVERY_WORLD, ...(hasArchive ? WITH_ARCHIVE : [])]);
+}
+
+export function drawLossPlan(random: Random): readonly Step[] {
+  return [...shuffled(random, BEFORE_LOSS), { kind: "lose store" }];
+}
+
+function shuffled(random: Random, steps: typeof EVERY_WORLD): readonly Step[] {
+  return steps
     .flatMap(([count, step]) => Array<Step>(count).fill(step))
     .map((step) => [random.next(), step] as const)
     .sort(([one], [other]) => one - other)

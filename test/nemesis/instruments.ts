@@ -11,6 +11,15 @@ const ENGINE_WITNESS: readonly Patch[] = [
   after(ENGINE, SEND, `${WITNESS}.acknowledged(batches, outcomes);`),
 ];
 
+const RECOVERY = "const [outcome] = await this.store.journal.commit([owner.seal(builder)]);";
+
+/** Who makes a store again commits as well. */
+const RECOVERY_WITNESS: Patch = {
+  file: "engine/recovery.ts",
+  find: RECOVERY,
+  put: `const sealed = owner.seal(builder); ${WITNESS}.sent([sealed]); ${RECOVERY.replace("owner.seal(builder)", "sealed")}`,
+};
+
 /** Scripts are read from files of their own, which no hook sees. */
 const SCRIPTS: Patch = {
   file: "drivers/redis/scripts.ts",
@@ -19,7 +28,13 @@ const SCRIPTS: Patch = {
 };
 
 /** What every process of a world has. */
-export const INSTRUMENTS: readonly Patch[] = [...ENGINE_TUNING, ...ENGINE_WITNESS, ...WORKER_WITNESS, SCRIPTS];
+export const INSTRUMENTS: readonly Patch[] = [
+  ...ENGINE_TUNING,
+  ...ENGINE_WITNESS,
+  RECOVERY_WITNESS,
+  ...WORKER_WITNESS,
+  SCRIPTS,
+];
 
 /** What is done after a script, with its answer in `outcome`. */
 const AFTER_SCRIPTS: Readonly<Record<string, string>> = {

@@ -7,7 +7,7 @@ import { sweep, type Verdict } from "./sweep.ts";
 
 /**
  * The nemesis at any length: `npm run nemesis -- --minutes 10 --store redis`. One world after another, each with a seed of
- * its own; one that fails prints the command that repeats it and keeps its files.
+ * its own; one that fails prints the command that repeats it and keeps its files. `--loss` for worlds whose Redis is lost.
  */
 const { values } = parseArgs({
   options: {
@@ -17,6 +17,8 @@ const { values } = parseArgs({
     mutant: { type: "string" },
     /** Each deliberate bug in turn: it fails if one is not noticed. */
     mutants: { type: "boolean", default: false },
+    /** The store loses everything, and is made again from its archive. */
+    loss: { type: "boolean", default: false },
     keep: { type: "boolean", default: false },
   },
 });
@@ -27,7 +29,9 @@ function fail(sentence: string): never {
 }
 
 const mutant = MUTANTS.find(({ name }) => name === values.mutant);
-const { store = mutant?.store ?? "redis" } = values;
+const loses = values.loss || mutant?.loses === true;
+const { store = mutant?.store ?? (loses ? "redis-postgres" : "redis") } = values;
+if (loses && store !== "redis-postgres") fail("only a Redis with an archive is made again when it is lost");
 if (!(STORE_KINDS as readonly string[]).includes(store)) fail(`there is no store ${store}: ${STORE_KINDS.join(", ")}`);
 if (values.mutant !== undefined && mutant === undefined) {
   fail(`there is no mutant ${values.mutant}: ${MUTANTS.map(({ name }) => name).join(", ")}`);
@@ -37,7 +41,13 @@ const untilMs = performance.now() + Number(values.minutes ?? 0) * 60_000;
 const verdicts: Verdict[] = [];
 let seed = Number(values.seed ?? Math.floor(Math.random() * 1e6));
 do {
-  const options = { seed: seed++, store: store as StoreKind, mutant, takesTimes: mutant === undefined };
+  const options = {
+    seed: seed++,
+    store: store as StoreKind,
+    mutant,
+    loses,
+    takesTimes: mutant === undefined && !loses,
+  };
   const verdict = await sweep(options, values.keep ? "always" : undefined);
   verdicts.push(verdict);
   const { violations, command, folder, kills, executions, seconds } = verdict;

@@ -4,6 +4,7 @@ import { BIN, Child } from "../world/child.ts";
 import { RETENTION_DAYS } from "../world/history.ts";
 import { LEDGER_VARIABLE, type Plan, PLAN_VARIABLE } from "../world/plan.ts";
 import { FaultProxy } from "./fault-proxy.ts";
+import { now } from "./now.ts";
 import { PARTITIONS, type SharedStore } from "./stores.ts";
 
 export type Role = "api" | "engine" | "worker" | "gateway";
@@ -37,6 +38,10 @@ const SLOTS = ["--concurrency", "8"];
 /** Who cannot start, as when its store is away, is started again by whoever looks after it. */
 const AGAIN_MS = 300;
 const STOP_WITHIN_MS = 60_000;
+const TICK_MS = 25;
+/** What a process ends with, and says, whose store is not there any more. */
+const LOST_CODE = 6;
+const LOST = /STORE_LOST/;
 
 /** A process of the fleet, in all its lives, on its own way to the store. */
 export class Member {
@@ -57,6 +62,9 @@ export class Member {
   #archivePort = 0;
   #isWanted = false;
   #expectsEnd = false;
+  /** When its store was lost; undefined if it has one. */
+  #lostAt: number | undefined;
+  #hasEndedOfLoss = false;
 
   constructor(options: MemberOptions) {
     this.name = options.name;
@@ -108,6 +116,42 @@ export class Member {
   resume(): void {
     this.isPaused = false;
     this.child?.kill("SIGCONT");
+  }
+
+  /**
+   * Its store loses everything now. It must end by itself and say why, also if it is away and starts again later. Who goes
+   * by an API knows of no store, and waits.
+   */
+  loseStore(): void {
+    if (this.role !== "gateway") this.#lostAt = now();
+  }
+
+  /** Until it has. */
+  async endsOfLoss(): Promise<void> {
+    const untilMs = performance.now() + STOP_WITHIN_MS;
+    while (!this.#isStill && performance.now() < untilMs) await sleep(TICK_MS);
+    if (!this.#isStill) this.wrong.push(`${this.name} was still there ${STOP_WITHIN_MS} ms after its store was lost`);
+  }
+
+  /** Whether nothing comes of it any more. A worker that starts now has no archive to ask, and waits for work. */
+  get #isStill(): boolean {
+    if (this.#lostAt === undefined || this.#hasEndedOfLoss) return true;
+    return this.role === "worker" && this.isReady && this.child!.listenedAt! > this.#lostAt;
+  }
+
+  /** Somebody starts it while its store is not there. */
+  async startsInVain(): Promise<void> {
+    if (!this.#hasEndedOfLoss) return;
+    this.#hasEndedOfLoss = false;
+    this.#begin();
+    await this.endsOfLoss();
+  }
+
+  /** Its store is there again. */
+  startAgain(): void {
+    this.#lostAt = undefined;
+    if (this.#hasEndedOfLoss) this.#begin();
+    this.#hasEndedOfLoss = false;
   }
 
   /** For good. */
@@ -174,6 +218,14 @@ export class Member {
   async #ended(child: Child, how: number | string | null): Promise<void> {
     this.complaints.push(...child.complaints);
     if (this.child !== child || this.#expectsEnd) return;
+    // Who finds no store at all while it starts is started again, and then finds an empty one.
+    const isPatient = child.listenedAt === undefined && !LOST.test(this.#lastWords());
+    if (this.#lostAt !== undefined && !isPatient) {
+      const isRight = how === LOST_CODE && LOST.test(this.#lastWords());
+      if (!isRight) this.wrong.push(`${this.name} lost its store, and ended with ${how}: ${this.#lastWords()}`);
+      this.#hasEndedOfLoss = true;
+      return;
+    }
     // Who has started once goes on, whatever its store does.
     if (child.listenedAt !== undefined) this.wrong.push(`${this.name} ended by itself, ${how}: ${this.#lastWords()}`);
     await sleep(AGAIN_MS);

@@ -16,6 +16,8 @@ export interface Mutant {
   /** What a hurried developer would have thought. */
   readonly thought: string;
   readonly store: StoreKind;
+  /** It shows when the store is lost and made again. */
+  readonly loses?: true;
   /** What has to be done to the fleet for it to show. */
   readonly steps: readonly Step[];
   /** A part of what is then said. */
@@ -23,6 +25,14 @@ export interface Mutant {
   readonly patches: readonly Patch[];
   readonly scripts: readonly ScriptPatch[];
 }
+
+/** Some are killed, so that not everything is shipped, and then everything is lost. */
+const LOSS: readonly Step[] = [
+  { kind: "kill", role: "worker" },
+  { kind: "kill", role: "engine" },
+  { kind: "network" },
+  { kind: "lose store" },
+];
 
 const times = (count: number, step: Step): readonly Step[] => Array<Step>(count).fill(step);
 
@@ -96,6 +106,55 @@ export const MUTANTS: readonly Mutant[] = [
         file: "drivers/postgres/database.ts",
         find: "search_path: schema,",
         put: 'search_path: schema, synchronous_commit: "off",',
+      },
+    ],
+    scripts: [],
+  },
+  {
+    name: "recover-old-epochs",
+    thought: "a new store begins with new numbers",
+    store: "redis-postgres",
+    loses: true,
+    steps: LOSS,
+    says: /^I1 Partition \d+ was given|came back with epoch|The archive does not have all of/,
+    patches: [
+      {
+        file: "engine/recovery.ts",
+        find: "if (outcome.tenure.epoch > above) return outcome.tenure;",
+        put: "if (outcome.tenure.epoch > Math.min(above, 0)) return outcome.tenure;",
+      },
+    ],
+    scripts: [],
+  },
+  {
+    name: "ship-header-ahead",
+    thought: "a list may as well show the newest, and the records follow",
+    store: "redis-postgres",
+    loses: true,
+    // While it is cut off again and again, what goes on is shipped in part only.
+    steps: LOSS,
+    says: /is stuck|never ended|must be COMPLETED/,
+    patches: [
+      {
+        file: "engine/shipments.ts",
+        find: "if (header === null || header.version <= version) return header;",
+        put: "if (header === null || version > 0) return header;",
+      },
+    ],
+    scripts: [],
+  },
+  {
+    name: "recover-without-tasks",
+    thought: "what was out will lapse, and then it is put out again",
+    store: "redis-postgres",
+    loses: true,
+    steps: LOSS,
+    says: /is stuck|never ended|no worker ever got it/,
+    patches: [
+      {
+        file: "engine/recovery.ts",
+        find: "builder.add(entity, { events: [], tasks, blobs }, 0, machine.eventFormat, owner.time.nowMs());",
+        put: "builder.add(entity, { events: [], blobs }, 0, machine.eventFormat, owner.time.nowMs());",
       },
     ],
     scripts: [],

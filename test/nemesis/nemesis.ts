@@ -3,7 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Random } from "../../src/simulator/random.ts";
 import { drawNetworkFault, type Step } from "./fault-plan.ts";
 import type { Member, Role } from "./member.ts";
-import type { SharedStore } from "./stores.ts";
+import { now } from "./now.ts";
+import { type LossKind, LOSSES, type Noted, type SharedStore } from "./stores.ts";
 
 /** Something that was done to somebody. `until` is when all was well again with the one it was done to. */
 export interface Blow {
@@ -15,7 +16,19 @@ export interface Blow {
   readonly pid?: number;
 }
 
+/** The end of everything that a store has held. */
+export interface StoreLoss {
+  readonly at: number;
+  readonly how: LossKind;
+  /** What it had noted. */
+  readonly noted: readonly Noted[];
+  /** Somebody who has not noticed, and will not before it is over. */
+  readonly sleeper: Member | undefined;
+}
+
 const TICK_MS = 25;
+/** Between the last blow and the loss. */
+const BEFORE_LOSS_MS = [0, 3_000] as const;
 /** Between one blow and the next. */
 const GAP_MS = [100, 900] as const;
 /** How long somebody who was ended stays away. */
@@ -31,6 +44,8 @@ const PATIENCE_MS = 120_000;
 /** Does to a fleet what a plan says, one blow after another; those that last go on meanwhile. */
 export class Nemesis {
   readonly blows: Blow[] = [];
+  /** Set when the store has lost everything. */
+  loss: StoreLoss | undefined;
   readonly wrong: string[] = [];
   readonly #members: readonly Member[];
   readonly #store: SharedStore;
@@ -49,8 +64,9 @@ export class Nemesis {
   }
 
   /** Until all of it was done and is over. */
-  async strike(plan: readonly Step[]): Promise<void> {
+  async strike(plan: readonly Step[], beforeLoss: () => Promise<void>): Promise<void> {
     for (const step of plan) {
+      if (step.kind === "lose store") await beforeLoss();
       await this.#begin(step);
       await sleep(this.#random.integer(...GAP_MS));
     }
@@ -85,7 +101,24 @@ export class Nemesis {
         return this.#pauseStore();
       case "network":
         return this.#network();
+      case "lose store":
+        return this.#loseStore();
     }
+  }
+
+  /** While others are struck as well. One may sleep through all of it, or be cut off, and come back when all is over. */
+  async #loseStore(): Promise<void> {
+    await sleep(this.#random.integer(...BEFORE_LOSS_MS));
+    const how = this.#random.pick(LOSSES);
+    const sleeper = this.#random.chance(0.6) ? await this.#victim(["engine"]) : undefined;
+    if (sleeper !== undefined && this.#random.chance(0.5)) sleeper.pause();
+    else sleeper?.proxy.apply({ kind: "hold", direction: "up" });
+    const at = now();
+    for (const member of this.#members) member.loseStore();
+    this.#lasts(undefined, `${how} ${this.#store.kind}`, async () => {
+      const noted = await this.#store.lose!(how);
+      this.loss = { at, how, noted, sleeper };
+    });
   }
 
   async #end(kind: "kill" | "stop", role: Role): Promise<void> {
@@ -220,9 +253,4 @@ export class Nemesis {
     const untilMs = performance.now() + PATIENCE_MS;
     while (!fits() && performance.now() < untilMs) await sleep(TICK_MS);
   }
-}
-
-/** By the clock that all processes of the machine share. */
-export function now(): number {
-  return Number(process.hrtime.bigint()) / 1e6;
 }

@@ -7,7 +7,7 @@ const WORLDS = 4;
 /** What was said of a deliberate bug; undefined if nothing was. */
 export async function notice(mutant: Mutant, seed: number): Promise<string | undefined> {
   for (let i = 0; i < WORLDS; i++) {
-    const { violations } = await sweep({ seed: seed + i, store: mutant.store, mutant }, "never");
+    const { violations } = await sweep({ seed: seed + i, store: mutant.store, mutant, loses: mutant.loses }, "never");
     const found = violations.find((violation) => mutant.says.test(violation));
     if (found !== undefined) return found;
   }

@@ -1,8 +1,10 @@
 import type { HistoryEntry, JournalEntry, World } from "../../src/simulator/history.ts";
 import { commitEntry, inOrder, toldEntry } from "../world/history.ts";
+import type { ReadNote } from "../world/client.ts";
 import type { NotedCommit, Told } from "../world/notes.ts";
-import { now } from "./nemesis.ts";
+import { now } from "./now.ts";
 import type { Noted } from "./stores.ts";
+import { heardOfSurvivors, type Survivors, survivorsOf, toldOfSurvivors } from "./survivors.ts";
 import type { Remainder } from "./world.ts";
 
 /** Less than anything stays in a store behind which there is an archive. */
@@ -12,11 +14,50 @@ const SOON_MS = 60_000;
  * The history of a fleet in the form in which the simulator's checker reads one. That a commit took effect, and when, the
  * store has noted in the same step; what was in it, its sender had written down before.
  */
-export function recordedWorld(seed: number, remainder: Remainder, log: readonly Told[]): World {
-  const { found, people, bornAt, healedAt, quietAt, blows } = remainder;
+export function recordedWorld(seed: number, remainder: Remainder, log: readonly Told[]): Recorded {
+  const { loss, people } = remainder;
   const offsetMs = calendarOffsetMs();
-  const whole = journalOf(remainder.noted, log, offsetMs);
-  const journal = remainder.hasArchive ? withoutLeaving(whole) : whole;
+  const journal = journalOf(remainder.noted, log, offsetMs);
+  const { log: heard } = people.client;
+  if (loss === undefined) return { world: worldOf(seed, remainder, offsetMs, { journal, log, heard }) };
+  const before = journalOf(loss.noted, log, offsetMs);
+  const survivors = survivorsOf(before, journal, loss.archived);
+  const evidence = {
+    journal: survivors.journal,
+    log: toldOfSurvivors(log, survivors),
+    heard: [...heardOfSurvivors(loss.first.client.log, survivors, loss.archived), ...heard],
+  };
+  const world = { ...worldOf(seed, remainder, offsetMs, evidence), lossy: true };
+  return { world, lives: { survivors, tenures: [tenuresIn(before), tenuresIn(journal)] } };
+}
+
+/** The two lives of a store that was lost. */
+export interface Lives {
+  readonly survivors: Survivors;
+  readonly tenures: readonly [before: readonly Tenure[], after: readonly Tenure[]];
+}
+
+interface Recorded {
+  readonly world: World;
+  readonly lives?: Lives;
+}
+
+type Tenure = Extract<JournalEntry, { readonly kind: "acquired" }>;
+
+function tenuresIn(journal: readonly JournalEntry[]): readonly Tenure[] {
+  return journal.filter((entry) => entry.kind === "acquired");
+}
+
+interface Witnessed {
+  readonly journal: readonly JournalEntry[];
+  readonly log: readonly Told[];
+  readonly heard: readonly (HistoryEntry | ReadNote)[];
+}
+
+function worldOf(seed: number, remainder: Remainder, offsetMs: number, witnessed: Witnessed): World {
+  const { found, bornAt, healedAt, quietAt, blows } = remainder;
+  const { log, heard } = witnessed;
+  const journal = remainder.hasArchive ? withoutLeaving(witnessed.journal) : witnessed.journal;
   const owners = new Map(journal.map(({ nonce, owner }) => [nonce, owner]));
   return {
     seed,
@@ -26,7 +67,7 @@ export function recordedWorld(seed: number, remainder: Remainder, log: readonly 
       { log: "nemesis", kind: "clock", at: bornAt, offsetMs },
       ...journal,
       ...log.flatMap((told) => toldEntry(told, owners)),
-      ...people.client.log,
+      ...heard,
       ...blows.map(({ at, kind, target }): HistoryEntry => ({
         log: "nemesis",
         kind: "fault",

@@ -1,3 +1,4 @@
+import type { LossFigures } from "./loss-checks.ts";
 import type { Verdict } from "./sweep.ts";
 
 /** What came of some worlds, in a few lines. Times are told, not judged: they are the machine's. */
@@ -15,11 +16,23 @@ function ofStore(store: string, verdicts: readonly Verdict[]): string {
     `  kills: ${sum(verdicts, ({ kills }) => kills)} of ${blows.length} blows: ${counts.join(", ")}`,
     `  executions: ${sum(verdicts, ({ executions }) => executions)}, events: ${sum(verdicts, ({ events }) => events)}`,
     `  violations: ${sum(verdicts, ({ violations }) => violations.length)}`,
+    ...lossesOf(verdicts.flatMap(({ lost }) => lost ?? [])),
     ...(convicted > 0 ? [`  not judged: ${convicted}, as three owners died over the same thing`] : []),
     `  kill -9 of an engine to the next owner of its partitions: ${quantiles(times.flatMap((one) => one.takeOverMs))}`,
     `  kill -9 of an engine to the next commit in its partitions: ${quantiles(times.flatMap((one) => one.nextCommitMs))}`,
     `  kill -9 of a worker to the next delivery of its tasks: ${quantiles(times.flatMap((one) => one.redeliveryMs))}`,
   ].join("\n");
+}
+
+function lossesOf(losses: readonly LossFigures[]): readonly string[] {
+  if (losses.length === 0) return [];
+  const total = (of: (loss: LossFigures) => number): number => losses.reduce((all, loss) => all + of(loss), 0);
+  const kinds = [...Map.groupBy(losses, ({ how }) => how)].map(([how, all]) => `${how} ${all.length}`).sort();
+  return [
+    `  losses: ${losses.length}: ${kinds.join(", ")}`,
+    `  back: ${total(({ report: { executions } }) => executions)} executions, ${total(({ report: { tasks } }) => tasks)} tasks, ${total(({ report: { calls } }) => calls)} calls`,
+    `  not shipped: ${total(({ events }) => events)} events of ${total(({ executions }) => executions)} executions, ${total(({ unknown }) => unknown)} of them unknown; the oldest of each: ${quantiles(losses.map(({ oldestMs }) => oldestMs))}`,
+  ];
 }
 
 function sum(verdicts: readonly Verdict[], of: (verdict: Verdict) => number): number {

@@ -1,3 +1,5 @@
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { createClient } from "@redis/client";
 import { Client } from "pg";
 import { startPostgresServer } from "../../scripts/services/postgres.ts";
@@ -41,7 +43,13 @@ export interface SharedStore extends Mortal {
   open(): Promise<Store>;
   /** In the order in which it happened, partition by partition. */
   noted(): Promise<readonly Noted[]>;
+  /** Everything in it is gone; answers what it had noted until then. */
+  lose?(how: LossKind): Promise<readonly Noted[]>;
 }
+
+/** How a Redis loses everything. */
+export const LOSSES = ["FLUSHALL", "kill -9 and an empty disk"] as const;
+export type LossKind = (typeof LOSSES)[number];
 
 export async function startStore(kind: StoreKind): Promise<SharedStore> {
   if (kind === "postgres") return startSharedPostgres();
@@ -78,20 +86,37 @@ async function startSharedRedis(): Promise<SharedStore> {
     ],
     canPause: true,
     open,
-    noted: async () => {
-      const client = createClient({ url: service.url });
-      await client.connect();
-      const texts = await client.lRange("millrace:witness", 0, -1);
-      client.destroy();
-      return texts.map((text): Noted => {
-        const [kind, seconds, micros, partition, ...rest] = JSON.parse(text) as ScriptNote;
-        const [epoch, nonce, third, batch] = rest;
-        const moment = { wallMs: Number(seconds) * 1_000 + Number(micros) / 1_000, partition: Number(partition) };
-        if (kind === "acquired") return { ...moment, kind, epoch: Number(epoch), nonce: nonce!, owner: third! };
-        return { ...moment, kind: "commit", epoch: Number(epoch), nonce: nonce!, seq: Number(third), batch: batch! };
-      });
+    noted: () => notedIn(service.url),
+    lose: async (how) => {
+      if (how === "FLUSHALL") return notedIn(service.url, "and forget");
+      await service.end("SIGKILL");
+      // What it had noted is read by another, which nobody else knows of.
+      const heir = await startOwnRedis({ dir: service.folder });
+      const noted = await notedIn(heir.url);
+      await heir.stop();
+      for (const name of await readdir(service.folder)) await rm(join(service.folder, name), { recursive: true });
+      await service.begin();
+      return noted;
     },
   };
+}
+
+const WITNESS = "millrace:witness";
+
+/** What the scripts of a Redis have noted. Whatever it forgets with that is gone in the same step. */
+async function notedIn(url: string, andThen?: "and forget"): Promise<readonly Noted[]> {
+  const client = createClient({ url });
+  await client.connect();
+  const reading = client.multi().lRange(WITNESS, 0, -1);
+  const [texts] = await (andThen === undefined ? reading : reading.flushAll()).exec();
+  client.destroy();
+  return (texts as unknown as readonly string[]).map((text): Noted => {
+    const [kind, seconds, micros, partition, ...rest] = JSON.parse(text) as ScriptNote;
+    const [epoch, nonce, third, batch] = rest;
+    const moment = { wallMs: Number(seconds) * 1_000 + Number(micros) / 1_000, partition: Number(partition) };
+    if (kind === "acquired") return { ...moment, kind, epoch: Number(epoch), nonce: nonce!, owner: third! };
+    return { ...moment, kind: "commit", epoch: Number(epoch), nonce: nonce!, seq: Number(third), batch: batch! };
+  });
 }
 
 const WITNESS_SQL = `

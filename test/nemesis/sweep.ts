@@ -4,6 +4,9 @@ import { join } from "node:path";
 import { brokenPromises, readLines } from "../world/checks.ts";
 import { convictionsIn } from "../world/convictions.ts";
 import type { LedgerLine, Told } from "../world/notes.ts";
+import type { People } from "../world/people.ts";
+import type { Loss } from "./loss.ts";
+import { brokenByLoss, figuresOf, isExpected, type LossFigures } from "./loss-checks.ts";
 import { lostTooSoon } from "./lost-too-soon.ts";
 import { recordedWorld } from "./recorded-world.ts";
 import { type Times, timesOf } from "./times.ts";
@@ -21,6 +24,8 @@ export interface Verdict {
   /** What was left alone because owners died over it, by right; then the rest is not judged. */
   readonly convicted: readonly string[];
   readonly times: Times;
+  /** Of a world that has lost its store. */
+  readonly lost?: LossFigures;
   readonly seconds: number;
   /** How to see it again. */
   readonly command: string;
@@ -35,8 +40,9 @@ export async function sweep(
 ): Promise<Verdict> {
   const startedAtMs = performance.now();
   const folder = mkdtempSync(join(tmpdir(), "millrace-nemesis-"));
-  const { seed, store, mutant } = options;
-  const command = `npm run nemesis -- --seed ${seed} --store ${store}${mutant === undefined ? "" : ` --mutant ${mutant.name}`}`;
+  const { seed, store, mutant, loses = false } = options;
+  const where = loses ? "--loss" : `--store ${store}`;
+  const command = `npm run nemesis -- --seed ${seed} ${where}${mutant === undefined ? "" : ` --mutant ${mutant.name}`}`;
   try {
     const judged = judge(seed, folder, await runWorld({ ...options, folder }));
     const isKept = keep === "always" || (keep === "if it fails" && judged.violations.length > 0);
@@ -48,16 +54,21 @@ export async function sweep(
   }
 }
 
-type Judged = Pick<Verdict, "blows" | "kills" | "executions" | "events" | "violations" | "convicted" | "times">;
+type Judged = Pick<
+  Verdict,
+  "blows" | "kills" | "executions" | "events" | "violations" | "convicted" | "times" | "lost"
+>;
 
 function judge(seed: number, folder: string, remainder: Awaited<ReturnType<typeof runWorld>>): Judged {
-  const { people, views, found, lives, blows } = remainder;
-  const log = lives.flatMap((life) => readLines<Told>(life.log)).sort((one, other) => one.at - other.at);
-  const world = recordedWorld(seed, remainder, log);
+  const { people, views, found, lives, blows, loss } = remainder;
+  const logs = [...lives.map((life) => life.log), ...(loss === undefined ? [] : [loss.log])];
+  const log = logs.flatMap((file) => readLines<Told>(file)).sort((one, other) => one.at - other.at);
+  const recorded = recordedWorld(seed, remainder, log);
+  const { world } = recorded;
   const { guilty, wrongly } = convictionsIn(world);
   const unfair = wrongly.map((entity) => `${entity} was left alone, and fewer than three owners died over it`);
   const evidence = {
-    people,
+    people: loss === undefined ? people : { runs: people.runs, heard: heardByAll(loss, people) },
     views,
     journals: found.journals,
     log,
@@ -72,10 +83,27 @@ function judge(seed: number, folder: string, remainder: Awaited<ReturnType<typeo
     violations:
       guilty.length > 0
         ? unfair
-        : [...remainder.wrong, ...collected(lostTooSoon(world)), ...collected(brokenPromises(world, evidence))],
+        : [
+            ...remainder.wrong,
+            ...collected(lostTooSoon(world)),
+            ...(loss === undefined ? [] : collected(brokenByLoss(loss, recorded.lives!, found.journals))),
+            ...[...collected(brokenPromises(world, evidence))].filter((finding) => {
+              return recorded.lives === undefined || !isExpected(finding, recorded.lives.survivors);
+            }),
+          ],
     convicted: guilty,
     times: timesOf(world, remainder, log),
+    ...(loss !== undefined && { lost: figuresOf(loss, recorded.lives!) }),
   };
+}
+
+/** Who followed an execution to an end that was forgotten has heard of another life of it. */
+function heardByAll({ first, archived }: Loss, second: People): People["heard"] {
+  const isKept = (id: string, heard: readonly string[]): boolean => {
+    const last = archived.records.get(`execution/${id}`)?.at(-1);
+    return last !== undefined && last.version + last.count - 1 >= heard.length;
+  };
+  return new Map([...[...first.heard].filter(([id, heard]) => isKept(id, heard)), ...second.heard]);
 }
 
 /** What is too broken to be looked at is a finding as well. */

@@ -4,12 +4,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "../../scripts/services/service.ts";
 import { Random } from "../../src/simulator/random.ts";
 import type { Store } from "../../src/store/contract.ts";
+import { type Glances, glanceAt } from "../world/glances.ts";
 import { People } from "../world/people.ts";
 import { NO_VIEWS, viewAll, type Views } from "../world/views.ts";
-import { drawPlan } from "./fault-plan.ts";
+import { drawLossPlan, drawPlan } from "./fault-plan.ts";
+import { type Loss, outlive } from "./loss.ts";
 import type { Mutant } from "./mutants.ts";
 import { type Life, Member, type Role } from "./member.ts";
-import { type Blow, Nemesis, now } from "./nemesis.ts";
+import { type Blow, Nemesis } from "./nemesis.ts";
+import { now } from "./now.ts";
 import { type Found, notShipped, readStore } from "./remains.ts";
 import { type Noted, type SharedStore, startStore, type StoreKind } from "./stores.ts";
 
@@ -20,6 +23,8 @@ export interface WorldOptions {
   readonly mutant?: Mutant | undefined;
   /** Whether the world is struck once more in the calm, to take times. */
   readonly takesTimes?: boolean;
+  /** Whether its store loses everything, and is made again from its archive. */
+  readonly loses?: boolean | undefined;
 }
 
 /** What a world leaves behind, besides its files. */
@@ -35,6 +40,7 @@ export interface Remainder {
   readonly found: Found;
   readonly noted: readonly Noted[];
   readonly hasArchive: boolean;
+  readonly loss: Loss | undefined;
   /** What was wrong already while it ran. */
   readonly wrong: readonly string[];
 }
@@ -56,6 +62,10 @@ const WORK_MS = 800;
 const MOST_OPEN = 60;
 /** What takes its time has begun by then, and has not ended. */
 const SLOW_MS = 700;
+/** How many executions are looked at before and after a loss. */
+const GLANCES = 12;
+/** How long people come with new work after it. */
+const AFTER_LOSS_MS = 2_000;
 const READY_WITHIN_MS = 120_000;
 /** A world in peace in which nothing moves for this long is stuck; with a deliberate bug in it, we do not wait as long. */
 const STUCK_MS = 60_000;
@@ -65,7 +75,7 @@ const EMPTY_WITHIN_MS = 60_000;
 const VIEWED_WITHIN_MS = 120_000;
 /** What a process may not say in any weather: that something is broken. */
 const GRAVE =
-  /"msg":"(?:quarantined|incident|repaired a wait|the store has lost commits|the thread that kept the leases)/;
+  /"msg":"(?:quarantined|incident|repaired a wait|the store has lost commits|the archive had another history|the thread that kept the leases)/;
 
 /** Real processes over a real store that all of them share, struck again and again while people use them. */
 export async function runWorld(options: WorldOptions): Promise<Remainder> {
@@ -82,7 +92,8 @@ class NemesisWorld {
   readonly #options: WorldOptions;
   readonly #store: SharedStore;
   readonly #random: Random;
-  readonly #people: People;
+  /** Others, once the store was lost. */
+  #people: People;
   readonly #wrong: string[] = [];
   #members: readonly Member[] = [];
   #isStruck = true;
@@ -99,8 +110,7 @@ class NemesisWorld {
     const nemesis = await this.#assemble();
     try {
       const working = this.#bringWork();
-      const random = this.#random.fork();
-      await nemesis.strike(this.#options.mutant?.steps ?? drawPlan(random, this.#store.archive !== undefined));
+      const loss = await this.#suffer(nemesis, this.#random.fork());
       if (this.#options.takesTimes === true) {
         await this.#allReady();
         await nemesis.strikeInCalm(() => this.#bringSlowWork());
@@ -116,8 +126,10 @@ class NemesisWorld {
       const quietAt = now();
       const views = await this.#viewAll();
       await this.#disperse("SIGTERM");
-      const found = await readStore(store);
+      const archive = this.#store.archive?.open();
+      const found = await readStore(store, archive);
       await store.close();
+      await archive?.close();
       const times = { bornAt, healedAt, quietAt };
       const { blows, wrong } = nemesis;
       const lives = this.#members.flatMap((member) => member.lives);
@@ -130,11 +142,42 @@ class NemesisWorld {
         found,
         noted: await this.#store.noted(),
         hasArchive: this.#store.archive !== undefined,
+        loss,
         wrong: [...this.#wrong, ...wrong, ...this.#complaints()],
       };
     } finally {
       await this.#disperse("SIGKILL");
     }
+  }
+
+  async #suffer(nemesis: Nemesis, random: Random): Promise<Loss | undefined> {
+    const { mutant, loses = false, folder } = this.#options;
+    const drawn = loses ? drawLossPlan(random) : drawPlan(random, this.#store.archive !== undefined);
+    let before: Glances = new Map();
+    await nemesis.strike(mutant?.steps ?? drawn, async () => {
+      const over = this.#people.runs.filter(({ isOver }) => isOver).slice(-GLANCES);
+      before = await glanceAt(
+        this.#people,
+        over.map(({ id }) => id),
+      );
+    });
+    if (nemesis.loss === undefined) return undefined;
+    const first = this.#people;
+    const bereaved = { store: this.#store, members: this.#members, folder, mutant: mutant?.name, random };
+    const outlived = await outlive(nemesis.loss, bereaved);
+    first.leave();
+    const people = new People(this.#options.seed, this.#random.fork(), LOOK_MS);
+    people.goOnWith(first.runs, ({ id, isOver, kind, input }) => {
+      const header = outlived.archived.headers.get(`execution/${id}`);
+      return isOver && header?.status === kind.expected(input).status && header.class !== "open";
+    });
+    this.#people = people;
+    await this.#allReady();
+    const after = await glanceAt(people, [...before.keys()]);
+    await sleep(AFTER_LOSS_MS);
+    // Who asks between the loss and the end of who answers is told that there is no such thing.
+    this.#wrong.push(...first.wrong.filter((said) => !/: 404 /.test(said)), ...first.client.incidents);
+    return { ...nemesis.loss, ...outlived, first, seen: { before, after } };
   }
 
   async #assemble(): Promise<Nemesis> {

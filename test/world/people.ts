@@ -27,7 +27,8 @@ export class People {
   readonly #lookMs: number;
   readonly #hashes: Promise<ReadonlyMap<string, string>>;
   #following = 0;
-  #hasLeft = false;
+  /** Everybody has left. */
+  isOver = false;
 
   constructor(seed: number, random: Random, lookMs: number = DEFAULT_LOOK_MS) {
     this.#seed = seed;
@@ -43,10 +44,25 @@ export class People {
       const isSlow = SLOW_KINDS.has(kind.definition.name);
       if (isSlow && !allSlow && !this.#random.chance(0.25)) continue;
       const key = `${this.#seed}-${this.runs.length}`;
-      const run = new Run(this.client, this, kind, kind.input(this.#random), key);
+      const input = kind.input(this.#random);
+      const by = kind.isRemote === true || this.#random.chance(0.5) ? "name" : "definition";
+      const run = new Run(this.client, this, { kind, input, key, by });
       this.runs.push(run);
-      void this.#attend(run, kind.isRemote === true || this.#random.chance(0.5) ? "name" : "definition");
+      void this.#attend(run);
       if (this.#random.chance(FOLLOWED)) void this.#follow(run);
+    }
+  }
+
+  /**
+   * Goes on with what others had begun. What is not sure to be over is asked for again from its start, under the same keys:
+   * so what was forgotten is there again, and nothing is there twice.
+   */
+  goOnWith(runs: readonly Run[], isSurelyOver: (run: Run) => boolean): void {
+    for (const begun of runs) {
+      const run = new Run(this.client, this, begun);
+      this.runs.push(run);
+      if (isSurelyOver(begun)) Object.assign(run, { id: begun.id, isOver: true });
+      else void this.#attend(run);
     }
   }
 
@@ -72,14 +88,14 @@ export class People {
   }
 
   leave(): void {
-    this.#hasLeft = true;
+    this.isOver = true;
     this.client.use();
   }
 
-  async #attend(run: Run, by: "name" | "definition"): Promise<void> {
+  async #attend(run: Run): Promise<void> {
     try {
       const hashes = await this.#hashes;
-      await run.go(by, hashes.get(run.kind.definition.name)!);
+      await run.go(hashes.get(run.kind.definition.name)!);
     } catch (error) {
       this.wrong.push(String(error));
       run.isOver = true;
@@ -110,7 +126,7 @@ export class People {
 
   /** Keeps the lists in sight, and reads an execution now and then. */
   async #look(): Promise<void> {
-    while (!this.#hasLeft) {
+    while (!this.isOver) {
       for (const { execution_id: id, status } of await this.list<Listed>("/v1/executions"))
         this.statuses.set(id, status);
       for (const { id, execution_id: execution, node_id: node } of await this.list<Review>("/v1/reviews")) {

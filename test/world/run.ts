@@ -12,6 +12,8 @@ export interface Sight {
   readonly statuses: ReadonlyMap<string, string>;
   /** Ids of open reviews, by execution and node. */
   readonly reviews: ReadonlyMap<string, string>;
+  /** Nobody waits for anything any more. */
+  readonly isOver: boolean;
 }
 
 /** One execution, and the people who look after it until it is over. */
@@ -19,28 +21,32 @@ export class Run {
   readonly kind: Kind;
   readonly input: JsonObject;
   readonly key: string;
+  /** What it is started by. */
+  readonly by: "name" | "definition";
   id = "";
   isOver = false;
   readonly #client: Client;
   readonly #sight: Sight;
   #commands = 0;
 
-  constructor(client: Client, sight: Sight, kind: Kind, input: JsonObject, key: string) {
+  constructor(client: Client, sight: Sight, { kind, input, key, by }: Pick<Run, "kind" | "input" | "key" | "by">) {
     this.#client = client;
     this.#sight = sight;
     this.kind = kind;
     this.input = input;
     this.key = key;
+    this.by = by;
   }
 
-  async go(by: "name" | "definition", hash: string): Promise<void> {
+  /** All of it can be asked for again, under the same keys, by somebody who does not know how far it has come. */
+  async go(hash: string): Promise<void> {
     const { definition, isHeld = false } = this.kind;
     this.id = await this.#client.start({
       key: this.key,
       definition,
       hash,
       input: this.input,
-      by: isHeld ? "definition" : by,
+      by: isHeld ? "definition" : this.by,
       isHeld,
     });
     await this.kind.drive?.(this);
@@ -52,7 +58,7 @@ export class Run {
     for (;;) {
       const status = this.#sight.statuses.get(this.id);
       if (status !== undefined && fits(status)) return status;
-      await sleep(LOOK_MS);
+      await this.#wait();
     }
   }
 
@@ -64,7 +70,10 @@ export class Run {
 
   async approve(node: string, data: JsonObject): Promise<void> {
     const place = `${this.id} ${node}`;
-    while (!this.#sight.reviews.has(place)) await sleep(LOOK_MS);
+    while (!this.#sight.reviews.has(place)) {
+      if (TERMINAL.has(this.#sight.statuses.get(this.id) ?? "")) return;
+      await this.#wait();
+    }
     const review = this.#sight.reviews.get(place)!;
     const asked = { kind: "decideReview" as const, instance: node, generation: 1, decision: "approve" as const, data };
     await this.#command(`reviews/${review}`, `/v1/reviews/${review}`, { decision: "approve", data }, asked, [200]);
@@ -72,7 +81,7 @@ export class Run {
 
   /** It has failed, and somebody has it done again. */
   async mend(node: string, how: "retry" | "dead letter"): Promise<void> {
-    await this.until((status) => status === "FAILED");
+    if ((await this.until((status) => status === "FAILED" || status === "COMPLETED")) === "COMPLETED") return;
     if (how === "retry") {
       const asked = { kind: "retry" as const, scope: "failed" as const };
       await this.#command("retry", `/v1/executions/${this.id}/retry`, {}, asked, [202]);
@@ -86,7 +95,7 @@ export class Run {
   }
 
   async cancel(): Promise<void> {
-    await this.until((status) => status === "RUNNING");
+    await this.until((status) => status === "RUNNING" || status === "CANCELLED");
     await this.#command("cancel", `/v1/executions/${this.id}/cancel`, {}, { kind: "cancel" }, [202]);
   }
 
@@ -97,6 +106,11 @@ export class Run {
     const paused = await this.#command("pause", `/v1/executions/${this.id}/pause`, {}, { kind: "pause" }, [202, 409]);
     if (paused === 202)
       await this.#command("resume", `/v1/executions/${this.id}/resume`, {}, { kind: "resume" }, [202, 409]);
+  }
+
+  async #wait(): Promise<void> {
+    if (this.#sight.isOver) await new Promise(() => {});
+    await sleep(LOOK_MS);
   }
 
   async #command(
