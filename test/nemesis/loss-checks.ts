@@ -74,13 +74,15 @@ function* outAgain({ report }: Loss, { again }: Survivors, { events }: Journals)
 
 /**
  * What the checker finds in a store that was made again, and is as it must be: tasks that were out are so again without a
- * second dispatch, who waits for somebody says so once more and is answered once more, and a parent may remember an end that
- * its child does not.
+ * second dispatch, who waits for somebody says so once more and is answered once more, and of a parent and
+ * its child one may remember a call, or an end, that the other does not.
  */
 export function isExpected(finding: string, { again, lost, calledTwice }: Survivors): boolean {
   if (/^I26 It had to be set going again: its (?:child|gate) may not have heard of it/.test(finding)) return true;
   const twice = /It told its parent of the same end twice for one call \[execution (\w+)/.exec(finding)?.[1];
   if (twice !== undefined) return calledTwice.has(twice);
+  const caller = /^I8 It was accepted, and (\S+) had not called it like that/.exec(finding)?.[1];
+  if (caller !== undefined) return lost.some(({ entity }) => entity === caller);
   const child = /It is done, and its child (\S+) has not answered call/.exec(finding)?.[1];
   if (child !== undefined) return lost.some(({ entity }) => entity === `execution/${child}`);
   const token = /^I12 The commit holds the task (\S+), and no event of it dispatches that/.exec(finding)?.[1];

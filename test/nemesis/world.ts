@@ -166,17 +166,19 @@ class NemesisWorld {
     const bereaved = { store: this.#store, members: this.#members, folder, mutant: mutant?.name, random };
     const outlived = await outlive(nemesis.loss, bereaved);
     first.leave();
+    // Who comes earlier than the workers is told that nobody can do what is asked for.
+    await this.#allReady();
     const people = new People(this.#options.seed, this.#random.fork(), LOOK_MS);
     people.goOnWith(first.runs, ({ id, isOver, kind, input }) => {
       const header = outlived.archived.headers.get(`execution/${id}`);
       return isOver && header?.status === kind.expected(input).status && header.class !== "open";
     });
     this.#people = people;
-    await this.#allReady();
+    this.#introduce();
     const after = await glanceAt(people, [...before.keys()]);
     await sleep(AFTER_LOSS_MS);
     // Who asks between the loss and the end of who answers is told that there is no such thing.
-    this.#wrong.push(...first.wrong.filter((said) => !/: 404 /.test(said)), ...first.client.incidents);
+    this.#wrong.push(...first.wrong.filter((said) => !/: 404 |"status":404/.test(said)), ...first.client.incidents);
     return { ...nemesis.loss, ...outlived, first, seen: { before, after } };
   }
 
@@ -207,6 +209,7 @@ class NemesisWorld {
 
   /** Tells people who answers now. */
   #introduce(): void {
+    if (this.#people.isOver) return;
     const apis = this.#members.filter(({ role }) => role === "api").flatMap(({ child }) => child ?? []);
     this.#people.client.use(...apis);
   }
