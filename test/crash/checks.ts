@@ -1,3 +1,4 @@
+import { parseToken } from "../../src/core/token.ts";
 import { sameJson as same } from "../../src/simulator/checker/same-json.ts";
 import { brokenPromises, readLines } from "../world/checks.ts";
 import { convictionsIn } from "../world/convictions.ts";
@@ -43,6 +44,7 @@ export function violationsOf(seed: number, folder: string, remainder: Remainder)
     ...remainder.wrong,
     ...(copy.integrity() === "ok" ? [] : [`the file is damaged: ${copy.integrity()}`]),
     ...deliveries(evidence),
+    ...refusals(evidence),
     ...restart(evidence),
     ...removal(evidence),
     ...brokenPromises(world, evidence),
@@ -58,6 +60,23 @@ function* deliveries({ log }: CrashEvidence): Iterable<string> {
     const name = `${told.pid} ${told.kind} ${told.token}`;
     if (seen.has(name)) yield `Process ${told.pid}: ${told.kind} of ${told.token} twice`;
     seen.add(name);
+  }
+}
+
+/** A result is only refused if the deadline of its attempt was over. */
+function* refusals({ remainder, journals }: CrashEvidence): Iterable<string> {
+  for (const name of remainder.remote.late) {
+    const token = parseToken(name)!;
+    const isOver = journals.events
+      .get(token.execution)!
+      .some(
+        (event) =>
+          event.kind === "taskFailed" &&
+          event.deadline !== undefined &&
+          event.node === token.instance &&
+          event.attempt === token.attempt,
+      );
+    if (!isOver) yield `The result of ${name} was refused, and its attempt had not come to its deadline`;
   }
 }
 

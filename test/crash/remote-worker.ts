@@ -27,6 +27,8 @@ export class RemoteWorker {
   readonly log: Told[] = [];
   /** Answers that it must not get. */
   readonly wrong: string[] = [];
+  /** Results that came too late for their attempts, by their dispatches. */
+  readonly late: string[] = [];
   readonly #client: Client;
   readonly #random: Random;
   readonly #seed: number;
@@ -80,6 +82,8 @@ export class RemoteWorker {
       : await this.#post("/v1/tasks/complete", { token: task.token, output });
     // A failure counts only while its very delivery is out; a process that has died has taken that along.
     if (status === 200 || (isFailure && status === 409)) return;
+    // If the clock was set while the process was down, its deadline was in the past when it came back.
+    if (status === 409) return void this.late.push(token);
     this.wrong.push(`the result of ${token} was answered ${status} ${JSON.stringify(body)}`);
   }
 
