@@ -210,7 +210,10 @@ export function heardOfSurvivors(
     if (entry.kind === "submitted" && entry.outcome === "ok" && versionOf(entry.execution) === 0) {
       return [{ ...entry, outcome: "unknown" }];
     }
-    if (entry.kind === "answered" && requests.has(entry.request)) return [{ ...entry, outcome: "unknown" }];
+    if (entry.kind === "answered" && requests.has(entry.request)) {
+      const { code: _, ...rest } = entry;
+      return [{ ...rest, outcome: "unknown" }];
+    }
     return [entry];
   });
 }
