@@ -249,7 +249,8 @@ class Rebuilding {
     try {
       const { resident, letters } = await this.fold(entity, recalled.records);
       const { machine, state } = resident;
-      // Those that were shipped may be older than the journal: they go with all of it only.
+      // Those that were shipped may be older than the journal, or of something that it does not say.
+      for (const { id } of recalled.letters) if (machine.lettersLeft !== undefined) builder.discardLetter(id);
       for (const { atMs, ...letter } of letters) builder.deadLetter(entity, letter, atMs);
       const isCalledOff = await this.isCalledOff(resident);
       const { tasks, blobs = [] } = openTasks(owner, resident, recalled);

@@ -35,3 +35,12 @@ test("what was shipped before, and is to be taken off the list, is not behind", 
   expect(unshipped.behindAfter([{ entity: "execution/a", version: 1 }])).toBe(1);
   expect(unshipped.behindAfter([{ entity: "execution/b", version: 1 }])).toBe(0);
 });
+
+test("the letters of an earlier tenure are shipped too when the entity goes on before the list is read", () => {
+  const unshipped = new Unshipped(0, DEFAULT_SHIPPING);
+  const next = batch(["execution/a", 5]);
+  unshipped.form(next, 0);
+  unshipped.committed(next, 0);
+  unshipped.inherit([{ list: "unshipped/0", id: "execution/a", entity: "execution/a", atMs: 0, text: "{}" }], 0);
+  expect(unshipped.ripe(DEFAULT_SHIPPING.windowMs)).toEqual([{ entity: "execution/a", letters: true }]);
+});

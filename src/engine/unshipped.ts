@@ -61,7 +61,10 @@ export class Unshipped {
   /** What was on the list when this tenure, or this memory, began. */
   inherit(listed: readonly Listed[], nowMs: number): void {
     for (const { id } of listed) {
-      if (this.entries.has(id)) continue;
+      const known = this.entries.get(id);
+      // It goes on already, and its letters may be of an earlier tenure.
+      if (known !== undefined) known.letters = true;
+      if (known !== undefined) continue;
       const entry = { formed: 0, committed: 0, committedAtMs: 0, upTo: Infinity, markedAtMs: nowMs, letters: true };
       this.entries.set(id, entry);
     }

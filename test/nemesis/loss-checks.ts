@@ -77,12 +77,14 @@ function* outAgain({ report }: Loss, { again }: Survivors, { events }: Journals)
  * second dispatch, who waits for somebody says so once more and is answered once more, and of a parent and
  * its child one may remember a call, or an end, that the other does not.
  */
-export function isExpected(finding: string, { again, lost, calledTwice }: Survivors): boolean {
+export function isExpected(finding: string, { again, lost, calledTwice, parents }: Survivors): boolean {
   if (/^I26 It had to be set going again: its (?:child|gate) may not have heard of it/.test(finding)) return true;
   const twice = /It told its parent of the same end twice for one call \[execution (\w+)/.exec(finding)?.[1];
   if (twice !== undefined) return calledTwice.has(twice);
   const caller = /^I8 It was accepted, and (\S+) had not called it like that/.exec(finding)?.[1];
   if (caller !== undefined) return lost.some(({ entity }) => entity === caller);
+  const calledOff = /^I43 The cancel cancel:(\S+):\d+ was decided, and nobody had sent it/.exec(finding)?.[1];
+  if (calledOff !== undefined) return lost.some(({ entity }) => entity === parents.get(calledOff));
   const child = /It is done, and its child (\S+) has not answered call/.exec(finding)?.[1];
   if (child !== undefined) return lost.some(({ entity }) => entity === `execution/${child}`);
   const token = /^I12 The commit holds the task (\S+), and no event of it dispatches that/.exec(finding)?.[1];

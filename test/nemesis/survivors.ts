@@ -33,6 +33,8 @@ export interface Survivors {
   readonly again: readonly string[];
   /** Executions that were called in both lives, and answer in both. */
   readonly calledTwice: ReadonlySet<string>;
+  /** Who has called whom, by child. */
+  readonly parents: ReadonlyMap<string, string>;
   readonly wrong: readonly string[];
 }
 
@@ -61,6 +63,7 @@ class Merging {
   readonly #again: string[] = [];
   readonly #called = new Set<string>();
   readonly #calledTwice = new Set<string>();
+  readonly #parents = new Map<string, string>();
   readonly #wrong: string[] = [];
   /** Entities of which something was lost: later effects of theirs are lost with it. */
   readonly #behind = new Set<string>();
@@ -84,7 +87,11 @@ class Merging {
       if (!isUnheard) this.#journal.push(entry);
       return;
     }
-    for (const { id, body } of entry.mail) if (isOf("start", body)) this.#called.add(id);
+    for (const { id, to, from, body } of entry.mail) {
+      if (!isOf("start", body)) continue;
+      this.#called.add(id);
+      this.#parents.set(to, from);
+    }
     const left = this.#leftOf(entry);
     if (isUnheard) {
       this.#lostBatches.add(entry.batch);
@@ -169,6 +176,7 @@ class Merging {
       lostBatches: this.#lostBatches,
       again: this.#again,
       calledTwice: this.#calledTwice,
+      parents: this.#parents,
       wrong: this.#wrong,
     };
   }
