@@ -141,7 +141,10 @@ async function runAll(plans: readonly Plan[], quiet: boolean): Promise<Summary> 
           let done = 0;
           child.on("message", (message) => {
             done++;
-            add(summary, message as Verdict);
+            const verdict = message as Verdict;
+            add(summary, verdict);
+            // At once: a long run may be ended before it has come to its report.
+            if (!quiet && verdict.violations.length > 0) process.stdout.write(`  ${brief(verdict)}\n`);
             if (!quiet && summary.schedules % 1000 === 0) process.stdout.write(`  ${summary.schedules} …\n`);
             if (!plan.first || summary.failures.length === 0) return;
             isEnough = true;
@@ -167,6 +170,11 @@ function add(summary: Summary, verdict: Verdict): void {
   for (const [kind, count] of verdict.events) summary.events.set(kind, (summary.events.get(kind) ?? 0) + count);
   for (const [name, count] of verdict.features) summary.features.set(name, (summary.features.get(name) ?? 0) + count);
   if (verdict.violations.length > 0) summary.failures.push(verdict);
+}
+
+function brief({ seed, violations }: Verdict): string {
+  const { invariant, message } = violations[0]!;
+  return `seed ${seed} ${invariant} ${message.split("\n")[0]}`;
 }
 
 async function report(summary: Summary, seconds: number, options: Plan["options"]): Promise<void> {
@@ -196,8 +204,7 @@ async function report(summary: Summary, seconds: number, options: Plan["options"
     out.write(` --faults ${[...(small.keepFaults ?? [])].join(",")}\n`);
   }
   for (const failure of summary.failures.slice(3)) {
-    const { invariant, message } = failure.violations[0]!;
-    out.write(`seed ${failure.seed} ${invariant} ${message.split("\n")[0]}\n`);
+    out.write(`${brief(failure)}\n`);
   }
 }
 
