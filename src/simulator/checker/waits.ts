@@ -93,7 +93,10 @@ const reviews: Invariant = {
     if (event.kind === "nodeFailed") judgeExpiry(step, event, node, found);
   },
   committed(story, commit, evidence, found) {
-    const decisions = appliedIn("decideReview", story, commit, evidence);
+    // Whoever raises a budget decides nothing but that: until its gate has answered, another may raise it further.
+    const decisions = appliedIn("decideReview", story, commit, evidence).filter(
+      ({ instance }) => story.node(instance)?.spec.handler === "review",
+    );
     const names = decisions.map(({ instance, generation }) => `${generation}:${instance}`);
     // Of two people the first has not decided it yet.
     const events = commit.entry.records.find(({ entity }) => entity === story.entity)?.events ?? [];
