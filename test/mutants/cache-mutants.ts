@@ -29,7 +29,7 @@ export const CACHE_MUTANTS: readonly Mutant[] = [
   {
     name: "cache-goes-by-handler",
     thought: "the same handler gives the same result",
-    patches: [{ file: `${EXECUTION}/gates.ts`, find: "spec.handler, prepared.inputHash)", put: "spec.handler)" }],
+    patches: [{ file: `${EXECUTION}/gates.ts`, find: "spec.handler, inputHash)", put: "spec.handler)" }],
   },
   {
     name: "leave-to-work-is-kept",

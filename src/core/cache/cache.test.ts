@@ -149,6 +149,39 @@ describe("the same work at the same time", () => {
   });
 });
 
+describe("a node that does not wait for all that it reads", () => {
+  const hasty = (id: string) => {
+    const config = { of: "{{ late | default('nothing') }}" };
+    const nodes = [
+      node("soon"),
+      node("late"),
+      node("a", ["soon", "late"], { join: "one_success", cache: HOUR, config }),
+    ];
+    return new Trial(workflow(nodes), { id }).begin().completes("soon", 1);
+  };
+
+  test("gets what it has asked for, though it would ask for something else by now", () => {
+    const [one, two] = [hasty("one"), hasty("two")];
+    const cache = new CacheTrial().join(one, two);
+    two.completes("late", "something");
+    one.completes("a", "of nothing");
+    cache.deliver();
+    expect(two.view("a")).toMatchObject({ output: { json: "of nothing" }, cachedFrom: "one" });
+  });
+
+  test("brings nothing if in the end it was given something else", () => {
+    const [one, two] = [hasty("one"), hasty("two")];
+    one.room = () => 0;
+    const cache = new CacheTrial().join(one, two);
+    one.completes("late", "something");
+    one.room = () => 1;
+    one.settle().completes("a", "of something");
+    cache.deliver();
+    expect(two.out).toEqual(["late", "a"]);
+    expect([...cache.states.values()].map(({ entry }) => entry)).toEqual([null]);
+  });
+});
+
 describe("what is kept", () => {
   test("is gone when its time is up", () => {
     const first = kept("one", { cache: { ttl_seconds: 10 } }).begin(said("x"));

@@ -119,13 +119,13 @@ export function askNext(
 
 /** What is kept is asked for before any gate: a result that is there takes nothing of a rate. */
 function askCache(state: ExecutionState, unit: number, before: number, prepared: Prepared, context: Context): Next {
-  const { cache, spec } = state.planOf(unit);
+  const { cache } = state.planOf(unit);
   const resolved = resolveKey(state, unit, cache!.key, "cache", context);
   if (resolved.kind !== "resolved") return resolved;
   const { key } = resolved;
   const gate =
     key === undefined
-      ? cacheEntity(state.tenant, "input", spec.handler, prepared.inputHash)
+      ? cacheOfInput(state, unit, prepared.inputHash)
       : cacheEntity(state.tenant, "key", cache!.name, key);
   const ask = state.askCount + before + 1;
   const node = state.nameOf(unit);
@@ -137,6 +137,10 @@ function askCache(state: ExecutionState, unit: number, before: number, prepared:
     event: { kind: "gateAsked", atMs: context.nowMs, node, gate, ask, wait: "cache", until: "end" },
     draft: { gate, lookup: { kind: "cacheLookup", execution, ask, node, ...(isAnew && { anew: true }) } },
   };
+}
+
+function cacheOfInput(state: ExecutionState, unit: number, inputHash: string): string {
+  return cacheEntity(state.tenant, "input", state.planOf(unit).spec.handler, inputHash);
 }
 
 function resolveKey(
@@ -194,7 +198,7 @@ export function returnToGates(state: ExecutionState, context: Context): Executio
   const needs: Need[] = [];
   const stored = new Map<number, CacheReturn["stored"]>();
   for (const { gate, ask, keeps } of returns) {
-    const kept = keeps === undefined ? undefined : keptOutput(state, keeps, context);
+    const kept = keeps === undefined ? undefined : keptOutput(state, gate, keeps, context);
     if (kept === undefined) continue;
     if (kept.kind === "needs") needs.push(kept.need);
     else {
@@ -211,13 +215,17 @@ type KeptOutput =
   | { readonly kind: "needs"; readonly need: Need }
   | { readonly kind: "kept"; readonly output: Value; readonly ttlMs: number; readonly blob?: BlobDraft };
 
-/** The output that a cache is to keep, as a value of its own; undefined if the node has begun anew since. */
-function keptOutput(state: ExecutionState, node: string, context: Context): KeptOutput | undefined {
+/**
+ * The output that a cache is to keep, as a value of its own; undefined if the node has begun anew since, or if it was given
+ * something else than it had asked for: what it reads may have changed between its leave and its dispatch.
+ */
+function keptOutput(state: ExecutionState, gate: string, node: string, context: Context): KeptOutput | undefined {
   const unit = state.unitOf(node);
   const output = unit === undefined || state.statusOf(unit) !== "completed" ? null : state.runs[unit]!.output;
   const cache = unit === undefined ? null : state.planOf(unit).cache;
   if (output === null || cache === null) return undefined;
-  const { ttlMs } = cache;
+  const { ttlMs, key } = cache;
+  if (key === null && cacheOfInput(state, unit!, state.runs[unit!]!.inputHash!) !== gate) return undefined;
   if ("json" in output) return { kind: "kept", output, ttlMs };
   const json = context.fetched(needKey(output));
   if (json === undefined) return { kind: "needs", need: output };

@@ -47,6 +47,14 @@ function invented(): World {
   return world.commit([hit, world.ended()]).world();
 }
 
+function unasked(): World {
+  const world = new CacheWorld();
+  world.submit().acquire();
+  world.commit([world.accepted(), world.started()]).submitted();
+  const hit = { ...world.nodeCompleted("a", 7), reason: "cached", from: "e9" } as ExecutionEvent;
+  return world.commit([hit, world.ended()]).world();
+}
+
 function twoAtOnce(): World {
   const world = begun();
   const { now: atMs, entity: execution } = world;
@@ -67,6 +75,7 @@ function twoAtOnce(): World {
 describe("caches", () => {
   itReports([
     ["I46", "a result is said to be somebody's who has not done the work", invented],
+    ["I46", "a result comes from the cache without a question", unasked],
     ["I47", "two do the same work at once", twoAtOnce],
   ]);
 });

@@ -3,6 +3,7 @@ import type { CacheAnswered } from "../../core/message.ts";
 import type { Value } from "../../core/value.ts";
 import { type Commit, type Evidence, executionOf } from "./evidence.ts";
 import { type Found, type Invariant, placeOf, readerOf, type Step } from "./invariant.ts";
+import type { NodeStory } from "./node-story.ts";
 import { givenTo } from "./reference-config.ts";
 import { MISSING, UNKNOWN } from "./reference-path.ts";
 
@@ -15,13 +16,22 @@ interface Result {
   readonly output: Value;
 }
 
-/** What comes from the cache is what the task of that execution has brought, for the same work. */
+/** What everybody has brought, and the input that each node had when it last asked its cache; null: it is not known. */
+interface Known {
+  readonly results: Map<string, Result[]>;
+  readonly asked: Map<string, string | null>;
+}
+
+/**
+ * What comes from the cache is what the task of that execution has brought, for the same work: for what the node was given
+ * when it asked. One that does not wait for all that it reads might be given something else when the answer comes.
+ */
 const hitsAreTrue: Invariant = {
   id: "I46",
   name: "cached results are somebody's",
   before(step, found) {
     const { event, node, story } = step;
-    const results = resultsOf(step.evidence);
+    const { results, asked } = knownOf(step.evidence);
     if (event.kind === "taskCompleted" && node !== undefined) {
       const own = results.get(story.id) ?? [];
       const workflow = story.shape?.workflow.name ?? "";
@@ -29,20 +39,28 @@ const hitsAreTrue: Invariant = {
       own.push({ node: node.shape.id, handler, workflow, inputHash: node.inputHash, output: event.output });
       results.set(story.id, own);
     }
+    if (event.kind === "gateAsked" && event.wait === "cache" && node !== undefined) {
+      asked.set(`${story.id} ${event.node}`, inputOf(step, node));
+    }
     if (event.kind !== "nodeCompleted" || event.reason !== "cached" || node === undefined) return;
     if (node.spec.cache === undefined) return found("Its result came from the cache, and it has none", placeOf(step));
-    if (!isTrue(step, results.get(event.from ?? "") ?? [])) {
+    const inputHash = asked.get(`${story.id} ${event.node}`);
+    if (inputHash === undefined) return found("Its result came from the cache, which it has not asked", placeOf(step));
+    if (!isTrue(step, inputHash, results.get(event.from ?? "") ?? [])) {
       found(`Its result is said to be that of ${event.from}, which has done no such work`, placeOf(step));
     }
   },
 };
 
-function isTrue(step: Step, results: readonly Result[]): boolean {
+function inputOf(step: Step, node: NodeStory): string | null {
+  const given = node.spec.cache?.key === undefined ? givenTo(readerOf(step, node)) : UNKNOWN;
+  return given === UNKNOWN || given === MISSING ? null : given.inputHash;
+}
+
+function isTrue(step: Step, inputHash: string | null, results: readonly Result[]): boolean {
   const { event, node, story } = step;
   if (event.kind !== "nodeCompleted" || node === undefined) return true;
   const { handler } = itemSpec(node.spec);
-  const given = node.spec.cache!.key === undefined ? givenTo(readerOf(step, node)) : UNKNOWN;
-  const inputHash = given === UNKNOWN || given === MISSING ? null : given.inputHash;
   return results.some((result) => {
     if (result.handler !== handler || JSON.stringify(result.output) !== JSON.stringify(event.output)) return false;
     if (node.spec.cache!.key !== undefined) {
@@ -65,12 +83,12 @@ function itemSpec({
   return { handler: handler === "map" ? String(config["handler"]) : handler };
 }
 
-const RESULTS = new WeakMap<Evidence, Map<string, Result[]>>();
+const KNOWN = new WeakMap<Evidence, Known>();
 
-function resultsOf(evidence: Evidence): Map<string, Result[]> {
-  let results = RESULTS.get(evidence);
-  if (results === undefined) RESULTS.set(evidence, (results = new Map()));
-  return results;
+function knownOf(evidence: Evidence): Known {
+  let known = KNOWN.get(evidence);
+  if (known === undefined) KNOWN.set(evidence, (known = { results: new Map(), asked: new Map() }));
+  return known;
 }
 
 /** How long the forming of a batch may take; its decisions are as of its beginning. */
