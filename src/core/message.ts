@@ -286,6 +286,8 @@ export interface GateReturn {
   readonly bad?: readonly number[];
   /** Where something was reserved: what those have used that were out. */
   readonly used?: readonly Used[];
+  /** Those that only leave the line. If one was let through since, the answer to that is what gives it back. */
+  readonly ifWaiting?: readonly number[];
   /** Whoever is behind the gate wants to be left alone for so long. */
   readonly closeForMs?: number;
 }

@@ -126,8 +126,8 @@ export function gatesReturned(state: ExecutionState, told: readonly GateReturned
   state.returns = state.returns.filter((one) => !names.has(nameReturn(one)));
 }
 
-function nameReturn({ gate, ask, closeForMs = 0, outcome }: GateReturned): string {
-  return `${gate} ${ask} ${closeForMs} ${outcome ?? ""}`;
+function nameReturn({ gate, ask, closeForMs = 0, outcome, ifWaiting }: GateReturned): string {
+  return `${gate} ${ask} ${closeForMs} ${outcome ?? ""} ${ifWaiting ?? ""}`;
 }
 
 /** The execution that spends: a part of a map spends for the one that the map is in. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { BudgetSpec, WorkflowNode } from "../../definition/workflow.ts";
 import type { GateAcquire } from "../message.ts";
+import { awaitedGate } from "./asks.ts";
 import { executionMachine } from "./machine.ts";
 import { mapNode, node, Trial, workflow } from "./test-execution.ts";
 
@@ -149,5 +150,15 @@ describe("a node that waits for a budget to be raised", () => {
   test("asks anew after a pause", () => {
     const trial = stalled().does({ kind: "pause" }).does({ kind: "resume" });
     expect(acquired(trial).length).toBe(2);
+  });
+
+  test.each(["cancel", "pause"] as const)("leaves the line if its ask came there only after a %s", (kind) => {
+    const trial = spending({ budget: PAUSE }).begin();
+    const { gate, ask } = awaitedGate(trial.state, trial.unit("a"))!;
+    trial.does({ kind });
+    const budget = { limits: { tokens: 50 }, spent: { tokens: 40 } };
+    trial.send({ kind: "gateAnswered", gate, stalled: [{ ask, node: "a" }], budget });
+    expect(trial.mail.at(-1)).toMatchObject({ to: gate, body: { kind: "gateReturn", asks: [ask], ifWaiting: [ask] } });
+    expect(reviews(trial)).toEqual([]);
   });
 });

@@ -424,6 +424,8 @@ export interface GateReturned {
   readonly outcome?: "good" | "bad";
   /** Where something was reserved: what it has used. Not there if it was not out. */
   readonly used?: Amounts;
+  /** It only leaves the line, and nothing is given back if it was let through since. */
+  readonly ifWaiting?: true;
   /** Of a cache: the node instance whose output it keeps from now on. */
   readonly keeps?: string;
 }

@@ -258,6 +258,7 @@ export function giveBackMail(
       ...endedSo(own, "good"),
       ...endedSo(own, "bad"),
       ...usedBy(own),
+      ...onlyWaiting(own),
       ...(closeForMs > 0 && { closeForMs }),
     });
   });
@@ -271,6 +272,11 @@ function endedSo(returns: readonly GateReturned[], outcome: "good" | "bad"): { r
 function usedBy(returns: readonly GateReturned[]): Pick<GateReturn, "used"> {
   const used = returns.flatMap((one) => (one.used === undefined ? [] : [{ ask: one.ask, used: one.used }]));
   return used.length === 0 ? {} : { used };
+}
+
+function onlyWaiting(returns: readonly GateReturned[]): Pick<GateReturn, "ifWaiting"> {
+  const ifWaiting = returns.filter((one) => one.ifWaiting === true).map(({ ask }) => ask);
+  return ifWaiting.length === 0 ? {} : { ifWaiting };
 }
 
 function gateMail(state: ExecutionState, to: string, id: string, body: Message["body"]): Message {

@@ -101,6 +101,15 @@ describe("a budget that waits for a person", () => {
     expect(raise(gate, "r1", 500).granted).toEqual(["a1"]);
   });
 
+  test("keeps what it has let through since somebody wanted to leave the line", () => {
+    const gate = raise(ask(used(), 2, { tokens: 20 }, { tokens: 50 }), "r1", 110);
+    expect([gate.held, gate.state.line.length]).toEqual([["a2"], 1]);
+    gate.returns("a", [2, 3], { ifWaiting: [2, 3] });
+    expect([gate.held, gate.state.line.length, gate.state.stalled.size]).toEqual([["a2"], 0, 0]);
+    gate.returns("a", [2], { used: [{ ask: 2, used: { tokens: 15 } }] });
+    expect([gate.held, gate.state.spent]).toEqual([[], { tokens: 105 }]);
+  });
+
   test("lets nobody through while it is tripped", () => {
     const gate = used().send({ kind: "gateCommand", action: "trip", request: "r" });
     expect(ask(gate, 2, { tokens: 1 }).granted).toEqual(["a1"]);

@@ -51,7 +51,9 @@ function listing(state: GateState, { name }: GateAcquire): Pick<GateDecision, "l
 function giveBack(state: GateState, body: GateReturn, context: Context): GateDecision {
   const { execution, closeForMs } = body;
   const atMs = context.nowMs;
-  const asks = body.asks.filter((ask) => state.held.has(heldKey(execution, ask)) || state.line.has(execution, ask));
+  const isHeld = (ask: number): boolean =>
+    state.held.has(heldKey(execution, ask)) && body.ifWaiting?.includes(ask) !== true;
+  const asks = body.asks.filter((ask) => isHeld(ask) || state.line.has(execution, ask));
   const events: GateEvent[] = [];
   const known = (those: readonly number[] = []): number[] => those.filter((ask) => asks.includes(ask));
   const good = known(body.good);

@@ -8,7 +8,9 @@ import type { ExecutionState, UnitAsk } from "../state.ts";
 
 /**
  * A gate has let something through, or has sent it away. What is granted and not wanted any more is given back: the return
- * that we sent when we gave it up may have come before the ask.
+ * that we sent when we gave it up may have come before the ask. What waits for a person and is not wanted any more leaves
+ * the line for the same reason, and no more than that: such an answer may come after the grant that followed it, and what
+ * was used since is told by another return.
  */
 export function gateAnswered(state: ExecutionState, body: GateAnswered, context: Context): ExecutionDecision {
   const events: ExecutionEvent[] = [];
@@ -29,7 +31,9 @@ export function gateAnswered(state: ExecutionState, body: GateAnswered, context:
     events.push({ kind: "gateRefused", atMs, node, gate: body.gate, ask });
   }
   for (const { ask, node } of body.stalled ?? []) {
-    if (askOf(state, body.gate, ask, node)?.status !== "asked" || body.budget === undefined) continue;
+    const asked = askOf(state, body.gate, ask, node);
+    if (asked === undefined) stale.push({ gate: body.gate, ask, ifWaiting: true });
+    if (asked?.status !== "asked" || body.budget === undefined) continue;
     events.push({ kind: "gateStalled", atMs, node, gate: body.gate, ask, budget: body.budget });
   }
   if (stale.length > 0) events.push({ kind: "gatesReturned", atMs, returns: stale });
