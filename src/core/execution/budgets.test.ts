@@ -71,6 +71,19 @@ describe("a node with a budget", () => {
     expect(names).toEqual(["budget test/a", "budget test", "concurrency test/a"]);
   });
 
+  test("is counted once if a lost delivery answers while the next one waits to go out", () => {
+    const trial = spending({ budget: TOKENS }).begin().passes("a");
+    const { token } = trial.task("a");
+    trial.loses("a");
+    trial.send({ kind: "taskCompleted", token, output: { json: 1 }, runningMs: 5, usage: { tokens: 9 } });
+    trial.settle();
+    const returned = trial.mail.flatMap(({ body }) => (body.kind === "gateReturn" ? [body] : []));
+    expect(returned.map(({ asks, used }) => [asks, used ?? "nothing"])).toEqual([
+      [[1], [{ ask: 1, used: {} }]],
+      [[2], "nothing"],
+    ]);
+  });
+
   test("shares one with all executions of the same key, and none with others", () => {
     const key = "{{ input.who }}";
     const gates = (who: string) => {

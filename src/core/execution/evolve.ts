@@ -86,7 +86,9 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       if (state.asks.size > 0) {
         // What another model has said is not what the work of this node comes to.
         const keeps = fallbackModel(state, unit) === undefined ? { keeps: event.node } : {};
-        returnAsks(state, unit, { outcome: "good", used: usedByResult(event), ...keeps });
+        // A delivery that was given up and has answered after all was counted then, and the next is not out yet.
+        const used = state.live.has(unit) ? { used: usedByResult(event) } : {};
+        returnAsks(state, unit, { outcome: "good", ...used, ...keeps });
       }
       if (state.planOf(unit).until === null) {
         move(state, unit, event, "completed");
