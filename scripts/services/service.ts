@@ -24,21 +24,32 @@ export interface MortalService extends Service {
 const READY_WITHIN_MS = 30_000;
 const STOPPED_WITHIN_MS = 10_000;
 const SETPRIV = "/usr/bin/setpriv";
+/** Below those that a system gives to whoever asks for any, and to the near end of every connection. */
+const FIRST_PORT = 10_240;
+const PORTS_END = 32_768;
 
 export function givenService(url: string): Service {
   return { url, stop: async () => {} };
 }
 
-/** The server is listening on it a moment later, so somebody could come between; on loopback nobody does. */
+/**
+ * A port that stays free until somebody listens on it, and again while that one is being restarted: nobody is given it by
+ * chance.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no port was given");
-  return address.port;
+  for (;;) {
+    const server = createServer();
+    const port = FIRST_PORT + Math.floor(Math.random() * (PORTS_END - FIRST_PORT));
+    server.listen(port, "127.0.0.1");
+    try {
+      await once(server, "listening");
+    } catch {
+      continue;
+    }
+    server.close();
+    await once(server, "close");
+    return port;
+  }
 }
 
 /** A server process, and what it has said: the only explanation there is when it does not come up. */

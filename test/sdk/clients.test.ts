@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { freePort } from "../../scripts/services/service.ts";
 import {
   ApiError,
   type Client,
@@ -282,7 +283,8 @@ async function restartedUnder(concurrency: number): Promise<void> {
     return "done";
   });
   const built = wf.output({ slow });
-  let server = await embedded({ dataDir, port: 0 });
+  const port = await freePort();
+  let server = await embedded({ dataDir, port });
   const url = server.url!;
   await using far = worker({ url, workflows: [built], concurrency });
   await far.start();
@@ -290,7 +292,7 @@ async function restartedUnder(concurrency: number): Promise<void> {
   const result = (await client.start(built)).result();
   await expect.poll(() => calls).toBe(1);
   await server.close();
-  server = await embedded({ dataDir, port: Number(new URL(url).port) });
+  server = await embedded({ dataDir, port });
   // It is put back, and is the worker's that still has it.
   const leased = async (): Promise<unknown> => {
     const { items } = (await (await fetch(`${url}/v1/queues`)).json()) as { items: { leased: number }[] };

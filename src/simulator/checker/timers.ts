@@ -21,7 +21,7 @@ type Waker =
   | "nothing";
 
 function wakerOf(story: Story, node: NodeStory): Waker {
-  if (story.entry === "asked" || (story.isPaused && story.needsEntry && story.entry === null)) return "other";
+  if (standsInLine(story)) return "other";
   if (node.out) return node.dueAtMs === null ? "nothing" : "deadline";
   if (node.status === "waiting") return wakerOfWait(story, node);
   if (node.opened !== null) return isMapOver(node) ? "turn" : "other";
@@ -67,7 +67,9 @@ const everyWaitHasWaker: Invariant = {
   },
   committed(story, commit, _evidence, found) {
     if (!story.isOpen || story.isQuarantined || story.shape === null) return;
-    let turn: NodeStory | null | undefined = story.openCount === 0 ? null : undefined;
+    // Who stands in line is moved by the answer, though it may then have nothing left to do.
+    const isOver = story.openCount === 0 && !standsInLine(story);
+    let turn: NodeStory | null | undefined = isOver ? null : undefined;
     for (const node of openUnits(story)) {
       const waker = wakerOf(story, node);
       if (waker === "nothing") {
@@ -86,6 +88,11 @@ const everyWaitHasWaker: Invariant = {
     found(`${what}, nothing has come of it yet, and ${wake}: a new owner would not look`, place);
   },
 };
+
+/** For a place among the executions of its workflow. */
+function standsInLine(story: Story): boolean {
+  return story.entry === "asked" || (story.isPaused && story.needsEntry && story.entry === null);
+}
 
 function* openUnits(story: Story): Iterable<NodeStory> {
   for (const node of story.nodes) {
