@@ -24,8 +24,8 @@ interface Claim {
 }
 
 /**
- * A lease is named by its task and its worker. Where tasks do not outlive the process, a worker far away may: what it was given by the
- * process before is put back with the same token, and is still its task, unless another has been given it meanwhile.
+ * A lease is named by its task and its worker. Where tasks do not outlive the process, a worker far away may: what it was
+ * given by the process before is put back with the same token, and is still its task, unless another was given it meanwhile.
  */
 export class MemoryTasks implements Tasks {
   readonly #memory: Memory;
