@@ -92,7 +92,7 @@ function* outcomes({ people, views, journals }: Evidence): Iterable<string> {
     else if (!same(output, expected.output))
       yield `${name} gave ${text(output)}, and must give ${text(expected.output)}`;
     for (const [node, wanted] of Object.entries(expected.attempts ?? {})) {
-      const attempts = wanted + deadlinesOf(node, journals.events.get(id) ?? []);
+      const attempts = attemptsOf(node, wanted, journals.events.get(id) ?? []);
       const attempt = nodes[node]?.["attempt"];
       if (attempt !== attempts) yield `${node} of ${name} took ${text(attempt!)} attempts, and must take ${attempts}`;
     }
@@ -119,10 +119,18 @@ function poisonedIn({ events }: Journals): ReadonlySet<string> {
   return found;
 }
 
-/** How many attempts of a node a deadline ended: while nobody was there, time went on. */
-function deadlinesOf(node: string, events: readonly ExecutionEvent[]): number {
-  return events.filter((event) => event.kind === "taskFailed" && event.node === node && event.deadline !== undefined)
-    .length;
+/**
+ * How many attempts a node takes that fails until attempt `wanted`: while nobody was there, time went on, and a deadline
+ * may have ended that one too. One that it ended before would have failed anyway.
+ */
+function attemptsOf(node: string, wanted: number, events: readonly ExecutionEvent[]): number {
+  const ended = new Set<number>();
+  for (const event of events) {
+    if (event.kind === "taskFailed" && event.node === node && event.deadline !== undefined) ended.add(event.attempt);
+  }
+  let attempt = wanted;
+  while (ended.has(attempt)) attempt++;
+  return attempt;
 }
 
 /** What was to be done outside was done at least once, under the one key that it has, and nothing else was. */
