@@ -5,12 +5,13 @@ import type { Workflow } from "../definition/workflow.ts";
 import type { Requests } from "../inbox/requests.ts";
 import { contentHash } from "../json/hash.ts";
 import type { Json } from "../json/json.ts";
-import type { JournalRecord, Store } from "../store/contract.ts";
+import type { Store } from "../store/contract.ts";
 import { SIGNALS } from "./generate-control.ts";
 import type { Command, HistoryEntry } from "./history.ts";
 import { editedConfig, type Glance, glanceAt } from "./glance.ts";
 import type { SimProcess } from "./process.ts";
 import type { Random } from "./random.ts";
+import { Reading } from "./reading.ts";
 import type { Timeline } from "./timeline.ts";
 
 /** A process through which people ask for things. */
@@ -50,8 +51,7 @@ export class People {
   private readonly client: Client;
   /** By execution, the version at which nothing was left to do about it. */
   private readonly content = new Map<string, number>();
-  /** By execution, what was read of it last. */
-  private readonly known = new Map<string, { count: number; lastText: string; events: readonly ExecutionEvent[] }>();
+  private readonly reading = new Reading();
   /** Ends that somebody has made up his mind about. */
   private readonly settled = new Set<string>();
   private underWay = 0;
@@ -97,7 +97,7 @@ export class People {
     const entity = entityKey("execution", execution);
     const partition = partitionOf(entity, store.capabilities.partitionCount);
     const [loaded] = await store.journal.load([{ partition, entity, aboveVersion: 0 }]);
-    const events = this.read(execution, loaded!.records);
+    const events = this.reading.read(execution, loaded!.records) as readonly ExecutionEvent[];
     const glance = glanceAt(execution, events, (hash) => this.town.definition(hash));
     if (glance === undefined) return;
     const { isCalm } = this.town;
@@ -107,18 +107,6 @@ export class People {
     else if (glance.isStarted) this.whileOpen(glance);
     else if (this.random.chance(isCalm ? 0.5 : 0.01)) this.ask(execution, { kind: "trigger" });
     if (glance.isEnded) this.content.set(execution, glance.version);
-  }
-
-  /** What was read before is not parsed again, unless the store has gone back and tells another story. */
-  private read(execution: string, records: readonly JournalRecord[]): readonly ExecutionEvent[] {
-    let known = this.known.get(execution);
-    if (known === undefined || records[known.count - 1]?.text !== known.lastText)
-      known = { count: 0, lastText: "", events: [] };
-    const events = known.events.concat(
-      ...records.slice(known.count).map(({ text }) => JSON.parse(text) as ExecutionEvent[]),
-    );
-    this.known.set(execution, { count: records.length, lastText: records.at(-1)?.text ?? "", events });
-    return events;
   }
 
   // ── while it runs ───────────────────────────────────────────────────────────────────────────────────────────────

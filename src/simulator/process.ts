@@ -53,9 +53,15 @@ export class SimProcess implements Actor {
 
   private sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve) => {
-      if (signal?.aborted === true) return resolve();
-      signal?.addEventListener("abort", () => this.alive && resolve(), { once: true });
-      this.timeline.after(ms, resolve, this);
+      if (signal === undefined) return this.timeline.after(ms, resolve, this);
+      if (signal.aborted) return resolve();
+      const wake = (): void => {
+        // A signal outlives many a sleep, and looks through all its listeners for each new one.
+        signal.removeEventListener("abort", wake);
+        if (this.alive) resolve();
+      };
+      signal.addEventListener("abort", wake);
+      this.timeline.after(ms, wake, this);
     });
   }
 }

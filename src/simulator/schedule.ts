@@ -20,6 +20,7 @@ import { connect, fairWeather, type Weather } from "./network.ts";
 import { type Client, People, type Town } from "./people.ts";
 import { SimProcess } from "./process.ts";
 import { Random } from "./random.ts";
+import { Reading } from "./reading.ts";
 import { remainsOf } from "./remains.ts";
 import { Submitters } from "./submitters.ts";
 import { tallyMachine } from "./tally.ts";
@@ -365,6 +366,7 @@ export class Simulation implements Field, Town {
     const process = this.process("reader");
     const store = this.connect(process);
     const random = this.random.fork();
+    const reading = new Reading();
     const loop = async (): Promise<void> => {
       for (;;) {
         await process.host.sleep(random.integer(200, 2_500));
@@ -374,7 +376,7 @@ export class Simulation implements Field, Town {
           const entity = entityKey("execution", execution);
           const partition = partitionOf(entity, store.capabilities.partitionCount);
           const [loaded] = await store.journal.load([{ partition, entity, aboveVersion: 0 }]);
-          const events = loaded!.records.flatMap((record) => JSON.parse(record.text) as MachineEvent[]);
+          const events = reading.read(execution, loaded!.records);
           const status = events.length === 0 ? "NONE" : statusIn(events);
           this.record({
             log: "client",
