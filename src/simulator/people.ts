@@ -52,6 +52,8 @@ export class People {
   /** By execution, the version at which nothing was left to do about it. */
   private readonly content = new Map<string, number>();
   private readonly reading = new Reading();
+  /** By the events that were read, what they look like. */
+  private readonly glances = new WeakMap<readonly ExecutionEvent[], Glance>();
   /** Ends that somebody has made up his mind about. */
   private readonly settled = new Set<string>();
   private underWay = 0;
@@ -98,8 +100,9 @@ export class People {
     const partition = partitionOf(entity, store.capabilities.partitionCount);
     const [loaded] = await store.journal.load([{ partition, entity, aboveVersion: 0 }]);
     const events = this.reading.read(execution, loaded!.records) as readonly ExecutionEvent[];
-    const glance = glanceAt(execution, events, (hash) => this.town.definition(hash));
+    const glance = this.glances.get(events) ?? glanceAt(execution, events, (hash) => this.town.definition(hash));
     if (glance === undefined) return;
+    this.glances.set(events, glance);
     const { isCalm } = this.town;
     const isLeft = glance.isQuarantined && (isCalm || this.random.chance(0.9));
     if (isLeft) return void this.content.set(execution, glance.version);
