@@ -5,10 +5,15 @@ export interface Execution {
   readonly created_at: string;
   readonly finished_at: string | null;
   readonly output: { readonly done?: { readonly result: DocumentResult }; readonly result?: DocumentResult } | null;
-  readonly nodes: Readonly<
-    Record<string, { readonly status: string; readonly attempt: number; readonly output: never }>
-  >;
+  readonly nodes: Readonly<Record<string, ExecutionNode>>;
   readonly error: { readonly code: string; readonly message: string } | null;
+}
+
+export interface ExecutionNode {
+  readonly status: string;
+  readonly reason: string | null;
+  readonly attempt: number;
+  readonly output: never;
 }
 
 /** What the node `result` gives. */

@@ -76,11 +76,12 @@ export async function runExample(output: string): Promise<readonly Finding[]> {
         ["document.failed"],
       ),
     );
+    findings.push(...(await againFindings(api, start)));
     const { lines } = await verifyAuditLog(join(output, "audit.jsonl"));
     findings.push(
-      finding("all", "lines of the audit log, unbroken", lines, 4),
-      finding("all", "JSON files", readdirSync(join(output, "json")).length, 3),
-      finding("all", "Parquet files", readdirSync(join(output, "parquet")).length, 3),
+      finding("all", "lines of the audit log, unbroken", lines, 6),
+      finding("all", "JSON files", readdirSync(join(output, "json")).length, 4),
+      finding("all", "Parquet files", readdirSync(join(output, "parquet")).length, 4),
     );
     return findings;
   } finally {
@@ -130,8 +131,7 @@ async function reviewFindings(api: Api, id: string): Promise<Finding[]> {
   const waiting = await api.wait(id, ({ nodes }) => nodes["review_queue"]?.status === "WAITING");
   const { problems } = waiting.nodes["verdict"]!.output as DocumentResult;
   const exposed = problems.map(({ path }) => path);
-  const { items } = await api.request<{ items: { id: string; execution_id: string; values: Fields }[] }>("/reviews");
-  const review = items.find(({ execution_id: of }) => of === id)!;
+  const review = await reviewOf(api, id);
   const rows = review.values["rows"] as readonly Fields[];
   // The person looks at the rows that were exposed, and at no other.
   const corrected = rows.map((row, index) => {
@@ -150,6 +150,28 @@ async function reviewFindings(api: Api, id: string): Promise<Finding[]> {
     finding(name, "status", status, "reviewed"),
     ...Object.entries(oracle.values).map(([field, value]) => finding(name, field, values[field], value)),
     finding(name, "locked", Object.keys(locks), ["rows"]),
+  ];
+}
+
+async function reviewOf(api: Api, execution: string): Promise<{ readonly id: string; readonly values: Fields }> {
+  const { items } = await api.request<{ items: { id: string; execution_id: string; values: Fields }[] }>("/reviews");
+  return items.find(({ execution_id: id }) => id === execution)!;
+}
+
+/** What was read once is neither read nor asked again: it comes from the cache. */
+async function againFindings(api: Api, start: (path: string) => Promise<string>): Promise<Finding[]> {
+  const invoice = await api.wait(await start("AzureInterior.pdf"));
+  const id = await start("bill.png");
+  const scan = await api.wait(id, ({ nodes }) => nodes["review_queue"]?.status === "WAITING");
+  await api.request(`/reviews/${encodeURIComponent((await reviewOf(api, id)).id)}`, { decision: "reject" });
+  const { items } = await api.request<{ items: { name: string; limit: number }[] }>("/limits");
+  return [
+    finding("all", "calls of the model a second", items.find(({ name }) => name === "openai")?.limit, 50),
+    finding("AzureInterior, again", "extraction", invoice.nodes["llm_extract"]!.reason, "cached"),
+    finding("AzureInterior, again", "status", resultOf(invoice)?.status, "approved"),
+    finding("bill.png, again", "text of the scan", scan.nodes["ocr_text"]!.reason, "cached"),
+    finding("bill.png, again", "extraction", scan.nodes["llm_extract"]!.reason, "cached"),
+    finding("bill.png, again", "status", resultOf(await api.wait(id))?.status, "rejected"),
   ];
 }
 

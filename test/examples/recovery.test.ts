@@ -21,6 +21,7 @@ let api: Api;
 /** What the model does to the requests of one test, from the first. */
 let trouble: (request: number) => Trouble | undefined = () => undefined;
 let asked = 0;
+let invoices = 0;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "millrace-recovery-"));
@@ -55,8 +56,9 @@ async function submit(name: string, extract: object, more: object = {}): Promise
   await api.request("/workflow", { ...written, ...more, name, nodes });
 }
 
+/** Another one each time: what the model has read once it is not asked again. */
 function invoice(path: string, changes: Partial<InvoiceFields> = {}): string {
-  writeFileSync(join(folder, "in", path), invoicePdf({ ...invoiceFields(1), ...changes }));
+  writeFileSync(join(folder, "in", path), invoicePdf({ ...invoiceFields(++invoices), ...changes }));
   return path;
 }
 
