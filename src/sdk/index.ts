@@ -7,6 +7,16 @@ export type { Duration } from "./duration.ts";
 export { type Expr, expr, type Ref, secret, text } from "./expression.ts";
 export { jsonSchema, type StandardSchema, type } from "./standard-schema.ts";
 export type { Config, Retry, RetryPolicy, WorkflowOptions } from "./options.ts";
+export type {
+  Breaker,
+  Budget,
+  Cache,
+  Concurrency,
+  Limit,
+  NodeLimit,
+  WorkflowBudget,
+  WorkflowConcurrency,
+} from "./limits.ts";
 export type { TaskContext } from "./task-context.ts";
 export { InvalidWorkflow } from "./invalid-workflow.ts";
 export { type EmbeddedEngine, embedded, type EmbeddedOptions } from "./embedded.ts";

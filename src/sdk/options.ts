@@ -3,10 +3,11 @@ import type { Json, JsonObject } from "../json/json.ts";
 import type { Duration } from "./duration.ts";
 import type { Expr, Ref } from "./expression.ts";
 import type { After, Asked, Embedded, Given } from "./given.ts";
+import type { Cache, Concurrency, NodeLimits, WorkflowLimits } from "./limits.ts";
 import type { InputOf, StandardSchema } from "./standard-schema.ts";
 
 /** Of a whole workflow. */
-export interface WorkflowOptions<S extends StandardSchema> {
+export interface WorkflowOptions<S extends StandardSchema> extends WorkflowLimits<InputOf<S>> {
   /** The schema of its input, of any library that speaks Standard Schema. Without it there is no input. */
   readonly input?: S;
   readonly description?: string;
@@ -63,7 +64,7 @@ export interface Placing<I, D extends After, J, W extends boolean, E> {
 }
 
 /** How its tasks are handed to workers. */
-export interface Tasks {
+export interface Tasks extends Pick<NodeLimits, "limit" | "budget"> {
   /** How long one attempt may run; 30 s by default. */
   readonly timeout?: Duration;
   /** How long a task may wait for a worker; a day by default. */
@@ -74,22 +75,38 @@ export interface Tasks {
   readonly dlq?: DlqPolicy;
 }
 
-export interface NodeOptions<I, D extends After, J, W extends boolean, E> extends Placing<I, D, J, W, E>, Tasks {
+interface FunctionOptions<I, D extends After, J, W extends boolean, E> extends Placing<I, D, J, W, E>, Tasks {
   readonly retry?: number | FunctionRetryPolicy;
 }
 
-export interface RepeatOptions<I, D extends After, J, W extends boolean, E> extends NodeOptions<I, D, J, W, E> {
+export interface NodeOptions<I, D extends After, J, W extends boolean, E> extends FunctionOptions<I, D, J, W, E> {
+  /** How many of its tasks may be under way at a time, in all runs. */
+  readonly concurrency?: Concurrency;
+  /** The same work is done once. Its code is no part of what makes it the same: a changed function needs another key. */
+  readonly cache?: boolean | Cache;
+}
+
+export interface RepeatOptions<I, D extends After, J, W extends boolean, E> extends FunctionOptions<I, D, J, W, E> {
+  readonly concurrency?: Concurrency;
   /** The wait between two rounds; 10 s by default. */
   readonly every?: Duration;
   /** The number of rounds after which it fails; 100 by default. */
   readonly max?: number;
 }
 
-export interface MapOptions<I, D extends After, J, W extends boolean, E, Item, F> extends NodeOptions<I, D, J, W, E> {
+export interface MapOptions<I, D extends After, J, W extends boolean, E, Item, F> extends FunctionOptions<
+  I,
+  D,
+  J,
+  W,
+  E
+> {
   /** The items. A function runs in a worker and may give 1 MiB; an expression runs in the engine. */
   readonly over: Asked<I, D, J, readonly Item[]> | readonly Item[];
-  /** How many items may be under way at once; 10 by default. */
+  /** How many items may be under way at once in a run; 10 by default. For all runs together: `limit: { concurrency }`. */
   readonly concurrency?: number;
+  /** Of each item. */
+  readonly cache?: boolean | Cache;
   /** How many items may fail, or which part of them, such as "10%"; their places hold null. */
   readonly toleratedFailures?: F;
 }
@@ -99,6 +116,9 @@ export interface TaskOptions<I, D extends After, J, W extends boolean, E, S exte
   /** A built-in handler such as "http" or "llm", or the name under which a worker registered its own. */
   readonly handler: string;
   readonly config?: Config;
+  readonly concurrency?: Concurrency;
+  /** The same work is done once. */
+  readonly cache?: boolean | Cache;
   /** What it gives; `type<T>()` if it need not be checked. */
   readonly output?: S;
   readonly retry?: Retry;

@@ -60,6 +60,56 @@ describe("a workflow in TypeScript is the definition it stands for", () => {
     });
   });
 
+  test("limits, budgets and the cache are those of the format", () => {
+    const wf = workflow("limited", {
+      input: z.object({ customer: z.string() }),
+      limits: {
+        model: { rate: 5, per: "minute", tokensPerMinute: 1000, breaker: { failureRate: 0.2, openFor: "1m" } },
+      },
+      budget: { usd: 5, key: (input) => text`all of ${input.customer}`, onLimit: "pause" },
+      concurrency: { limit: 1, key: (input) => input.customer, onConflict: "cancel_old" },
+    });
+    const load = wf.node("load", { limit: "model", cache: true }, () => ({ id: "a" }));
+    const read = wf.node(
+      "read",
+      {
+        after: { load },
+        limit: { rate: 2, breaker: false, cost: 3 },
+        concurrency: { limit: 2, key: load.output.id, onConflict: "reject" },
+        cache: { key: text`v2 ${load.output.id}`, ttl: "7d" },
+        budget: { tokens: 50, estimate: { tokens: 5 }, onLimit: "fallback", fallback: "small" },
+      },
+      () => 1,
+    );
+    const each = wf.map("each", { over: [1], concurrency: 4, cache: { key: "{{ mine }}" } }, (n) => n);
+    const built = wf.output({ read, each });
+    expect(built.toJSON()).toMatchObject({
+      limits: {
+        model: { rate: 5, per: "minute", tokens_per_minute: 1000, breaker: { failure_rate: 0.2, open_seconds: 60 } },
+      },
+      budget: { usd: 5, key: "all of {{ input.customer }}", on_limit: "pause" },
+      concurrency: { limit: 1, key: "{{ input.customer }}", on_conflict: "cancel_old" },
+    });
+    const nodes = nodesOf(built);
+    expect(nodes["load"]).toMatchObject({ limit: "model", cache: true });
+    expect(nodes["read"]).toMatchObject({
+      limit: { rate: 2, breaker: false, cost: 3 },
+      concurrency: { limit: 2, key: '{{ nodes["load"].output.id }}', on_conflict: "reject" },
+      cache: { key: 'v2 {{ nodes["load"].output.id }}', ttl_seconds: 604_800 },
+      budget: { tokens: 50, estimate: { tokens: 5 }, on_limit: "fallback", fallback: "small" },
+    });
+    expect(nodes["each"]).toMatchObject({ config: { max_concurrency: 4 }, cache: { key: '{{ "{{ mine }}" }}' } });
+    expect(nodes["each"]).not.toHaveProperty("concurrency");
+  });
+
+  test("a limit that the workflow does not define is one of the server's", () => {
+    const wf = workflow("foreign");
+    const own = wf.node("own", { limit: "anthropic" }, () => 1);
+    const definition = wf.output({ own }).toJSON();
+    expect(definition).not.toHaveProperty("limits");
+    expect(checkDefinition(definition, { handlers: ALL }).errors).toMatchObject([{ code: "CONFIG_INVALID" }]);
+  });
+
   test("a function for a condition is a task before its node, and part of it", () => {
     const wf = workflow("w");
     const load = wf.node("load", () => 3);

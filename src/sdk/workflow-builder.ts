@@ -1,3 +1,4 @@
+import { DEFAULT_LIMITS, rateLimit } from "../definition/load-limits.ts";
 import { checkDefinition } from "../definition/read.ts";
 import { MillraceError } from "../errors/millrace-error.ts";
 import { quote } from "../errors/registry.ts";
@@ -11,6 +12,7 @@ import { type Duration, durationSeconds } from "./duration.ts";
 import { type Expr, isExpr, refTo } from "./expression.ts";
 import { type End, type Node, nodeHandle, routeHandle } from "./handle.ts";
 import { InvalidWorkflow } from "./invalid-workflow.ts";
+import { foreignLimits, nodeLimitFields, type NodeLimits, workflowLimitFields } from "./limits.ts";
 import type { FunctionRetryPolicy, Retry, RetryPolicy, WorkflowOptions } from "./options.ts";
 import { type InputOf, type OutputOf, parseOrFail, type StandardSchema, toJsonSchema } from "./standard-schema.ts";
 import { PARTS, type Workflow, type WorkflowParts } from "./workflow.ts";
@@ -19,17 +21,17 @@ import { PARTS, type Workflow, type WorkflowParts } from "./workflow.ts";
 export type NoInput = Readonly<Record<string, never>>;
 
 /** Begins a workflow. */
-export function workflow(name: string, options?: Omit<WorkflowOptions<StandardSchema>, "input">): Builder<NoInput>;
 export function workflow<S extends StandardSchema>(
   name: string,
   options: WorkflowOptions<S> & { readonly input: S },
 ): Builder<OutputOf<S>, InputOf<S>>;
+export function workflow(name: string, options?: Omit<WorkflowOptions<StandardSchema>, "input">): Builder<NoInput>;
 export function workflow(name: string, options: WorkflowOptions<StandardSchema> = {}): unknown {
   return new WorkflowBuilder(name, options);
 }
 
 /** Any options of a node, with all types forgotten. */
-interface AnyOptions extends AnyPlacing {
+interface AnyOptions extends AnyPlacing, NodeLimits {
   readonly timeout?: Duration;
   readonly queueTimeout?: Duration;
   readonly dlq?: string;
@@ -62,7 +64,7 @@ class WorkflowBuilder {
       placing: options,
       handler,
       config: (scope) => scope.arguments,
-      fields: taskFields(options),
+      fields: this.#taskFields(options),
     });
   }
 
@@ -83,7 +85,7 @@ class WorkflowBuilder {
       placing: options,
       handler: this.#writer.addFunction(id, options, bodyOf(id, run), round, retrying(options)),
       config: (scope) => scope.arguments,
-      fields: { ...taskFields(options), repeat: repeatFields(`${place}.done`, options) },
+      fields: { ...this.#taskFields(options), repeat: repeatFields(`${place}.done`, options) },
       seen: { place: `${place}.value` },
     });
   }
@@ -100,7 +102,7 @@ class WorkflowBuilder {
     const { over, concurrency, toleratedFailures } = options;
     const items = this.#asked(id, "over", over, expecting("a list", "over", Array.isArray));
     const calls = typeof run === "function" ? undefined : { workflow: partsOf(id, run), perItem: true };
-    const { retry, ...fields } = taskFields(options);
+    const { retry, ...fields } = this.#taskFields(options);
     const config: JsonObject = {
       items: items.value,
       ...(concurrency !== undefined && { max_concurrency: concurrency }),
@@ -152,7 +154,7 @@ class WorkflowBuilder {
       placing: options,
       handler,
       config: () => config,
-      fields: { ...taskFields(options), ...(repeat !== undefined && { repeat: repeatFields(until, repeat) }) },
+      fields: { ...this.#taskFields(options), ...(repeat !== undefined && { repeat: repeatFields(until, repeat) }) },
       seen: decodedBy(output, id),
     });
   }
@@ -330,18 +332,26 @@ class WorkflowBuilder {
     const definition: WorkflowParts["definition"] = (versionOf) => ({
       name,
       ...workflowFields(this.#options),
+      ...workflowLimitFields(this.#options, this.input, (value) => this.#writer.embed(value)),
       nodes: this.#writer.nodes(versionOf),
     });
+    const written = definition((child) => child.hash);
+    // What the settings of a server call a limit is known there alone: it refuses what it does not know.
+    const foreign = foreignLimits(written["nodes"] as readonly JsonObject[], this.#options.limits);
     const catalogue = {
       get: (handler: string) => (functions.has(handler) ? { engine: false } : undefined),
       names: () => functions.keys(),
       // A handler by name is served by whoever serves it.
       allowMissing: true,
+      defaults: { limits: { ...Object.fromEntries(foreign.map((name) => [name, rateLimit(1)])), ...DEFAULT_LIMITS } },
     };
-    const written = definition((child) => child.hash);
     const { hash, errors } = checkDefinition(written, { handlers: catalogue });
     if (hash === undefined) throw new InvalidWorkflow(name, errors, written);
     return { name, definition, hash, input: this.#options.input, functions, queues, children: [...children.values()] };
+  }
+
+  #taskFields(options: AnyOptions): JsonObject {
+    return { ...taskFields(options), ...nodeLimitFields(options, (value) => this.#writer.embed(value)) };
   }
 
   #add(draft: NodeDraft): Node<unknown> {

@@ -131,6 +131,50 @@ const WRONG: Readonly<Record<string, readonly [code: string, error: RegExp]>> = 
     `const w: Workflow<{ path: string }, { other: number }> = wf.output({ load });`,
     /TS2322: Type 'Workflow</,
   ],
+  "a cache with a bad time": [
+    `wf.node("a", { cache: { ttl: "a week" } }, () => 1);`,
+    /TS2322: Type '"a week"' is not assignable to type 'Duration/,
+  ],
+  "a cache with an unknown field": [
+    `wf.task("a", { handler: "http", cache: { ttl_seconds: 5 } });`,
+    /TS2561: Object literal may only specify known properties, but 'ttl_seconds'|TS2353: .*'ttl_seconds'/,
+  ],
+  "a key of a cache that is a function": [
+    `wf.node("a", { after: { load }, cache: { key: ({ load }) => load.bytes } }, () => 1);`,
+    /TS2322: Type '\(.*\) => any' is not assignable to type|is not assignable to type 'string \| Expr<unknown>/,
+  ],
+  "a cache of what repeats": [
+    `wf.repeat("a", { cache: true }, () => 1, () => true);`,
+    /TS2353: Object literal may only specify known properties, and 'cache'/,
+  ],
+  "a cache of what the engine does": [
+    `wf.sleep("a", { for: "1s", cache: true });`,
+    /TS2353: Object literal may only specify known properties, and 'cache'/,
+  ],
+  "a number of places that is not said": [
+    `wf.node("a", { concurrency: { key: wf.input.path } }, () => 1);`,
+    /TS2741: Property 'limit' is missing/,
+  ],
+  "an older task that is called off for a node": [
+    `wf.node("a", { concurrency: { limit: 1, onConflict: "cancel_old" } }, () => 1);`,
+    /TS2322: Type '"cancel_old"' is not assignable/,
+  ],
+  "a key of another input": [
+    `workflow("x", { input: z.object({ customer: z.string() }), concurrency: { limit: 1, key: (input) => input.custmer } });`,
+    /TS2551: Property 'custmer' does not exist|TS2339: Property 'custmer' does not exist/,
+  ],
+  "a key of an input that there is not": [
+    `workflow("x", { concurrency: { limit: 1, key: (input) => input.customer } });`,
+    /TS2339: Property 'customer' does not exist/,
+  ],
+  "a limit that has a name and is the node's own": [
+    `wf.node("a", { limit: { name: "openai", rate: 5 } }, () => 1);`,
+    /TS2322: Type '.*' is not assignable to type/,
+  ],
+  "a budget of something else": [
+    `wf.node("a", { budget: { eur: 5 } }, () => 1);`,
+    /TS2353: Object literal may only specify known properties, and 'eur'/,
+  ],
   "a workflow that goes on after a failure everywhere": [
     `workflow("x", { onError: "continue" });`,
     /TS2769|TS2322: Type '"continue"' is not assignable/,
@@ -207,6 +251,19 @@ const RIGHT: Readonly<Record<string, string>> = {
     const r = wf.router("r", { after: { load }, routes: { small: ({ load }) => load.bytes < 5 }, else: "large" });
     const a = wf.node("a", { after: { r: r.routes.large, load } }, ({ load }) => load.bytes);
     is<typeof a, Node<number | undefined>>(true);`,
+  "work may be limited, counted and kept by what it is about": `
+    const x = workflow("x", {
+      input: z.object({ customer: z.string(), day: z.coerce.date() }),
+      limits: { model: { rate: 5, per: "minute", tokensPerMinute: 1000, breaker: { openFor: "1m" } } },
+      concurrency: { limit: 1, key: (input) => input.customer, onConflict: "cancel_old" },
+      budget: { usd: 5, key: (input) => text\`\${input.customer} \${input.day}\`, onLimit: "pause" },
+    });
+    const a = x.node("a", { limit: "model", cache: true, concurrency: { limit: 2, key: x.input.customer } }, () => 1);
+    is<typeof a, Node<number>>(true);
+    const b = x.task("b", { after: { a }, handler: "llm", limit: { name: "model", tokens: 50 }, cache: { key: a.output, ttl: "7d" },
+      budget: { tokens: 100, onLimit: "fallback", fallback: "small" }, output: type<{ text: string }>() });
+    x.map("c", { over: [1, 2], concurrency: 3, cache: { ttl: "1h" }, limit: { concurrency: 5, cost: 2 } }, (n) => n);
+    x.repeat("d", { concurrency: { limit: 1, onConflict: "reject" } }, () => 1, (n) => n > 0);`,
   "an input may be left out where there is none, or a default": `
     const none = workflow("n").output({});
     connect().run(none); connect().start(none, {}, { idempotencyKey: "k" }); testRun(none, {}, { seed: 1 });
