@@ -73,6 +73,14 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   snapshot(state: State): string;
   restore(id: string, definition: unknown, text: string): State;
   definitionOfSnapshot(text: string): string | undefined;
+  /**
+   * An event that holds all that the state is, and changes nothing of it: what came before may be removed from the journal.
+   * null if that is not worth it yet. Only a kind that lives for ever has such events.
+   */
+  renewal?(state: State, atMs: number, everyEvents: number): Event | null;
+  isRenewal?(event: Event): boolean;
+  /** The version of the last such event; 0 if there was none. */
+  renewedVersion?(state: State): number;
   /** The value that a need of the past names, in the event that brought it. A kind that has no such needs has none. */
   pastValue?(event: Event): Json | undefined;
 }

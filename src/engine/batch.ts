@@ -4,6 +4,7 @@ import { messageText } from "../core/message.ts";
 import { partitionOf } from "../core/entity.ts";
 import type {
   CommitBatch,
+  Cut,
   DeadLetter,
   Fence,
   Header,
@@ -43,6 +44,7 @@ export class BatchBuilder {
   private readonly deadLetters = new Map<string, DeadLetter>();
   private readonly discard = new Set<string>();
   private readonly listings: Listing[] = [];
+  private readonly cuts: Cut[] = [];
   private eventCount = 0;
   private chars = 0;
 
@@ -72,6 +74,7 @@ export class BatchBuilder {
       this.revoke.length === 0 &&
       this.purge.length === 0 &&
       this.listings.length === 0 &&
+      this.cuts.length === 0 &&
       this.replies.length === 0
     );
   }
@@ -108,6 +111,8 @@ export class BatchBuilder {
   restore(entity: string, { records, header, letters }: Recalled): void {
     this.touched.add(entity);
     this.restored.push(...records);
+    const first = records[0]?.version ?? 1;
+    if (first > 1) this.cut(entity, first);
     if (header !== null) this.headers.set(entity, header);
     for (const letter of letters) this.deadLetters.set(letter.id, letter);
   }
@@ -172,6 +177,11 @@ export class BatchBuilder {
     this.wakes.set(key, atMs);
   }
 
+  /** What its journal has below this version goes. */
+  cut(entity: string, belowVersion: number): void {
+    this.cuts.push({ entity, belowVersion });
+  }
+
   snapshot(snapshot: Snapshot): void {
     this.touched.add(snapshot.entity);
     this.snapshots.push(snapshot);
@@ -201,6 +211,7 @@ export class BatchBuilder {
       deadLetters: [...this.deadLetters.values()],
       ...(this.listings.length > 0 && { listings: this.listings }),
       purge: this.purge,
+      ...(this.cuts.length > 0 && { cut: this.cuts }),
       suspect,
     };
   }

@@ -105,7 +105,7 @@ export class Engine {
     const { store, host, loader, observer } = this;
     const { notes } = options;
     const owners = (): readonly Owner[] => this.tenures.owners();
-    this.recall = new Recall(archive, host);
+    this.recall = new Recall(archive, host, machines);
     this.shipper = new Shipper({ store, archive, host, settings: shipping, machines, loader, owners, observer, notes });
   }
 

@@ -1,4 +1,5 @@
 import { entityId, entityKind, partitionOf } from "../core/entity.ts";
+import { fold } from "../core/fold.ts";
 import type { Machine, MachineEvent } from "../core/machine.ts";
 import type { Message } from "../core/message.ts";
 import type { Json } from "../json/json.ts";
@@ -131,7 +132,7 @@ export class Loader {
       const hash = inFold(() => machine.definitionOfSnapshot(text));
       const definition = await this.definition(machine, hash, false);
       if (definition === null) throw new FoldError("its definition is not in the store");
-      const folded = inFold(() => replay(machine, machine.restore(id, definition, text), records));
+      const folded = inFold(() => fold(machine, machine.restore(id, definition, text), records));
       return this.finish(key, id, machine, folded, wakeAtMs, { version: snapshot.version, chars: text.length });
     }
     const all = loaded.snapshot === null ? records : await this.wholeJournal(key);
@@ -141,7 +142,7 @@ export class Loader {
     const definition = await this.definition(machine, hash, first === undefined);
     if (definition === null && first === undefined) return { kind: "unknown" };
     if (definition === null) throw new FoldError("its definition is not in the store");
-    const folded = inFold(() => replay(machine, machine.create(id, definition), all));
+    const folded = inFold(() => fold(machine, machine.create(id, definition), all));
     return this.finish(key, id, machine, folded, wakeAtMs, null);
   }
 
@@ -207,13 +208,6 @@ function inFold<T>(work: () => T): T {
   } catch (error) {
     throw new FoldError(error instanceof Error ? error.message : String(error), { cause: error });
   }
-}
-
-function replay(machine: Machine, state: unknown, records: Loaded["records"]): unknown {
-  for (const record of records) {
-    for (const event of JSON.parse(record.text) as MachineEvent[]) machine.evolve(state, event);
-  }
-  return state;
 }
 
 function quarantine(

@@ -386,11 +386,30 @@ export class Owner {
       const decision = this.guarded(entity, () => machine.advance(state, this.context(entity)));
       this.apply(builder, entity, decision);
       for (const queue of decision.blocked ?? []) this.window.block(queue, entity.key);
-      if (decision.events.length > 0) continue;
+      if (decision.events.length > 0 || this.renew(builder, entity)) continue;
       const missing = (decision.needs ?? []).filter((need) => !entity.fetched.has(needKey(need)));
       if (missing.length === 0) entity.fetched.clear();
       return missing;
     }
+  }
+
+  /** What lives for ever says from time to time all that it is, so that its journal need not grow for ever. */
+  private renew(builder: BatchBuilder, entity: Resident): boolean {
+    const event = entity.machine.renewal?.(entity.state, this.batchMs, this.settings.renewEvents) ?? null;
+    if (event === null) return false;
+    this.apply(builder, entity, { events: [event] });
+    return true;
+  }
+
+  /** Lets the part of its journal go that nobody needs any more: what is not in the archive yet, the archive needs. */
+  private cut(builder: BatchBuilder, entity: Resident): void {
+    const { machine, state, key, cutBelow } = entity;
+    const renewed = machine.renewedVersion?.(state) ?? 0;
+    if (renewed <= cutBelow) return;
+    const below = Math.min(renewed, this.unshipped?.keptFrom(key) ?? renewed);
+    if (below <= cutBelow) return;
+    entity.cutBelow = below;
+    builder.cut(key, below);
   }
 
   /** After a load, and from time to time: does everything that waits have something to wait for? */
@@ -483,6 +502,7 @@ export class Owner {
     const tail = version - entity.snapshotVersion;
     const due = Math.max(this.settings.snapshotEvents, entity.snapshotChars / SNAPSHOT_CHARS_PER_EVENT);
     if (tail >= due) this.snapshot(builder, entity);
+    this.cut(builder, entity);
     this.fileWake(builder, entity);
   }
 

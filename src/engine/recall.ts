@@ -1,4 +1,6 @@
-import { entityId } from "../core/entity.ts";
+import { entityId, entityKind } from "../core/entity.ts";
+import { sinceRenewal } from "../core/fold.ts";
+import type { Machine } from "../core/machine.ts";
 import type { Message } from "../core/message.ts";
 import type { Host } from "../host/host.ts";
 import type { Archive } from "../store/archive.ts";
@@ -35,10 +37,12 @@ export function mayBeRecalled(message: Message): boolean {
 export class Recall {
   private readonly archive: Archive;
   private readonly host: Host;
+  private readonly machines: ReadonlyMap<string, Machine>;
   private troubledUntilMs = -Infinity;
 
-  constructor(archive: Archive, host: Host) {
+  constructor(archive: Archive, host: Host, machines: ReadonlyMap<string, Machine>) {
     this.archive = archive;
+    this.machines = machines;
     this.host = host;
   }
 
@@ -57,6 +61,7 @@ export class Recall {
     return found;
   }
 
+  /** Of a journal with renewals only what is needed: the archive keeps it from its beginning. */
   async everythingOf(entity: string): Promise<Recalled> {
     const [[loaded], header, letters, values] = await Promise.all([
       this.archive.journal.load([{ partition: 0, entity, aboveVersion: 0 }]),
@@ -64,7 +69,9 @@ export class Recall {
       this.archive.queries.deadLetters({ entity, limit: MAX_LETTERS }),
       this.archive.scope(entity),
     ]);
-    return { records: loaded!.records, header, letters: letters.items, values };
+    const machine = this.machines.get(entityKind(entity));
+    const records = machine === undefined ? loaded!.records : sinceRenewal(machine, loaded!.records);
+    return { records, header, letters: letters.items, values };
   }
 
   private async within<Result>(asked: Promise<Result>): Promise<Result> {

@@ -1,4 +1,5 @@
 import { entityId, entityKind, partitionOf } from "../core/entity.ts";
+import { fold } from "../core/fold.ts";
 import { type Machine, type MachineEvent, needKey, type OpenTasks } from "../core/machine.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
@@ -114,7 +115,7 @@ class Rebuilding {
     this.store = store;
     this.host = host;
     this.machines = new Map(machines.map((machine) => [machine.kind, machine]));
-    this.recall = new Recall(archive, host);
+    this.recall = new Recall(archive, host, this.machines);
   }
 
   /** Takes every partition, so that nobody else decides anything before all is there. */
@@ -278,13 +279,13 @@ class Rebuilding {
     const machine = this.machines.get(entityKind(entity));
     if (machine === undefined) throw new Error("its kind is unknown");
     if (records.some(({ format }) => format > machine.eventFormat)) throw new Error("a newer release wrote it");
-    const events = records.flatMap(({ text }) => JSON.parse(text) as MachineEvent[]);
-    const hash = machine.definitionOf(events[0]!);
+    const [first] = JSON.parse(records[0]!.text) as MachineEvent[];
+    const hash = machine.definitionOf(first!);
     const definition = hash === undefined ? undefined : await this.definition(machine, hash);
     const id = entityId(entity);
-    const state = machine.create(id, definition);
-    for (const event of events) machine.evolve(state, event);
+    const state = fold(machine, machine.create(id, definition), records);
     const isLettered = (machine.letters?.(state) ?? []).length > 0;
+    const events = isLettered ? records.flatMap(({ text }) => JSON.parse(text) as MachineEvent[]) : [];
     const letters = isLettered ? (machine.lettersLeft?.(id, definition, events) ?? []) : [];
     return { resident: newResident(entity, id, machine, state), letters };
   }

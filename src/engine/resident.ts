@@ -19,6 +19,8 @@ export interface Resident {
   /** Version and size of the last snapshot; 0 if there is none. */
   snapshotVersion: number;
   snapshotChars: number;
+  /** The journal in the store was cut here, as far as we know. */
+  cutBelow: number;
   /** Tasks out, by queue, as counted against the window. */
   readonly countedTasks: Map<string, number>;
   /** Tokens still to be withdrawn after the end. */
@@ -60,6 +62,7 @@ export function newResident(key: string, id: string, machine: Machine, state: un
     sweptAtMs: -Infinity,
     snapshotVersion: 0,
     snapshotChars: 0,
+    cutBelow: 0,
     countedTasks: new Map(),
     withdrawing: [],
     fetched: new Map(),

@@ -15,6 +15,8 @@ export interface EngineSettings {
   readonly maxResidentsInAll: number;
   /** Snapshot after this many events, or more for a large state, so that loading costs what the state weighs. */
   readonly snapshotEvents: number;
+  /** Of what lives for ever: after so many events it says all it is in one, and what was before goes. */
+  readonly renewEvents: number;
   /** How far ahead the owner knows the wake times of entities that are not in memory. */
   readonly horizonMs: number;
   /** Entities that are woken in one batch. */
@@ -50,6 +52,7 @@ export const DEFAULT_SETTINGS: EngineSettings = {
   maxResidents: 10_000,
   maxResidentsInAll: 20_000,
   snapshotEvents: 1_000,
+  renewEvents: 2_000,
   horizonMs: 60_000,
   maxWakes: 200,
   retentionMs: null,

@@ -16,8 +16,9 @@ export type Notes = (records: readonly JournalRecord[]) => readonly ((part: numb
 
 /** What is to be shipped of one entity. */
 export interface Prepared extends ShippedEntity {
-  /** Up to which version it will be shipped. */
+  /** Up to which version it will be shipped, and where the record begins that holds it. */
   readonly version: number;
+  readonly lastRecord: number;
   readonly definitions: readonly StoredRecord[];
   readonly chars: number;
 }
@@ -59,8 +60,9 @@ export class Shipments {
     const { records: found, replaces } = await this.beyond(loaded, tip);
     const bound = unshipped.bound(entity, this.host.monotonicMs());
     const records = found.filter((record) => lastOf(record) <= bound);
-    const kept = replaces ? 0 : (tip?.version ?? 0);
-    const version = records.length === 0 ? kept : lastOf(records.at(-1)!);
+    const kept = replaces ? undefined : tip;
+    const last = records.at(-1);
+    const version = last === undefined ? (kept?.version ?? 0) : lastOf(last);
     const isWhole = records.length === found.length;
     const header = await this.headerAt(entity, version);
     const values = await this.valuesOf(entity, records);
@@ -72,6 +74,7 @@ export class Shipments {
       values,
       letters: letters && isWhole ? await this.lettersOf(entity) : null,
       version,
+      lastRecord: last?.version ?? kept?.firstVersion ?? 0,
       definitions: await this.definitionsOf(records),
       chars: [...records, ...values].reduce((sum, { text }) => sum + text.length, 0),
     };

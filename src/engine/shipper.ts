@@ -203,8 +203,8 @@ export class Shipper {
     if (outcome === "foreign") throw new Error("the archive belongs to another store: see `millrace recover`");
     this.saidAtMs.set(partition, this.host.monotonicMs());
     this.names.keep(definitions);
-    for (const { entity, version, header, records } of prepared) {
-      if (owner.valid) unshipped.shipped(entity, version, header);
+    for (const { entity, version, header, records, lastRecord } of prepared) {
+      if (owner.valid) unshipped.shipped(entity, version, header, lastRecord);
       if (header !== null && header.class !== "open" && this.ended.size < MAX_ENDED) {
         this.ended.set(entity, this.host.monotonicMs());
       }

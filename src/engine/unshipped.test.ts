@@ -29,7 +29,7 @@ test("what was shipped before, and is to be taken off the list, is not behind", 
   const first = batch(["execution/a", 1], ["execution/b", 1]);
   unshipped.form(first, 0);
   unshipped.committed(first, 0);
-  unshipped.shipped("execution/a", 1, null);
+  unshipped.shipped("execution/a", 1, null, 1);
   expect(unshipped.size).toBe(2);
   expect(unshipped.behindAfter([])).toBe(1);
   expect(unshipped.behindAfter([{ entity: "execution/a", version: 1 }])).toBe(1);

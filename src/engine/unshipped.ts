@@ -41,6 +41,8 @@ export class Unshipped {
   private readonly entries = new Map<string, Entry>();
   /** Shipped to their end: to be taken off the list. */
   private readonly done = new Map<string, { readonly version: number; readonly header: Header | null }>();
+  /** Of journals that are to be cut: where the last record that the archive has of them begins, 0 if nobody knows. */
+  private readonly kept = new Map<string, number>();
   /** Whether all that is on the list is held here. */
   private complete = false;
 
@@ -134,6 +136,7 @@ export class Unshipped {
   forget(): void {
     this.entries.clear();
     this.done.clear();
+    this.kept.clear();
     this.complete = false;
   }
 
@@ -162,8 +165,16 @@ export class Unshipped {
     return isWhole ? entry.committed : entry.upTo;
   }
 
-  /** It is in the archive up to this version. */
-  shipped(entity: string, version: number, header: Header | null): void {
+  /** Up to here the journal of an entity is in the archive, but for its last record there, which the next is known by. */
+  keptFrom(entity: string): number {
+    const known = this.kept.get(entity);
+    if (known === undefined) this.kept.set(entity, 0);
+    return known ?? 0;
+  }
+
+  /** It is in the archive up to this version, which is in a record that begins at `lastRecord`. */
+  shipped(entity: string, version: number, header: Header | null, lastRecord: number): void {
+    if (this.kept.has(entity)) this.kept.set(entity, lastRecord);
     const entry = this.entries.get(entity);
     if (entry === undefined) return;
     if (entry.formed <= version) {

@@ -1,11 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { node, workflow } from "../../test/support/workflows.ts";
 import { entityKey } from "../core/entity.ts";
+import { bodyOf } from "../core/gate/snapshot.ts";
+import { GateState } from "../core/gate/state.ts";
 import { type MemoryStore, openMemory } from "../drivers/memory/memory-store.ts";
 import { TestWorld } from "../engine/test-engine.ts";
 import { nodeHost } from "../host/node-host.ts";
 import type { Inbox, Store } from "../store/contract.ts";
-import { Requests } from "./requests.ts";
+import { type Request, Requests } from "./requests.ts";
 
 let world: TestWorld;
 let requests: Requests | undefined;
@@ -99,6 +101,26 @@ describe("when no reply comes, the journal tells", () => {
     expect(await world.ended(id)).toMatchObject({ status: "CANCELLED" });
     expect(await requests!.send(cancel(id, "r1"), 50)).toMatchObject({ answer: { ok: { status: "CANCELLED" } } });
   });
+});
+
+test("a command to a gate is known by what the gate says of itself, when its own event is cut off", async () => {
+  const gate = "gate/concurrency:default:few";
+  const state = { ...bodyOf(new GateState("concurrency:default:few")), version: 40, requests: ["r1"] };
+  const text = JSON.stringify([{ kind: "gateRenewed", atMs: 1, state }]);
+  const outcome = await world.memory.partitions.acquire(0, "test", 60_000);
+  if (outcome.kind !== "acquired") throw new Error("somebody has it");
+  const nothing = { headers: [], wakes: [], snapshots: [], tasks: [], revoke: [], mail: [], replies: [], discard: [] };
+  const records = [{ entity: gate, version: 41, count: 1, format: 2, text }];
+  const cut = [{ entity: gate, belowVersion: 41 }];
+  const rest = { consumed: null, deadLetters: [], purge: [], suspect: null };
+  const batch = { fence: outcome.tenure, id: "b", timeMs: 1, records, cut, ...nothing, ...rest };
+  expect(await world.memory.journal.commit([batch])).toEqual([{ kind: "committed" }]);
+  const trip = (request: string): Request => {
+    return { to: gate, by: "t", id: request, body: { kind: "gateCommand", action: "trip", request } };
+  };
+  requests = new Requests(world.memory, nodeHost);
+  expect(await requests.send(trip("r1"), 50)).toEqual({ kind: "answered", answer: { ok: {} } });
+  expect(await requests.send(trip("r2"), 50)).toEqual({ kind: "unknown" });
 });
 
 test("a start that the inbox has no room for is refused before anything has happened", async () => {

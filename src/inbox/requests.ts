@@ -205,6 +205,8 @@ interface DecidedEvent {
   readonly bodyHash?: string;
   readonly status?: string;
   readonly generation?: number;
+  /** Of a gate that says all that it is. */
+  readonly state?: { readonly requests?: readonly string[] };
 }
 
 function answerIn(event: DecidedEvent, { to, body }: Request): Answer | undefined {
@@ -214,6 +216,7 @@ function answerIn(event: DecidedEvent, { to, body }: Request): Answer | undefine
     return { ok: { execution_id: execution, status: body.hold === true ? "PENDING" : "RUNNING" } };
   }
   const asked = "request" in body ? body.request : undefined;
+  if (asked !== undefined && event.kind === "gateRenewed" && event.state?.requests?.includes(asked)) return { ok: {} };
   if (asked === undefined || event.request !== asked) return undefined;
   const bodyHash = "bodyHash" in body ? body.bodyHash : undefined;
   if (event.bodyHash !== bodyHash && event.kind !== "released") return { refused: "IDEMPOTENCY_KEY_REUSED" };

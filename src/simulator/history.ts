@@ -60,6 +60,8 @@ export type JournalEntry = Entry & { readonly log: "journal" } & (
         readonly discard: readonly string[];
         /** Entities that were removed whole. */
         readonly purge?: readonly string[];
+        /** Journals of which what ends before a version was removed. */
+        readonly cut?: readonly { readonly entity: string; readonly belowVersion: number }[];
         /** What it put on lists, or took off them. */
         readonly listings: readonly { readonly list: string; readonly id: string; readonly isOpen: boolean }[];
         readonly replies: readonly { readonly process: string; readonly request: string; readonly answer: Json }[];

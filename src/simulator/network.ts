@@ -291,6 +291,7 @@ function committed(ground: Ground, process: SimProcess, batch: CommitBatch): His
     deadLetters: batch.deadLetters.map(letterOf),
     discard: batch.discard,
     ...(batch.purge.length > 0 && { purge: batch.purge }),
+    ...(batch.cut !== undefined && { cut: batch.cut }),
     listings: (batch.listings ?? []).map(({ list, id, text }) => ({ list, id, isOpen: text !== null })),
     replies: batch.replies.map(({ process: to, request, text }) => ({
       process: to,

@@ -2,7 +2,8 @@ import { entityId, entityKind } from "../core/entity.ts";
 import type { ExecutionEvent } from "../core/execution/events.ts";
 import { cacheMachine } from "../core/cache/machine.ts";
 import { gateMachine } from "../core/gate/machine.ts";
-import type { Machine, MachineEvent } from "../core/machine.ts";
+import { fold as foldRecords, type FoldedRecord } from "../core/fold.ts";
+import type { Machine } from "../core/machine.ts";
 import { executionMachine } from "../core/execution/machine.ts";
 import { buildPlan, type Plan } from "../core/execution/plan.ts";
 import type { Workflow } from "../definition/workflow.ts";
@@ -24,9 +25,9 @@ export function remainsOf(memory: MemoryStore, definitions: Readonly<Record<stri
   for (const [entity, { records, snapshot }] of data.entities) {
     const plain = PLAIN.get(entityKind(entity));
     if (plain !== undefined) {
-      const events = records.flatMap((record) => JSON.parse(record.text) as MachineEvent[]);
       const text = snapshot === null ? null : snapshotText(memory, entity, snapshot.text);
-      folds.push(foldPlain(plain, entity, events, text === null ? null : { text, version: snapshot!.version }));
+      const tail = records.filter(({ version, count }) => version + count - 1 > (snapshot?.version ?? 0));
+      folds.push(foldPlain(plain, entity, records, text === null ? null : { text, tail }));
     }
     if (entityKind(entity) !== "execution") continue;
     const events = records.flatMap((record) => JSON.parse(record.text) as ExecutionEvent[]);
@@ -74,17 +75,20 @@ const PLAIN: ReadonlyMap<string, Machine> = new Map(
 function foldPlain(
   machine: Machine,
   entity: string,
-  events: readonly MachineEvent[],
-  snapshot: { readonly text: string; readonly version: number } | null,
+  records: readonly FoldedRecord[],
+  snapshot: { readonly text: string; readonly tail: readonly FoldedRecord[] } | null,
 ): Remains["folds"][number] {
   const id = entityId(entity);
-  const fold = (state: unknown, tail: readonly MachineEvent[]): string => {
-    for (const event of tail) machine.evolve(state, event);
-    return contentHash(machine.snapshot(state));
+  const folded = (state: unknown, some: readonly FoldedRecord[]): string => {
+    try {
+      return contentHash(machine.snapshot(foldRecords(machine, state, some)));
+    } catch (error) {
+      return String(error);
+    }
   };
-  const whole = (): string => fold(machine.create(id, undefined), events);
+  const whole = (): string => folded(machine.create(id, undefined), records);
   const fromSnapshot =
-    snapshot === null ? whole() : fold(machine.restore(id, undefined, snapshot.text), events.slice(snapshot.version));
+    snapshot === null ? whole() : folded(machine.restore(id, undefined, snapshot.text), snapshot.tail);
   return { entity, whole: whole(), fromSnapshot, again: whole() };
 }
 

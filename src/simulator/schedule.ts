@@ -74,6 +74,15 @@ interface Knobs {
   readonly mood: HandlerMood;
 }
 
+/**
+ * How often what lives for ever says all it is, of a randomness of its own: in half of the worlds all the time. The number
+ * spares the worlds that have names.
+ */
+function renewalOf(seed: number): number {
+  const random = new Random(seed ^ 0x51120991);
+  return random.pick([2, 5, 20, 2_000, 2_000, 2_000]);
+}
+
 function drawKnobs(random: Random): Knobs {
   const lossy = random.chance(0.1);
   const volatileTasks = !lossy && random.chance(0.15);
@@ -150,7 +159,8 @@ export class Simulation implements Field, Town {
   constructor(options: ScheduleOptions) {
     this.options = options;
     this.random = new Random(options.seed);
-    this.knobs = drawKnobs(this.random.fork());
+    const knobs = drawKnobs(this.random.fork());
+    this.knobs = { ...knobs, engine: { ...knobs.engine, renewEvents: renewalOf(options.seed) } };
     this.storeProcess = new SimProcess("store", this.timeline, this.random.fork());
     this.storeProcess.wallOffsetMs = EPOCH_MS;
     const { partitions, volatileTasks, lossy } = this.knobs;

@@ -4,8 +4,8 @@ import type { StoreError } from "./store-error.ts";
  * The store contract: six small roles. A driver keeps what the core decided and holds guards, never rules.
  * Every text the engine hands over (records, messages, tasks, snapshots) is opaque to the driver.
  * docs/commit-protocol.md and docs/task-protocol.md tell why each rule is there; store/conformance proves a driver.
- * This is format 2: format 1, which three real stores had carried before it was frozen, with lists and with what was
- * published. What changes from here on is another format.
+ * This is format 3: format 1, which three real stores had carried before it was frozen, with lists and with what was
+ * published, and then with journals that are cut. What changes from here on is another format.
  */
 export interface Store {
   readonly capabilities: Capabilities;
@@ -218,6 +218,8 @@ export interface CommitBatch {
    * sorts it out.
    */
   readonly purge: readonly EntityKey[];
+  /** Journals that lose their beginning, after everything else the batch says of them. Without it there are none. */
+  readonly cut?: readonly Cut[];
   /**
    * Set by an owner in careful mode before it touches something that may kill it. Such a commit keeps `strikes`;
    * any other commit clears both.
@@ -247,6 +249,16 @@ export interface JournalRecord {
   readonly count: number;
   readonly format: number;
   readonly text: string;
+}
+
+/**
+ * The records of an entity go that end before this version; one that holds events on both sides stays whole. Of very many
+ * a driver may leave the newest for a later cut. That something is left is the engine's duty. An entity of which there is
+ * nothing may begin at this version, and at no other but 1.
+ */
+export interface Cut {
+  readonly entity: EntityKey;
+  readonly belowVersion: number;
 }
 
 /** What lists show of an entity. Written when it is accepted and when its class changes. */

@@ -6,6 +6,35 @@ const EXECUTION = "core/execution";
 /** Bugs of the limits: what was granted leaks, is granted twice, or comes too fast. */
 export const GATE_MUTANTS: readonly Mutant[] = [
   {
+    name: "renewal-forgets-who-holds",
+    thought: "whoever holds something gives it back in time",
+    patches: [
+      { file: `${GATE}/machine.ts`, find: "state: bodyOf(state) }", put: "state: { ...bodyOf(state), held: [] } }" },
+    ],
+  },
+  {
+    name: "renewal-forgets-what-was-spent",
+    thought: "a budget that is said anew begins anew",
+    patches: [
+      {
+        file: `${GATE}/machine.ts`,
+        find: "state: bodyOf(state) }",
+        put: "state: { ...bodyOf(state), budget: { spent: {}, stalled: [] } } }",
+      },
+    ],
+  },
+  {
+    name: "cut-with-the-renewal",
+    thought: "what is in memory need not be in the journal",
+    patches: [
+      {
+        file: "engine/owner.ts",
+        find: "builder.cut(key, below);",
+        put: "builder.cut(key, machine.versionOf(state) + 1);",
+      },
+    ],
+  },
+  {
     name: "more-places-than-there-are",
     thought: "who is let through now has nothing to do with who was before",
     patches: [{ file: `${GATE}/state.ts`, find: "return rule.limit - state.held.size;", put: "return rule.limit;" }],

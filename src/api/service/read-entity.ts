@@ -1,4 +1,5 @@
 import { entityId, partitionOf } from "../../core/entity.ts";
+import { fold } from "../../core/fold.ts";
 import type { Machine, MachineEvent } from "../../core/machine.ts";
 import type { Store } from "../../store/contract.ts";
 
@@ -22,10 +23,6 @@ export async function readEntity<State, Event extends MachineEvent>(
     : (await store.journal.load([{ partition, entity, aboveVersion: 0 }]))[0]!.records;
   const id = entityId(entity);
   const state = text === null ? machine.create(id, undefined) : machine.restore(id, undefined, text);
-  for (const record of records) {
-    const events = JSON.parse(record.text) as Event[];
-    for (const event of events.slice(Math.max(0, machine.versionOf(state) + 1 - record.version)))
-      machine.evolve(state, event);
-  }
+  fold(machine, state, records);
   return machine.versionOf(state) === 0 ? undefined : state;
 }

@@ -1,9 +1,13 @@
 import type { ErrorValue, GateAsk, Message } from "../message.ts";
 import type { Used } from "./amounts.ts";
 import type { GateName, GateRule } from "./rule.ts";
+import type { GateBody } from "./snapshot.ts";
 
-/** What has happened to a gate. As with executions, a shipped event never changes its meaning. */
-export const GATE_EVENT_FORMAT = 1;
+/**
+ * What has happened to a gate. As with executions, a shipped event never changes its meaning. From format 2 on a journal may
+ * begin at a renewal, which a release that does not know it must not pass over.
+ */
+export const GATE_EVENT_FORMAT = 2;
 
 export type GateEvent =
   | GateRuled
@@ -17,6 +21,7 @@ export type GateEvent =
   | BreakerOpened
   | GateCommanded
   | GateReminded
+  | GateRenewed
   | { readonly kind: "quarantined"; readonly atMs: number; readonly error: ErrorValue }
   | { readonly kind: "parked"; readonly atMs: number; readonly message: Message }
   | { readonly kind: "released"; readonly atMs: number; readonly request: string };
@@ -114,4 +119,10 @@ export interface GateCommanded extends At {
 /** After the store was lost and made anew: everybody who holds something was told again. */
 export interface GateReminded extends At {
   readonly kind: "gateReminded";
+}
+
+/** All that its events until now have come to: whoever has this one needs none before it. It changes nothing. */
+export interface GateRenewed extends At {
+  readonly kind: "gateRenewed";
+  readonly state: GateBody;
 }

@@ -1,6 +1,7 @@
 import type { AsksReturned, GateCommanded, GateEvent } from "./events.ts";
 import { added, type Amounts, settled } from "./amounts.ts";
 import { isBucket } from "./rule.ts";
+import { fill } from "./snapshot.ts";
 import { type GateState, heldKey, levelAt, reservation } from "./state.ts";
 
 /** How many requests of people are remembered. */
@@ -68,6 +69,13 @@ export function evolve(state: GateState, event: GateEvent): void {
       return;
     case "asksStalled":
       for (const { execution, ask } of event.asks) state.stalled.add(heldKey(execution, ask));
+      return;
+    case "gateRenewed":
+      fill(state, event.state);
+      state.version++;
+      state.renewedVersion = state.version;
+      state.lastAtMs = event.atMs;
+      state.wasReminded = false;
       return;
     case "gateReminded":
     case "parked":

@@ -7,7 +7,7 @@ import { evolve } from "./evolve.ts";
 import { answers, type GateDecision, grant } from "./grant.ts";
 
 import { isBucket } from "./rule.ts";
-import { GATE_SNAPSHOT_FORMAT, restore, snapshot } from "./snapshot.ts";
+import { bodyOf, GATE_SNAPSHOT_FORMAT, restore, snapshot } from "./snapshot.ts";
 import { GateState, heldKey, mustOpen, opensAtMs, supersedable } from "./state.ts";
 
 /**
@@ -39,6 +39,9 @@ export const gateMachine: Machine<GateState, GateEvent> = {
   withdrawn: () => [],
   isEnded: () => false,
   versionOf: (state) => state.version,
+  renewal,
+  isRenewal: ({ kind }) => kind === "gateRenewed",
+  renewedVersion: (state) => state.renewedVersion,
   header: (state) => ({
     class: "open",
     status: "GATE",
@@ -60,6 +63,21 @@ function recovered(state: GateState, context: Context): GateDecision {
   if (state.wasReminded || state.held.size === 0) return { events: [], listings };
   const mail = answers(state, [...state.held.values()]);
   return { events: [{ kind: "gateReminded", atMs: context.nowMs }], mail, listings };
+}
+
+/** A renewal may weigh so many events in line or under way; beyond that it waits until fewer are left. */
+const MAX_RENEWED = 20_000;
+
+/** Of a gate at which many wait, so many events for each of them: what it writes again is a part of what it has written. */
+const EVENTS_PER_ENTRY = 4;
+
+/** It says all it knows once in so many events, and what was before may go. */
+function renewal(state: GateState, atMs: number, everyEvents: number): GateEvent | null {
+  const weight = state.held.size + state.line.length;
+  if (weight > MAX_RENEWED || state.isQuarantined) return null;
+  const due = Math.max(everyEvents, weight * EVENTS_PER_ENTRY);
+  if (state.version - state.renewedVersion < due) return null;
+  return { kind: "gateRenewed", atMs, state: bodyOf(state) };
 }
 
 /** Our own bug, caught before it is stored. */

@@ -6,7 +6,8 @@ import type { WaitingLine } from "./waiting-line.ts";
 /** A snapshot of another format is ignored: it is a cache, and the events tell the same. */
 export const GATE_SNAPSHOT_FORMAT = 2;
 
-interface SnapshotBody {
+/** A whole gate. It stands in events too, so what is once written in it keeps its meaning, and what is new is optional. */
+export interface GateBody {
   readonly version: number;
   readonly name: GateName | null;
   readonly rule: GateRule | null;
@@ -23,11 +24,16 @@ interface SnapshotBody {
   readonly held: readonly Held[];
   readonly superseded?: readonly string[];
   readonly line: ReturnType<WaitingLine["toJSON"]>;
+  readonly renewedVersion?: number;
 }
 
 export function snapshot(state: GateState): string {
+  return JSON.stringify(bodyOf(state));
+}
+
+export function bodyOf(state: GateState): GateBody {
   const { version, name, rule, override, level, isTripped, isQuarantined, wasReminded, requests } = state;
-  const body: SnapshotBody = {
+  return {
     version,
     name,
     rule,
@@ -50,13 +56,18 @@ export function snapshot(state: GateState): string {
     held: [...state.held.values()],
     ...(state.superseded.size > 0 && { superseded: [...state.superseded] }),
     line: state.line.toJSON(),
+    ...(state.renewedVersion > 0 && { renewedVersion: state.renewedVersion }),
   };
-  return JSON.stringify(body);
 }
 
 export function restore(id: string, text: string): GateState {
-  const body = JSON.parse(text) as SnapshotBody;
   const state = new GateState(id);
+  fill(state, JSON.parse(text) as GateBody);
+  return state;
+}
+
+/** Makes a gate what this says, whatever it was. */
+export function fill(state: GateState, body: GateBody): void {
   state.version = body.version;
   state.name = body.name;
   state.rule = body.rule;
@@ -69,6 +80,9 @@ export function restore(id: string, text: string): GateState {
   state.requests = [...body.requests];
   Object.assign(state, body.breaker);
   state.spent = body.budget?.spent ?? {};
+  state.reserved = {};
+  state.renewedVersion = body.renewedVersion ?? 0;
+  for (const part of [state.stalled, state.held, state.superseded, state.line]) part.clear();
   for (const key of body.budget?.stalled ?? []) state.stalled.add(key);
   for (const held of body.held) {
     state.held.set(heldKey(held.execution, held.ask), held);
@@ -76,5 +90,4 @@ export function restore(id: string, text: string): GateState {
   }
   for (const key of body.superseded ?? []) state.superseded.add(key);
   for (const [workflow, execution, asks] of body.line) state.line.add(execution, asks, workflow);
-  return state;
 }

@@ -37,6 +37,13 @@ export class WaitingLine {
     }
   }
 
+  clear(): void {
+    this.turns.clear();
+    this.workflowOf.clear();
+    this.priorities.clear();
+    this.length = 0;
+  }
+
   has(execution: string, ask: number): boolean {
     return this.asksOf(execution)?.has(ask) ?? false;
   }

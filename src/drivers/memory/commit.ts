@@ -41,6 +41,7 @@ export function commitBatch(memory: Memory, batch: CommitBatch): CommitOutcome {
   for (const id of batch.discard) discardDeadLetter(memory, id);
   for (const letter of batch.deadLetters) putDeadLetter(memory, letter);
   for (const listing of batch.listings ?? []) putListing(memory, listing);
+  for (const { entity, belowVersion } of batch.cut ?? []) cutJournal(memory, entity, belowVersion);
   // Last: whatever else the batch says of an entity it purges, nothing of it is left.
   for (const entity of batch.purge) purge(memory, batch.fence.partition, entity);
   return { kind: "committed" };
@@ -50,11 +51,17 @@ export function commitBatch(memory: Memory, batch: CommitBatch): CommitOutcome {
 function checkVersions(memory: Memory, batch: CommitBatch): void {
   const versions = new Map<EntityKey, number>();
   for (const { entity, version, count } of batch.records) {
-    const known = versions.get(entity) ?? memory.data.entities.get(entity)?.version ?? 0;
-    assert.equal(version, known + 1, `the next event of ${entity} has this number`);
+    const known = versions.get(entity) ?? memory.data.entities.get(entity)?.version;
+    const isNext = known === undefined ? mayBegin(batch, entity, version) : version === known + 1;
+    assert(isNext, `${version} is not the number of the next event of ${entity}`);
     assert(count > 0, `a record of ${entity} without events`);
-    versions.set(entity, known + count);
+    versions.set(entity, version + count - 1);
   }
+}
+
+/** Whether the journal of one that is not there may begin with this. */
+function mayBegin({ cut }: CommitBatch, entity: EntityKey, version: number): boolean {
+  return version === 1 || (cut ?? []).some((one) => one.entity === entity && one.belowVersion === version);
 }
 
 /** Every driver would make something else of it, and none what was meant. */
@@ -67,7 +74,7 @@ function writeEntities(memory: Memory, batch: CommitBatch): void {
   for (const record of batch.records) {
     const entity = entityData(memory, record.entity);
     entity.records.push(record);
-    entity.version += record.count;
+    entity.version = record.version + record.count - 1;
     memory.waiters.wakeAll(versionKey(record.entity));
   }
   for (const snapshot of batch.snapshots) putSnapshot(entityData(memory, snapshot.entity), snapshot);
@@ -130,6 +137,12 @@ function purge(memory: Memory, partition: number, entity: EntityKey): void {
   data.headers.delete(entity);
   data.endedCount -= Number(hasEnded(header));
   if (header !== undefined) removePlace(data.headerPlaces, { atMs: header.createdAtMs, key: entity });
+}
+
+function cutJournal(memory: Memory, entity: EntityKey, belowVersion: number): void {
+  const records = memory.data.entities.get(entity)?.records ?? [];
+  const first = records.findIndex(({ version, count }) => version + count > belowVersion);
+  records.splice(0, first === -1 ? records.length : first);
 }
 
 export function versionKey(entity: EntityKey): string {

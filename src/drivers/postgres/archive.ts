@@ -50,7 +50,7 @@ const SQL = {
       select version, count, text from journal where entity = asked.entity order by version desc limit 1
     ) as last`,
   forgetJournals: `delete from journal where entity = any ($1)`,
-  // Guard: no gap. What is there already came with an earlier try.
+  // Guard: no gap. What is there already came with an earlier try. The first of all may begin where it was cut.
   appendRecords: `
     insert into journal (entity, version, count, format, text)
     select entity, version, count, format, text
@@ -59,7 +59,7 @@ const SQL = {
     where record.first <= coalesce((
       select last.version + last.count from journal as last
       where last.entity = record.entity order by last.version desc limit 1
-    ), 1)
+    ), record.first)
     on conflict do nothing`,
   putHeaders: `
     insert into headers (entity, class, status, workflow, tenant, created_at_ms, ended_at_ms, version)

@@ -5,7 +5,7 @@ import { answerOf, whyRefused } from "./faults.ts";
 import type { Postgres } from "./postgres.ts";
 import { finishPurges } from "./purge.ts";
 import { wakeKey } from "./wake-ups.ts";
-import { consumedBy, GUARD_FAILED, statementsOf } from "./write.ts";
+import { beginnings, consumedBy, GUARD_FAILED, statementsOf } from "./write.ts";
 
 const SQL = {
   // In order of their ids, so that two commits of the same partitions wait for each other and do not lock each other out.
@@ -93,7 +93,10 @@ async function commitEach(postgres: Postgres, batches: readonly CommitBatch[]): 
     });
     const passed = batches.filter((_, i) => outcomes[i]!.kind === "committed");
     if (passed.length === 0) return outcomes;
-    const begun = passed.flatMap(({ records }) => records.filter(({ version }) => version === 1));
+    const later = beginnings(passed);
+    const begun = passed.flatMap(({ records }) =>
+      records.filter(({ entity, version }) => version === 1 || version === later.get(entity)),
+    );
     await finishPurges(
       connection,
       begun.map(({ entity }) => entity),

@@ -5,6 +5,9 @@ import { packed } from "./encoding.ts";
 import { idsOf, posting } from "./inbox.ts";
 import { purging } from "./purge.ts";
 
+/** Rows that one cut removes: as many as come together between two of them, and some of what was there before. */
+const CUT_ROWS = 10_000;
+
 const SQL = {
   // Guard: what was decided from messages that a store which went back does not have is of a past that never was.
   consume: `
@@ -29,6 +32,30 @@ const SQL = {
       returning 1
     )
     select 1 / (count(*) = cardinality($1))::integer from appended`,
+  // The same for what may begin later than at version 1, if nothing of it is there.
+  appendLater: `
+    with appended as (
+      insert into journal (entity, version, count, format, text)
+      select entity, version, count, format, text
+      from unnest(
+        $1::text[], $2::bigint[], $3::bigint[], $4::integer[], $5::integer[], (string_to_array($6, $7))[2:]
+      ) as record (entity, first, version, count, format, text)
+      where record.first = coalesce((
+        select last.version + last.count from journal as last
+        where last.entity = record.entity order by last.version desc limit 1
+      ), record.first) and not exists (select from purges where purges.entity = record.entity)
+      returning 1
+    )
+    select 1 / (count(*) = cardinality($1))::integer from appended`,
+  cutJournals: `
+    delete from journal using (
+      select gone.entity, record.version from unnest($1::text[], $2::bigint[]) as gone (entity, below)
+      cross join lateral (
+        select version from journal
+        where entity = gone.entity and version < gone.below and version + count <= gone.below order by version limit $3
+      ) as record
+    ) as record
+    where journal.entity = record.entity and journal.version = record.version`,
   putSnapshots: `
     insert into snapshots (entity, version, format, text)
     select * from unnest($1::text[], $2::bigint[], $3::integer[], $4::text[])
@@ -101,6 +128,7 @@ export function statementsOf(batches: readonly CommitBatch[], isCareful: boolean
     "id",
     batches.flatMap(({ deadLetters }) => deadLetters),
   );
+  const cuts = batches.flatMap(({ cut = [] }) => cut);
   const purged = batches.flatMap(({ purge }) => purge);
   return [
     ...write(SQL.consume, consumed, "partition", "id"),
@@ -121,6 +149,9 @@ export function statementsOf(batches: readonly CommitBatch[], isCareful: boolean
     ...(discarded.length > 0 ? [{ sql: SQL.deleteDeadLetters, values: [discarded] }] : []),
     ...write(SQL.putDeadLetters, letters, "id", "class", "queue", "entity", "atMs", "text"),
     ...listingStatements(batches),
+    ...write(SQL.cutJournals, cuts, "entity", "belowVersion").map(({ sql, values }) => {
+      return { sql, values: [...values, CUT_ROWS] };
+    }),
     // Last: whatever else a batch says of an entity it purges, nothing of it is left.
     ...(purged.length > 0 ? purging(purged) : []),
   ];
@@ -146,8 +177,17 @@ function listingStatements(batches: readonly CommitBatch[]): readonly Statement[
   ];
 }
 
+/** Where the journals of entities may begin that are not there. */
+export function beginnings(batches: readonly CommitBatch[]): ReadonlyMap<EntityKey, number> {
+  return new Map(batches.flatMap(({ cut = [] }) => cut.map(({ entity, belowVersion }) => [entity, belowVersion])));
+}
+
 function entityStatements(batches: readonly CommitBatch[]): readonly Statement[] {
   const records = withFirstVersions(batches.flatMap(({ records }) => records));
+  const begun = beginnings(batches);
+  const isLater = ({ entity, first }: PlacedRecord): boolean => begun.get(entity) === first;
+  const later = begun.size === 0 ? [] : records.filter(isLater);
+  const following = begun.size === 0 ? records : records.filter((record) => !isLater(record));
   const byVersion = batches.flatMap(({ snapshots }) => snapshots).toSorted((a, b) => a.version - b.version);
   const headers = lastOf(
     "entity",
@@ -159,7 +199,8 @@ function entityStatements(batches: readonly CommitBatch[]): readonly Statement[]
   const set = wakes.filter(({ atMs }) => atMs !== null);
   const cleared = wakes.filter(({ atMs }) => atMs === null);
   return [
-    ...writeTexts(SQL.appendRecords, records, "entity", "first", "version", "count", "format"),
+    ...writeTexts(SQL.appendRecords, following, "entity", "first", "version", "count", "format"),
+    ...writeTexts(SQL.appendLater, later, "entity", "first", "version", "count", "format"),
     ...write(SQL.putSnapshots, lastOf("entity", byVersion), "entity", "version", "format", "text"),
     ...write(SQL.putHeaders, headers, "entity", ...shown),
     ...write(SQL.setWakes, set, "entity", "partition", "atMs"),

@@ -40,6 +40,7 @@ export function commitArguments(batch: CommitBatch): readonly Value[] {
       listing.text === null ? "" : JSON.stringify(listing),
     ]),
     ...list(batch.purge, (entity) => [entity]),
+    ...list(batch.cut ?? [], ({ entity, belowVersion }) => [entity, belowVersion]),
   ];
 }
 

@@ -65,6 +65,7 @@ function fileBatch({ mailIds }: Sqlite, batch: CommitBatch, mail: readonly Mail[
     deadLetters: columns(batch.deadLetters, "id", "class", "queue", "entity", "atMs", "text"),
     listings: columns(batch.listings ?? [], "list", "id", "entity", "atMs", "text"),
     purge,
+    ...(batch.cut !== undefined && { cut: batch.cut }),
   };
 }
 

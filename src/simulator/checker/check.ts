@@ -19,6 +19,7 @@ import { Findings, type Found, type Invariant, type Step } from "./invariant.ts"
 import { MAPS } from "./maps.ts";
 import { OWNERSHIP } from "./ownership.ts";
 import { READS } from "./reads.ts";
+import { RENEWALS } from "./renewals.ts";
 import { Story } from "./story.ts";
 import { TERMINATION } from "./termination.ts";
 import { TIMERS } from "./timers.ts";
@@ -46,6 +47,7 @@ const ALL: readonly Invariant[] = [
   ...GATES,
   ...CACHES,
   ...BUDGETS,
+  ...RENEWALS,
 ];
 
 /** What is checked, in the order of the reliability page. */

@@ -46,6 +46,11 @@ export class GateWorld extends TestWorld {
     return this.commit([], { records: [record], wakes: [] });
   }
 
+  /** Takes the beginning of the gate's journal away. */
+  cut(belowVersion: number): this {
+    return this.commit([], { cut: [{ entity: this.gate, belowVersion }], wakes: [] });
+  }
+
   grant(...asks: readonly number[]): this {
     const grants = asks.map((ask) => ({ execution: this.entity, ask }));
     return this.tell({ kind: "asksGranted", atMs: this.now, grants });

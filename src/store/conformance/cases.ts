@@ -1,5 +1,6 @@
 import { clockCases } from "./clock-cases.ts";
 import { closeCases } from "./close-cases.ts";
+import { cutCases } from "./cut-cases.ts";
 import { deliveryCases } from "./delivery-cases.ts";
 import { fenceCases } from "./fence-cases.ts";
 import { fullCases } from "./full-cases.ts";
@@ -30,6 +31,7 @@ export const cases: readonly Case[] = [
   ...deliveryCases,
   ...fenceCases,
   ...journalCases,
+  ...cutCases,
   ...wakeCases,
   ...taskLeaseCases,
   ...settleCases,

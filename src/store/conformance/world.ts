@@ -63,6 +63,7 @@ export async function createWorld(store: Store, partition = 0): Promise<World> {
       listing("list", key("new"), { entity: key(ENTITY) }),
     ],
     purge: [key(PURGED)],
+    cut: [{ entity: key(ENTITY), belowVersion: 2 }],
   };
   return { owner, parts };
 }

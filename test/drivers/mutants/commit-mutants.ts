@@ -27,6 +27,7 @@ const NOTHING = {
   discard: [],
   deadLetters: [],
   purge: [],
+  cut: [],
 } as const;
 
 type Part = keyof typeof NOTHING;
@@ -143,7 +144,7 @@ export const commitMutants: readonly Mutant[] = [
     const outcomes: CommitOutcome[] = [];
     for (const batch of batches) {
       const isEmpty =
-        batch.suspect === null && batch.consumed === null && lists.every((part) => batch[part].length === 0);
+        batch.suspect === null && batch.consumed === null && lists.every((part) => (batch[part] ?? []).length === 0);
       outcomes.push(isEmpty ? { kind: "committed" } : (await store.journal.commit([batch]))[0]!);
     }
     return outcomes;

@@ -1,5 +1,6 @@
 import { closeMutants } from "./close-mutants.ts";
 import { commitMutants } from "./commit-mutants.ts";
+import { cutMutants } from "./cut-mutants.ts";
 import { inboxMutants } from "./inbox-mutants.ts";
 import { journalMutants } from "./journal-mutants.ts";
 import { lapseAndRevokeMutants } from "./lapse-mutants.ts";
@@ -16,6 +17,7 @@ export const mutants: readonly Mutant[] = [
   ...commitMutants,
   ...inboxMutants,
   ...journalMutants,
+  ...cutMutants,
   ...taskMutants,
   ...lapseAndRevokeMutants,
   ...recordAndQueryMutants,

@@ -21,6 +21,7 @@ local LISTS = {
   { 'letters', 3 }, -- id, atMs, text
   { 'listings', 5 }, -- list, id, entity, atMs, text or ''
   { 'purge', 1 }, -- entity
+  { 'cut', 2 }, -- entity, version
 }
 local lists = {}
 for _, list in ipairs(LISTS) do
@@ -81,9 +82,17 @@ local function may_leave_list(entity)
   if class then must_be('zset', key('headers', class)) end
 end
 
+-- Where the journal of an entity may begin that is not there.
+local beginnings = {}
+each('cut', function(name, below)
+  beginnings[name] = below
+  must_be('list', key('journal', name))
+end)
+
 local wrong
 each('records', function(name, version, count)
   local entity = entity_of(name)
+  if entity.version == 0 and beginnings[name] == version then entity.version = version - 1 end
   must_be('list', key('journal', name))
   if tonumber(version) ~= entity.version + 1 or tonumber(count) < 1 then wrong = name end
   entity.version = version + count - 1
@@ -272,6 +281,22 @@ each('listings', function(list, entry, entity, at_ms, text)
     redis.call('ZADD', key('listing', list), at_ms, entry)
     redis.call('HSET', key('listed', entity), list .. '\0' .. entry, '')
   end
+end)
+-- What ends before a version goes: found by halves, as records are in order of their versions. Of very many some stay.
+local CUT = 10000
+each('cut', function(name, below)
+  local journal = key('journal', name)
+  local low, high = 0, redis.call('LLEN', journal)
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    local version, count = string.match(redis.call('LINDEX', journal, middle), '^(%d+) (%d+) ')
+    if version + count <= tonumber(below) then
+      low = middle + 1
+    else
+      high = middle
+    end
+  end
+  if low > 0 then redis.call('LTRIM', journal, math.min(low, CUT), -1) end
 end)
 -- Last: whatever else the batch says of an entity it purges, nothing of it is left.
 each('purge', function(name)

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { CommitOutcome, EntityKey, Fence } from "../../../store/contract.ts";
+import type { CommitOutcome, Cut, EntityKey, Fence } from "../../../store/contract.ts";
 import type { Columns, Database, SqlValue } from "./database.ts";
 import { EndedCount } from "./ended-count.ts";
 import type { Purge } from "./purge.ts";
@@ -22,6 +22,9 @@ const SQL = {
   // Guard: two of one version collide.
   appendRecord: `insert into journal (entity, version, count, format, text) values (?, ?, ?, ?, ?)`,
   nextVersion: `select version + count as version from journal where entity = ? order by version desc limit 1`,
+  cutJournal: `
+    delete from journal where entity = ?1 and version in (
+      select version from journal where entity = ?1 and version < ?2 and version + count <= ?2 order by version limit ?3)`,
   putSnapshot: `
     insert into snapshots (entity, version, format, text) values (?, ?, ?, ?)
     on conflict (entity) do update set version = excluded.version, format = excluded.format, text = excluded.text
@@ -71,7 +74,11 @@ export interface FileBatch {
   /** list, id, entity, atMs, text or null */
   readonly listings: Columns;
   readonly purge: readonly EntityKey[];
+  readonly cut?: readonly Cut[];
 }
+
+/** Rows that one cut removes: as many as come together between two of them, and some of what was there before. */
+const CUT_ROWS = 10_000;
 
 /** Entities whose next version is known without a look. */
 const MAX_KNOWN = 50_000;
@@ -100,7 +107,7 @@ export class Commit {
       return { kind: isOurResend ? "alreadyApplied" : "fenced" };
     }
     db.runAll(SQL.deleteMail, [batch.consumedMail]);
-    this.#append(batch.records);
+    this.#append(batch.records, batch.cut);
     db.runAll(SQL.putSnapshot, batch.snapshots);
     this.ended.note(batch.headers);
     db.runAll(SQL.putHeader, batch.headers);
@@ -115,6 +122,7 @@ export class Commit {
       if (text === null) db.run(SQL.deleteListing, list!, id!);
       else db.run(SQL.putListing, list!, id!, entity!, atMs!, text!);
     }
+    for (const { entity, belowVersion } of batch.cut ?? []) db.run(SQL.cutJournal, entity, belowVersion, CUT_ROWS);
     // Last: whatever else the batch says of an entity it purges, nothing of it is left.
     this.ended.noteGone(batch.purge);
     this.#purge.purge(batch.purge);
@@ -128,12 +136,12 @@ export class Commit {
     this.ended.forget();
   }
 
-  #append(records: Columns): void {
+  #append(records: Columns, cut: readonly Cut[] = []): void {
     const [entities, versions, counts] = records as readonly [string[], number[], number[]];
     for (let i = 0; i < entities.length; i++) {
       const [entity, version, count] = [entities[i]!, versions[i]!, counts[i]!];
       this.#purge.finish(entity);
-      const isNext = version === this.#nextVersion(entity, version) && count > 0;
+      const isNext = version === this.#nextVersion(entity, version, cut) && count > 0;
       if (!isNext) assert.fail(`${count} events from ${version} are not the next ones of ${entity}`);
       this.#nextVersions.set(entity, version + count);
     }
@@ -142,10 +150,12 @@ export class Commit {
   }
 
   /** The first version of all needs no look: if it were there already, the two would collide. */
-  #nextVersion(entity: EntityKey, version: number): number {
+  #nextVersion(entity: EntityKey, version: number, cut: readonly Cut[]): number {
     const known = this.#nextVersions.get(entity);
     if (known !== undefined) return known;
-    return version === 1 ? 1 : (this.#db.get<{ version: number }>(SQL.nextVersion, entity)?.version ?? 1);
+    if (version === 1) return 1;
+    const stored = this.#db.get<{ version: number }>(SQL.nextVersion, entity)?.version;
+    return stored ?? cut.find((one) => one.entity === entity)?.belowVersion ?? 1;
   }
 }
 
