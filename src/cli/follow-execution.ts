@@ -66,22 +66,32 @@ async function show(
   parts: FollowOptions & { readonly progress: ReturnType<typeof progressOn>; readonly leaving: AbortController },
 ): Promise<string | undefined> {
   const { progress, leaving } = parts;
+  let hasAsked = false;
   for await (const event of source.events(id, 0, leaving.signal)) {
     const transition = transitionOf(event);
     if (transition === undefined) continue;
     progress.change(transition);
-    if (!parts.leaveReviews || transition.status !== "WAITING" || transition.reason !== "review") continue;
+    const { status, reason } = transition;
+    hasAsked ||= status === "WAITING" && (reason === "review" || reason === "budget");
+    // Whatever else is under way may end after it has asked.
+    if (!parts.leaveReviews || !hasAsked || UNDER_WAY.has(status)) continue;
     if (await waitsOnlyForPeople(source, id)) return "review";
   }
   return leaving.signal.aborted ? String(leaving.signal.reason) : undefined;
 }
 
+const UNDER_WAY = new Set(["QUEUED", "RUNNING"]);
 /** Reasons that somebody else's decision does not lie behind. */
-const OTHERS = new Set(["review", "parents", "held"]);
+const OTHERS = new Set(["parents", "held"]);
 
 async function waitsOnlyForPeople(source: ExecutionSource, id: string): Promise<boolean> {
   const open = await source.explain(id);
-  return open.some(({ reason }) => reason === "review") && open.every(({ reason }) => OTHERS.has(reason));
+  return open.some(asksPerson) && open.every((each) => asksPerson(each) || OTHERS.has(each.reason));
+}
+
+/** A budget that is used up may ask for more by a review. */
+function asksPerson({ reason, details }: ShownExplanation): boolean {
+  return reason === "review" || (reason === "budget" && typeof details?.["review"] === "string");
 }
 
 function leave(

@@ -86,6 +86,15 @@ export function countOption(call: Call, name: string, standing: number, max: num
   throw new Failure(EXIT.usage, `--${name} must be a number from 1 to ${max}, not ${JSON.stringify(given)}.`);
 }
 
+/** A number above 0. How large it may be is the server's to say. */
+export function amountOption(call: Call, name: string): number | undefined {
+  const given = option(call, name);
+  if (given === undefined) return undefined;
+  const amount = /^\d+(\.\d+)?(e\d+)?$/i.test(given) ? Number(given) : 0;
+  if (amount > 0) return amount;
+  throw new Failure(EXIT.usage, `--${name} must be a number above 0, not ${JSON.stringify(given)}.`);
+}
+
 const STATUSES = ["PENDING", "RUNNING", "PAUSED", "COMPLETED", "PARTIAL", "FAILED", "CANCELLED"];
 
 /** The state of an execution, in whatever case. */

@@ -56,6 +56,7 @@ export interface ShownExplanation {
   readonly reason: string;
   readonly sentence: string;
   readonly until?: string;
+  readonly details?: JsonObject;
 }
 
 export interface Listed<Item> {

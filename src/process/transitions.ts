@@ -76,6 +76,8 @@ export function transitionOf(event: ToldEvent): Transition | undefined {
         ...(until !== undefined && { until }),
       };
     }
+    case "gate_stalled":
+      return { ...base, status: "WAITING", reason: "budget" };
     default:
       return undefined;
   }

@@ -28,6 +28,22 @@ nodes:
   - { id: done, handler: output, dependencies: [ask], config: { decision: "{{ ask.decision }}", data: "{{ ask.data }}" } }
 `;
 
+/** Something else ends after the person was asked. */
+export const REVIEW_FIRST = `name: review-first
+nodes:
+  - { id: ask, handler: review, config: { title: "Pay?" } }
+  - { id: other, handler: delay, config: { seconds: 0.2 } }
+  - { id: done, handler: output, dependencies: [ask, other] }
+`;
+
+export const SPENDING = `name: spending
+limits: { site: { rate: 100 } }
+budget: { calls: 1, on_limit: pause }
+nodes:
+  - { id: a, handler: transform, limit: site, config: { value: 1 } }
+  - { id: b, handler: transform, dependencies: [a], config: { value: 2 } }
+`;
+
 export const SIGNAL = `name: signal
 nodes:
   - { id: gate, handler: wait, config: { signal: go } }

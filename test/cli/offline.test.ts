@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { BROKEN, FAILING, HELLO, PARTIAL, REVIEW, SLOW, TYPED_INPUT } from "./files.ts";
+import { BROKEN, FAILING, HELLO, PARTIAL, REVIEW, REVIEW_FIRST, SLOW, SPENDING, TYPED_INPUT } from "./files.ts";
 import { type Ended, folder, millrace, cleanUp, start } from "./program.ts";
 
 afterAll(cleanUp);
@@ -13,6 +13,8 @@ const HERE = folder({
   "partial.yaml": PARTIAL,
   "slow.yaml": SLOW,
   "review.yaml": REVIEW,
+  "review-first.yaml": REVIEW_FIRST,
+  "spending.yaml": SPENDING,
   "typed.yaml": TYPED_INPUT,
   "broken.json": BROKEN,
   "empty.json": "",
@@ -295,6 +297,8 @@ describe("run, with no server and no project", () => {
     ["mine.yaml", [], 3, /No worker and no built-in node provides "text\.up"/],
     ["slow.yaml", ["--timeout", "300ms"], 124, /is still RUNNING after the timeout\. It ends with this process\./],
     ["review.yaml", ["--no-wait-approval"], 8, /waits for a person/],
+    ["review-first.yaml", ["--no-wait-approval"], 8, /other completed[^]*waits for a person/],
+    ["spending.yaml", ["--no-wait-approval"], 8, /b waiting reason=budget[^]*waits for a person/],
   ];
   test.each(ends)("%s %j ends with %i", async (file, more, code, says) => {
     const ended = await run("run", file, ...more);

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { FAILING, HELLO, PARTIAL, REVIEW, SIGNAL, SLOW, TYPED_INPUT } from "./files.ts";
+import { FAILING, HELLO, PARTIAL, REVIEW, SIGNAL, SLOW, SPENDING, TYPED_INPUT } from "./files.ts";
 import { type Ended, folder, millrace, cleanUp, serve, type Serving } from "./program.ts";
 
 afterAll(cleanUp);
@@ -35,6 +35,7 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     "failing.yaml": FAILING,
     "partial.yaml": PARTIAL,
     "slow.yaml": SLOW,
+    "spending.yaml": SPENDING,
     "review.yaml": REVIEW,
     "signal.yaml": SIGNAL,
     "typed.yaml": TYPED_INPUT,
@@ -183,6 +184,35 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     expect((await json<{ output: unknown }>("show", id, "--node", "ok")).output).toBe(7);
     expect((await run("rerun", id, "--from", "nobody")).code).toBe(4);
     expect((await run("rerun", id, "--from", "ok", "--set", "value=text")).code).toBe(2);
+  });
+
+  test("a budget is raised, and a limit set and given back", async () => {
+    const paused = await run("run", "spending.yaml", "--server", "--watch", "--no-wait-approval");
+    expect([paused.code, paused.stderr]).toEqual([8, expect.stringContaining("b waiting reason=budget")]);
+    const { items } = await json<{ items: { key: string }[] }>("budgets");
+    const id = items[0]!.key;
+    expect((await run("budgets")).stdout).toMatch(
+      new RegExp(`^BUDGET +KEY +UNIT +ALLOWS +SPENT +RESERVED +WAITING\nspending +${id} +calls +1 +1 +0 +1\n$`),
+    );
+    const unsaid = await run("budgets", "raise", "spending");
+    expect([unsaid.code, unsaid.stderr]).toEqual([2, expect.stringContaining("for instance --usd 10")]);
+    const unknown = await run("budgets", "raise", "spending", "--key", "nobody", "--calls", "3");
+    expect([unknown.code, unknown.stderr]).toEqual([4, expect.stringContaining('no budget "spending" of "nobody"')]);
+    const second = await run("run", "spending.yaml", "--server", "--watch", "--no-wait-approval");
+    expect(second.code).toBe(8);
+    const several = await run("budgets", "raise", "spending", "--calls", "3");
+    expect([several.code, several.stderr]).toEqual([2, expect.stringContaining("there are 2 budgets")]);
+    const raised = await run("budgets", "raise", "spending", "--key", id, "--calls", "3");
+    expect(raised.stdout).toMatch(new RegExp(`\nspending +${id} +calls +3 +`));
+    const watched = await run("watch", id);
+    expect([watched.code, JSON.parse(watched.stdout)]).toEqual([0, { b: 2 }]);
+    expect((await run("limits", "set", "site", "--rate", "5", "--per", "minute")).stdout).toMatch(
+      /\nsite +rate +5 a minute, 1 at once \(overridden\)/,
+    );
+    expect((await run("limits", "set", "site")).stdout).toMatch(
+      /\nsite +rate +100 a second, 100 at once +0 +0 +open\n$/,
+    );
+    expect((await run("limits", "set", "site", "--rate", "fast")).code).toBe(2);
   });
 
   test("reviews are listed and decided once", async () => {
