@@ -1,3 +1,4 @@
+import { NEVER_TRIGGERED } from "../../core/execution/messages/retry.ts";
 import { dryRun } from "../../core/execution/view.ts";
 import type { Cancel, Pause, Release, Resume, Retry, RetryScope, Signal } from "../../core/message.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
@@ -74,9 +75,9 @@ export class Commands {
       if (!state.isEnded) throw new Refusal("EXECUTION_OPEN", { id }, { execution });
       if (request.from !== undefined && !state.plan.graph.indexOf.has(request.from))
         throw notFound("node", request.from);
-      if (state.startedAtMs === null || (scope === "failed" && state.status === "completed")) {
-        throw new Refusal("NOT_RETRYABLE", { id }, { execution });
-      }
+      if (state.startedAtMs === null)
+        throw new Refusal("NOT_RETRYABLE", { id }, { detail: `${NEVER_TRIGGERED}.`, execution });
+      if (scope === "failed" && state.status === "completed") throw new Refusal("NOT_RETRYABLE", { id }, { execution });
       return dryRun(state, { scope, ...(request.from !== undefined && { from: request.from }) });
     });
   }

@@ -161,7 +161,22 @@ function itemsDone(state: ExecutionState, node: number): number {
 export function retryableFrom(state: ExecutionState): string[] {
   if (state.end?.status !== "failed" && state.end?.status !== "partial") return [];
   const ender = endedBy(state);
-  return [...state.failed, ...(ender === undefined ? [] : [ender])].map((node) => state.plan.graph.ids[node]!);
+  const first = [...state.failed, ...(ender === undefined ? [] : [ender])];
+  // Nothing need have failed where the time ran out: what was cut off is all that there is to begin with.
+  if (state.end.reason === "timeout") first.push(...cutOff(state));
+  return first.map((node) => state.plan.graph.ids[node]!);
+}
+
+/** Open nodes that come after none that is open. */
+function cutOff(state: ExecutionState): number[] {
+  const { nodeCount, parentStart, edgeParent } = state.plan.graph;
+  const cut: number[] = [];
+  for (let node = 0; node < nodeCount; node++) {
+    if (state.isNodeEnded(node)) continue;
+    const parents = edgeParent.subarray(parentStart[node], parentStart[node + 1]);
+    if (parents.every((parent) => state.isNodeEnded(parent))) cut.push(node);
+  }
+  return cut;
 }
 
 /** What a retry would run again, and what it would keep. */

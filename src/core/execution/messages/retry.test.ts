@@ -46,6 +46,7 @@ describe("a retry is refused", () => {
   test("of one that was cancelled before it was triggered: it has no part that ran", () => {
     const trial = new Trial(chain).hold().does({ kind: "cancel" });
     expect(trial.ask(retry)).toMatchObject({ refused: "NOT_RETRYABLE", execution: { status: "CANCELLED" } });
+    expect(trial.ask(retry)).toHaveProperty("detail", expect.stringContaining("before it was triggered"));
     expect(trial.ask({ kind: "retry", scope: "node", from: "a" })).toMatchObject({ refused: "NOT_RETRYABLE" });
   });
 
@@ -188,6 +189,14 @@ test("where a retry can begin is told of those that ended badly", () => {
   expect(retryableFrom(trial.state)).toEqual([]);
   expect(retryableFrom(trial.fails("f").state)).toEqual(["f"]);
   expect(retryableFrom(trial.does(retry).completes("f").completes("g").state)).toEqual([]);
+});
+
+test("where the time ran out, a retry can begin with what was cut off", () => {
+  const nodes = [node("a"), node("b", ["a"]), node("c", ["b"]), node("d"), node("e", ["c", "d"])];
+  const trial = new Trial(workflow(nodes, { timeout_seconds: 100 })).begin().completes("a").at(100_000).settle();
+  expect(trial.summary).toMatchObject({ status: "FAILED", error: { code: "WORKFLOW_TIMEOUT" } });
+  expect(retryableFrom(trial.state)).toEqual(["b", "d"]);
+  expect(dryRun(trial.state, { scope: "failed" })).toEqual({ rerun: ["b", "c", "d", "e"], kept: ["a"] });
 });
 
 describe("a dead letter", () => {

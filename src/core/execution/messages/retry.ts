@@ -7,6 +7,8 @@ import type { GenerationOpened } from "../events.ts";
 import { replayed } from "../letters.ts";
 import type { ExecutionState } from "../state.ts";
 
+export const NEVER_TRIGGERED = "It was cancelled before it was triggered, so no part of it ran. Start another";
+
 /**
  * Somebody wants a part of it run again: a new generation of the same execution, which keeps what completed.
  *
@@ -20,7 +22,7 @@ export function retry(state: ExecutionState, message: Message, body: Retry, cont
 function judge(state: ExecutionState, body: Retry, context: Context): Verdict {
   const { scope, from, config, input, letters = [] } = body;
   if (!state.isEnded) return { refused: "EXECUTION_OPEN" };
-  if (state.startedAtMs === null) return { refused: "NOT_RETRYABLE" };
+  if (state.startedAtMs === null) return { refused: "NOT_RETRYABLE", detail: NEVER_TRIGGERED };
   if (scope === "failed" && state.end!.status === "completed" && !isBatchWithFailures(state)) {
     return { refused: "NOT_RETRYABLE" };
   }
