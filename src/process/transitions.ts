@@ -42,7 +42,7 @@ export function transitionOf(event: ToldEvent): Transition | undefined {
     case "paused":
       return { ...base, status: "PAUSED" };
     case "execution_ended":
-      return { ...base, status: text(data["status"])?.toUpperCase() ?? "", ...reasonOf(data), ...errorOf(data) };
+      return { ...base, status: text(data["status"]) ?? "", ...reasonOf(data), ...errorOf(data) };
     case "task_dispatched":
     case "delivery_lost":
       return { ...base, status: "QUEUED" };

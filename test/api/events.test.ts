@@ -43,7 +43,7 @@ describe("the history", () => {
       { type: "started", data: {} },
       { type: "task_dispatched", node_id: "a", attempt: 1, data: { delivery: 1 } },
       { type: "task_completed", node_id: "a", attempt: 1, data: { output: {} } },
-      { type: "execution_ended", data: { status: "completed", reason: "done" } },
+      { type: "execution_ended", data: { status: "COMPLETED", reason: "done" } },
     ]);
     const text = JSON.stringify(body);
     for (const hidden of ["nonce", "atMs", "bodyHash", "AtMs"]) expect(text).not.toContain(hidden);
@@ -89,6 +89,19 @@ describe("the stream", () => {
     const last = String(ids.at(-1));
     expect((await stream(id, { "last-event-id": last })).status).toBe(204);
     expect((await stream(id, { "last-event-id": String(Number(last) + 5) })).status).toBe(204);
+  });
+
+  test.each([
+    ["TEXT/Event-Stream; q=0.5", "text/event-stream"],
+    ["application/json, text/event-stream", "text/event-stream"],
+    ["application/json, text/event-stream;q=0", "application/json"],
+    ["text/event-streams", "application/json"],
+  ])("is for who accepts it: %s", async (accept, type) => {
+    const id = await api.run(one("step"));
+    await api.ended(id);
+    const answer = await stream(id, { accept });
+    expect(answer.headers.get("content-type")).toContain(type);
+    if (type === "text/event-stream") await answer.all();
   });
 
   test("goes on from the last event that was seen", async () => {

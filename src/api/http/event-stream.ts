@@ -2,7 +2,10 @@ import { seqOf } from "../service/histories.ts";
 import type { Call, EventSink, Reply } from "./route.ts";
 
 export function wantsEvents(call: Call): boolean {
-  return (call.header("accept") ?? "").includes("text/event-stream");
+  const accepted = (call.header("accept") ?? "").toLowerCase().split(",");
+  return accepted.some(
+    (range) => /^\s*text\/event-stream\s*(;|$)/.test(range) && !/;\s*q=0(\.0*)?\s*(;|$)/.test(range),
+  );
 }
 
 /** What happens to an execution, as server-sent events: from the beginning, or from where the client was. */

@@ -43,6 +43,8 @@ export function showEvent(seq: number, event: ExecutionEvent, id: string): Shown
     if (ENVELOPE.has(name) || HIDDEN.has(name)) continue;
     data[nameOf(name)] = isPayload(event, name) ? payload(value, hrefOf(event, id)) : shown(name, value);
   }
+  // States are in capitals wherever people see them.
+  if (event.kind === "executionEnded") data["status"] = event.status.toUpperCase();
   return {
     seq,
     type: snake(event.kind),
