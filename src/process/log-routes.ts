@@ -1,10 +1,13 @@
 import * as z from "zod";
 import { json, route, type Route } from "../api/http/route.ts";
+import { partFields } from "../api/http/schemas.ts";
+import { ordinal } from "../api/service/paging.ts";
 import type { Service } from "../api/service/service.ts";
 import { MAX_PAGE } from "../api/limits.ts";
 import { type Attempt, readLogs } from "./task-logs.ts";
 
 const query = z.strictObject({
+  ...partFields,
   node: z.string().optional(),
   attempt: z.coerce.number().int().min(1).max(1_000_000).optional(),
 });
@@ -26,14 +29,16 @@ export function logRoutes(service: Service): readonly Route[] {
           schema: z.looseObject({ items: z.array(line), next_cursor: z.string().nullable() }),
         },
       },
-      handle: async ({ params, query: filter }) => {
-        const attempts = await attemptsOf(service, params["id"]!, filter);
+      handle: async ({ params, query: { limit, cursor, ...filter } }) => {
+        const id = params["id"]!;
+        const attempts = await attemptsOf(service, id, filter);
         const kept = await readLogs(service.store, attempts);
         const items = kept.flatMap(({ attempt: { instance, generation, attempt, delivery }, lines }) =>
           lines.map((one) => ({ node_id: instance, generation, attempt, delivery, ...one })),
         );
         items.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
-        return json(200, { items, next_cursor: null });
+        const list = `logs ${id} ${JSON.stringify(filter)}`;
+        return json(200, await service.paging.slice(list, { limit, cursor }, items, (_, index) => ordinal(index)));
       },
     }),
   ];
@@ -43,7 +48,7 @@ export function logRoutes(service: Service): readonly Route[] {
 async function attemptsOf(
   service: Service,
   id: string,
-  { node, attempt }: z.infer<typeof query>,
+  { node, attempt }: { readonly node?: string | undefined; readonly attempt?: number | undefined },
 ): Promise<readonly Attempt[]> {
   const found: Attempt[] = [];
   let generation = 1;

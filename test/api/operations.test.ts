@@ -284,6 +284,13 @@ describe("workflows", () => {
       ],
       next_cursor: null,
     });
+    const newest = (await api.get("/v1/workflows/graph/versions?limit=1")).body;
+    expect(newest).toMatchObject({ items: [{ version: 2 }], next_cursor: expect.any(String) });
+    const cursor = encodeURIComponent(newest.next_cursor as string);
+    expect((await api.get(`/v1/workflows/graph/versions?limit=1&cursor=${cursor}`)).body).toMatchObject({
+      items: [{ version: 1 }],
+      next_cursor: null,
+    });
     for (const version of ["1", first.workflow_definition_id]) {
       expect((await api.get(`/v1/workflows/graph/versions/${version}`)).body).toMatchObject({ version: 1 });
     }

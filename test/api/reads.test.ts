@@ -227,6 +227,21 @@ describe("lists", () => {
     expect(await api.get(`/v1/executions?${query}`)).toMatchObject({ status: 400, body: { code } });
   });
 
+  test("what explains an execution is whole, or page by page", async () => {
+    const nodes = ["a", "b", "c"].map((id) => ({ id, handler: "step" }));
+    const path = `/v1/executions/${(await api.post("/v1/workflow", { name: "held", nodes })).body.execution_id}/explain`;
+    expect((await api.get(path)).body).toMatchObject({
+      items: [{ node_id: "a", reason: "held" }, { node_id: "b" }, { node_id: "c" }],
+      next_cursor: null,
+    });
+    const { body } = await api.get(`${path}?limit=2`);
+    expect(body).toMatchObject({ items: [{ node_id: "a" }, { node_id: "b" }], next_cursor: expect.any(String) });
+    const rest = await api.get(`${path}?limit=2&cursor=${encodeURIComponent(body.next_cursor as string)}`);
+    expect(rest.body).toMatchObject({ items: [{ node_id: "c" }], next_cursor: null });
+    expect((await api.get(`${path}?limit=501`)).body.code).toBe("INVALID_QUERY");
+    expect((await api.get(`${path}?cursor=x`)).body.code).toBe("INVALID_CURSOR");
+  });
+
   test("a cursor is good for the list and the filters it was given out for", async () => {
     const { body } = await api.get("/v1/executions?limit=1");
     expect(body.next_cursor).toEqual(expect.any(String));

@@ -73,7 +73,15 @@ export const executionsQuery = z.strictObject({
 });
 export const nodesQuery = z.strictObject({ ...pageFields, status: z.enum(NODE_STATUSES).optional() });
 export const eventsQuery = z.strictObject({ ...pageFields, after: z.string().optional() });
-export const explainQuery = z.strictObject({ node: z.string().optional() });
+/** Of lists that are given as a whole unless a page is asked for. */
+export const partFields = {
+  limit: pageFields.limit
+    .unwrap()
+    .optional()
+    .meta({ description: `1 to ${MAX_PAGE}, default all` }),
+  cursor: pageFields.cursor,
+};
+export const explainQuery = z.strictObject({ ...partFields, node: z.string().optional() });
 export const submitQuery = z.strictObject({ start: flag, allow_missing_handlers: flag });
 export const validateQuery = z.strictObject({ allow_missing_handlers: flag });
 export const retryQuery = z.strictObject({ dry_run: flag });

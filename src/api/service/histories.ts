@@ -14,6 +14,7 @@ import { executionKey, isExecutionId } from "./ids.ts";
 import type { HandlerDirectory } from "./handler-directory.ts";
 import type { Limits, ShownLimit } from "./limits.ts";
 import { Lru } from "./lru.ts";
+import { ordinal, type PageOf, type PartRequest, type Paging } from "./paging.ts";
 import { readEntity } from "./read-entity.ts";
 import { notFound } from "./refusal.ts";
 
@@ -45,6 +46,7 @@ export class Histories {
   readonly #reader: ExecutionReader;
   readonly #directory: HandlerDirectory;
   readonly #limits: Limits;
+  readonly #paging: Paging;
   readonly #paged = new Lru<{
     readonly from: number;
     readonly version: number;
@@ -53,8 +55,16 @@ export class Histories {
   /** Reads of the tail that are under way: all who stand at the same place share one. */
   readonly #tails = new Map<string, Promise<readonly JournalRecord[]>>();
 
-  constructor(store: Store, host: Host, reader: ExecutionReader, directory: HandlerDirectory, limits: Limits) {
+  constructor(
+    store: Store,
+    host: Host,
+    reader: ExecutionReader,
+    directory: HandlerDirectory,
+    limits: Limits,
+    paging: Paging,
+  ) {
     this.#limits = limits;
+    this.#paging = paging;
     this.#store = store;
     this.#host = host;
     this.#reader = reader;
@@ -128,13 +138,16 @@ export class Histories {
   async explain(
     id: string,
     node: string | undefined,
-  ): Promise<{ readonly items: readonly ShownExplanation[]; readonly next_cursor: null; readonly omitted?: number }> {
+    { limit = MAX_NODES_SHOWN, cursor }: PartRequest = {},
+  ): Promise<PageOf<ShownExplanation> & { readonly omitted?: number }> {
     const all = await this.#reader.read(id, ({ state }) => {
       if (node !== undefined && state.unitOf(node) === undefined) throw notFound("node", node);
-      return explain(state, node);
+      return explain(state, node).map((told) => ({ told, place: ordinal(state.unitOf(told.node)!) }));
     });
-    const items = await Promise.all(all.slice(0, MAX_NODES_SHOWN).map((item) => this.#shown(id, item)));
-    return { items, next_cursor: null, ...(all.length > items.length && { omitted: all.length - items.length }) };
+    const page = await this.#paging.slice(`explain ${id} ${node ?? ""}`, { limit, cursor }, all, ({ place }) => place);
+    const items = await Promise.all(page.items.map(({ told }) => this.#shown(id, told)));
+    const omitted = all.length - items.length;
+    return { items, next_cursor: page.next_cursor, ...(omitted > 0 && cursor === undefined && { omitted }) };
   }
 
   /** The core cannot know whether there is anybody to do the work. */

@@ -1,5 +1,4 @@
 import type { Host } from "../../host/host.ts";
-import type { Json } from "../../json/json.ts";
 import type { Store } from "../../store/contract.ts";
 import { liveWorkers, serving } from "./handler-directory.ts";
 import type { PageOf } from "./paging.ts";
@@ -21,10 +20,18 @@ export interface Limit {
   readonly window_seconds: number;
 }
 
-interface QueueState {
+export interface ShownQueue {
   readonly name: string;
   readonly queued: number;
+  readonly oldest_seconds: number | null;
+  readonly leased: number;
   readonly workers: number;
+}
+
+export interface ShownWorker {
+  readonly worker_id: string;
+  readonly handlers: readonly string[];
+  readonly queues: readonly string[];
 }
 
 const STORE_MS = 2_000;
@@ -56,7 +63,7 @@ export class Overview {
     this.#notes = new Map(Object.entries({ ...own, ...notes }));
   }
 
-  async workers(): Promise<PageOf<Json>> {
+  async workers(): Promise<PageOf<ShownWorker>> {
     const registrations = await this.#store.records.registered();
     const items = liveWorkers(registrations).map(({ process, handlers, queues, told }) => ({
       ...told,
@@ -67,7 +74,7 @@ export class Overview {
     return { items: items.sort((a, b) => (a.worker_id < b.worker_id ? -1 : 1)), next_cursor: null };
   }
 
-  async queues(): Promise<PageOf<Json>> {
+  async queues(): Promise<PageOf<ShownQueue>> {
     const [counts, registrations] = await Promise.all([this.#store.queries.counts(), this.#store.records.registered()]);
     const { queued, leasedOf, oldestAtMs, storeTimeMs } = counts;
     const served = serving(registrations);
@@ -104,9 +111,7 @@ export class Overview {
 
   async #unserved(): Promise<string | undefined> {
     const { items } = await this.queues();
-    const unserved = (items as unknown as readonly QueueState[]).filter(
-      ({ queued, workers }) => queued > 0 && workers === 0,
-    );
+    const unserved = items.filter(({ queued, workers }) => queued > 0 && workers === 0);
     if (unserved.length === 0) return undefined;
     const shown = unserved.slice(0, MAX_SHOWN).map(({ name, queued }) => `"${name}" (${queued} waiting)`);
     return `nobody serves ${shown.join(", ")}${unserved.length > MAX_SHOWN ? " …" : ""}`;

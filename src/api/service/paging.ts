@@ -13,6 +13,17 @@ export interface PageRequest {
   readonly cursor?: string | undefined;
 }
 
+/** Of a list that may also be asked for as a whole. */
+export interface PartRequest {
+  readonly limit?: number | undefined;
+  readonly cursor?: string | undefined;
+}
+
+/** A number as a place in a list. */
+export function ordinal(place: number): string {
+  return String(place).padStart(16, "0");
+}
+
 /**
  * Cursors of the store, as clients see them: signed, and bound to the list and the filters they were given out for. A
  * store never meets one that it did not make.
@@ -45,6 +56,26 @@ export class Paging {
       if (at === undefined || items.length >= limit || scanned >= MAX_SCANNED) break;
     }
     return { items, next_cursor: await this.seal(list, at) };
+  }
+
+  /**
+   * A page of a list that is at hand as a whole, sorted by `placeOf`. What has gone meanwhile is not missed: the cursor
+   * names a place, whether anything is there or not. Without a limit, the rest of it.
+   */
+  async slice<Item>(
+    list: string,
+    { limit, cursor }: PartRequest,
+    all: readonly Item[],
+    placeOf: (item: Item, index: number) => string,
+  ): Promise<PageOf<Item>> {
+    const after = await this.open(list, cursor);
+    const places = all.map(placeOf);
+    const start = after === undefined ? 0 : places.filter((place) => place <= after).length;
+    const end = limit === undefined ? all.length : Math.min(start + limit, all.length);
+    return {
+      items: all.slice(start, end),
+      next_cursor: await this.seal(list, end < all.length ? places[end - 1] : undefined),
+    };
   }
 
   async seal(list: string, at: string | undefined): Promise<string | null> {

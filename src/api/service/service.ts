@@ -63,6 +63,7 @@ export class Service {
   readonly overview: Overview;
   readonly limits: Limits;
   readonly pressure: Pressure;
+  readonly paging: Paging;
   readonly #requests: Requests;
 
   constructor(options: ServiceOptions) {
@@ -73,6 +74,7 @@ export class Service {
     const requests = new Requests(store, host);
     const signing = new Signing(store);
     const paging = new Paging(signing);
+    this.paging = paging;
     const directory = new HandlerDirectory(store, host, options.handlers);
     const checker = new DefinitionChecker(directory);
     const definitions = new Definitions(store);
@@ -98,7 +100,7 @@ export class Service {
     const { submissions, commands, executions } = this;
     this.batches = new Batches({ submissions, commands, executions, reader, payloads, paging });
     this.limits = new Limits(store, host, requests, paging);
-    this.histories = new Histories(store, host, reader, directory, this.limits);
+    this.histories = new Histories(store, host, reader, directory, this.limits, paging);
     this.workflows = new Workflows(store, this.submissions, reader, paging);
     this.letters = new Letters(store, host, decisions, paging, (execution, node, config) =>
       checkedConfig(checker, reader, execution, node, config),

@@ -1,10 +1,10 @@
 import type { Graph } from "../../definition/graph.ts";
 import type { Json } from "../../json/json.ts";
 import { entityId } from "../../core/entity.ts";
-import type { Store } from "../../store/contract.ts";
+import type { Published, Store } from "../../store/contract.ts";
 import type { Definition } from "./definitions.ts";
 import { type ExecutionReader, standing } from "./execution-reader.ts";
-import type { PageOf, PageRequest, Paging } from "./paging.ts";
+import { ordinal, type PageOf, type PageRequest, type Paging } from "./paging.ts";
 import { notFound, Refusal } from "./refusal.ts";
 import { isName, type Submissions } from "./submissions.ts";
 
@@ -55,16 +55,26 @@ export class Workflows {
     };
   }
 
-  async versions(name: string): Promise<PageOf<NamedVersion>> {
+  /** Newest first. */
+  async versions(name: string, page: PageRequest): Promise<PageOf<NamedVersion>> {
+    const items = (await this.#versions(name)).map(({ version, hash }) => ({
+      name,
+      version,
+      workflow_definition_id: hash,
+    }));
+    const placeOf = ({ version }: NamedVersion): string => ordinal(Number.MAX_SAFE_INTEGER - version);
+    return this.#paging.slice(`versions ${name}`, page, items, placeOf);
+  }
+
+  async #versions(name: string): Promise<readonly Published[]> {
     const found = isName(name) ? await this.#store.records.versions(name) : [];
     if (found.length === 0) throw notFound("workflow", name);
-    const items = found.map(({ version, hash }) => ({ name, version, workflow_definition_id: hash }));
-    return { items, next_cursor: null };
+    return found;
   }
 
   /** The name is free again. Executions that are over keep their definition; while any is open, the name stays. */
   async remove(name: string): Promise<void> {
-    await this.versions(name);
+    await this.#versions(name);
     const { items } = await this.#store.queries.headers({ workflow: name, class: "open", limit: 1 });
     const open = items[0];
     if (open !== undefined) {

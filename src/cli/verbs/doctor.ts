@@ -11,7 +11,6 @@ import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { printJson } from "../print.ts";
 import { Server } from "../server.ts";
-import type { Listed } from "../shapes.ts";
 import { version } from "../version.ts";
 
 /** What was looked at. `note` is neither good nor bad. */
@@ -191,10 +190,11 @@ function clockFinding(response: Response): Finding {
 async function queueFindings(settings: ReadSettings["settings"]): Promise<readonly Finding[]> {
   try {
     const server = new Server(settings.url, settings.apiKey);
-    const { items } =
-      await server.get<Listed<{ readonly name: string; readonly queued: number; readonly workers: number }>>(
-        "/v1/queues",
-      );
+    const { items } = await server.list<{ readonly name: string; readonly queued: number; readonly workers: number }>(
+      "/v1/queues",
+      {},
+      Number.POSITIVE_INFINITY,
+    );
     const unserved = items.filter(({ queued, workers }) => queued > 0 && workers === 0);
     if (unserved.length === 0) return [{ what: "handlers", state: "ok", told: "every queue with tasks has a worker" }];
     const told = unserved

@@ -2,7 +2,6 @@ import type { Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
 import { printJson, printTable } from "../print.ts";
 import { connect } from "../server.ts";
-import type { Listed } from "../shapes.ts";
 
 interface ShownQueue {
   readonly name: string;
@@ -14,7 +13,7 @@ interface ShownQueue {
 
 export const verb: Verb = async (call) => {
   const server = await connect(call);
-  const page = await server.get<Listed<ShownQueue>>("/v1/queues");
+  const page = await server.list<ShownQueue>("/v1/queues", {}, Number.POSITIVE_INFINITY);
   if (call.json) printJson(call, page);
   else if (page.items.length === 0) call.terminal.err("there is no queue: nothing waits, and no worker is connected\n");
   else {

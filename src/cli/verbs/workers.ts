@@ -2,7 +2,6 @@ import type { Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
 import { printJson, printTable } from "../print.ts";
 import { connect } from "../server.ts";
-import type { Listed } from "../shapes.ts";
 
 interface ShownWorker {
   readonly worker_id: string;
@@ -15,7 +14,7 @@ interface ShownWorker {
 
 export const verb: Verb = async (call) => {
   const server = await connect(call);
-  const page = await server.get<Listed<ShownWorker>>("/v1/workers");
+  const page = await server.list<ShownWorker>("/v1/workers", {}, Number.POSITIVE_INFINITY);
   if (call.json) printJson(call, page);
   else if (page.items.length === 0) call.terminal.err("no worker is connected; start one: millrace worker\n");
   else {

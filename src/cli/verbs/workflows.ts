@@ -5,7 +5,6 @@ import { EXIT } from "../exit-code.ts";
 import { countOption } from "../given-values.ts";
 import { printJson, printTable } from "../print.ts";
 import { connect, segment, withQuery } from "../server.ts";
-import type { Listed } from "../shapes.ts";
 
 interface Named {
   readonly name: string;
@@ -36,7 +35,7 @@ export const verb: Verb = async (call) => {
   }
   const page =
     call.command === "workflow versions"
-      ? await server.get<Listed<Named>>(`/v1/workflows/${segment(call.args[0]!)}/versions`)
+      ? await server.list<Named>(`/v1/workflows/${segment(call.args[0]!)}/versions`, {}, Number.POSITIVE_INFINITY)
       : await server.list<Named>("/v1/workflows", {}, countOption(call, "limit", 50, 100_000));
   if (call.json) printJson(call, page);
   else

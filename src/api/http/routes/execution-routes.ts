@@ -101,7 +101,10 @@ export const executionRoutes: readonly Route[] = [
     summary: "Why each open node is not done",
     query: shape.explainQuery,
     answers: { 200: { description: "One for each open node", schema: shape.listOf(shape.explanation) } },
-    handle: async ({ service, params, query }) => json(200, await service.histories.explain(params["id"]!, query.node)),
+    handle: async ({ service, params, query }) => {
+      const { node, ...page } = query;
+      return json(200, await service.histories.explain(params["id"]!, node, page));
+    },
   }),
   route({
     method: "POST",

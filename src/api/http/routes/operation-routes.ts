@@ -57,8 +57,9 @@ export const operationRoutes: readonly Route[] = [
     permission: "definitions",
     tag: "Workflows",
     summary: "All versions, newest first",
-    answers: { 200: { description: "All of them", schema: shape.listOf(shape.namedVersion) } },
-    handle: async ({ service, params }) => json(200, await service.workflows.versions(params["name"]!)),
+    query: shape.pageQuery,
+    answers: { 200: { description: "A page", schema: shape.listOf(shape.namedVersion) } },
+    handle: async ({ service, params, query }) => json(200, await service.workflows.versions(params["name"]!, query)),
   }),
   route({
     method: "GET",

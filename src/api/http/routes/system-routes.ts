@@ -80,8 +80,12 @@ export function systemRoutes(parts: SystemParts): readonly Route[] {
       permission: "read",
       tag,
       summary: "Workers that are alive, and what they serve",
-      answers: { 200: { description: "All of them", schema: shape.listOf(shape.shownWorker) } },
-      handle: async ({ service }) => json(200, await service.overview.workers()),
+      answers: { 200: { description: "A page", schema: shape.listOf(shape.shownWorker) } },
+      query: shape.pageQuery,
+      handle: async ({ service, query }) => {
+        const { items } = await service.overview.workers();
+        return json(200, await service.paging.slice("workers", query, items, ({ worker_id: id }) => id));
+      },
     }),
     route({
       method: "GET",
@@ -89,8 +93,12 @@ export function systemRoutes(parts: SystemParts): readonly Route[] {
       permission: "read",
       tag,
       summary: "Queues, how much waits in them, how many workers serve them",
-      answers: { 200: { description: "All of them", schema: shape.listOf(shape.shownQueue) } },
-      handle: async ({ service }) => json(200, await service.overview.queues()),
+      answers: { 200: { description: "A page", schema: shape.listOf(shape.shownQueue) } },
+      query: shape.pageQuery,
+      handle: async ({ service, query }) => {
+        const { items } = await service.overview.queues();
+        return json(200, await service.paging.slice("queues", query, items, ({ name }) => name));
+      },
     }),
     route({
       method: "GET",
