@@ -27,12 +27,13 @@ const SMALL_OBJECT = 12;
  *
  * The first `syntax` or `tooDeep` fault ends the scan. Without one, JSON.parse accepts the text.
  */
-export function scanJson(text: string): readonly JsonFault[] {
-  return new Scanner(text).scan();
+export function scanJson(text: string, maxDepth: number = MAX_JSON_DEPTH): readonly JsonFault[] {
+  return new Scanner(text, maxDepth).scan();
 }
 
 class Scanner {
   readonly #text: string;
+  readonly #maxDepth: number;
   readonly #faults: JsonFault[] = [];
   /** Per open container: the key being read in an object, else the index in an array. */
   readonly #steps: (string | number)[] = [];
@@ -40,8 +41,9 @@ class Scanner {
   readonly #seen: KeysSeen[] = [];
   #depth = 0;
 
-  constructor(text: string) {
+  constructor(text: string, maxDepth: number) {
     this.#text = text;
+    this.#maxDepth = maxDepth;
   }
 
   scan(): readonly JsonFault[] {
@@ -54,7 +56,7 @@ class Scanner {
       let end: number;
       if (c === 34) end = stringEnd(text, i);
       else if (c === 123 || c === 91) {
-        if (this.#depth === MAX_JSON_DEPTH) return this.#stop("tooDeep", i, "");
+        if (this.#depth === this.#maxDepth) return this.#stop("tooDeep", i, "");
         end = this.#open(c === 123, i);
         // A container with something in it: its first value comes next.
         if (end >= 0 && text.charCodeAt(end - 1) !== c + 2) {

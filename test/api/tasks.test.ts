@@ -275,12 +275,24 @@ describe("outputs that cannot be stored fail their node", () => {
     ["too large", { text: "x".repeat(1_048_577) }, 413, "OUTPUT_TOO_LARGE"],
     ["NUL", { text: "a\u0000b" }, 422, "OUTPUT_INVALID"],
     ["half a surrogate pair", { text: "\ud800" }, 422, "OUTPUT_INVALID"],
+    ["65 levels", JSON.parse(`${"[".repeat(65)}${"]".repeat(65)}`) as Json, 422, "OUTPUT_INVALID"],
   ])("%s", async (_, output, status, code) => {
     const name = queue();
     const id = await run(name);
     const { token } = await leaseOne(name);
     expect(await complete(token, output)).toMatchObject({ status, body: { code } });
     expect(await api.ended(id)).toMatchObject({ status: "FAILED", error: { code, retryable: false } });
+  });
+
+  test("what is not an output is refused with its request if it is that deep", async () => {
+    const name = queue();
+    const id = await run(name);
+    const { token } = await leaseOne(name);
+    const deep = JSON.parse(`${"[".repeat(64)}${"]".repeat(64)}`) as Json;
+    const answer = await api.post("/v1/tasks/complete", { token, output: deep, usage: { tokens: deep } });
+    expect(answer).toMatchObject({ status: 400, body: { code: "JSON_TOO_DEEP" } });
+    expect(await complete(token, deep)).toMatchObject({ status: 200 });
+    expect(await api.ended(id)).toMatchObject({ status: "COMPLETED", output: { a: deep } });
   });
 
   test("__proto__", async () => {
@@ -424,6 +436,29 @@ describe("leases", () => {
     expect((await api.get("/v1/queues")).body.items).toContainEqual(
       expect.objectContaining({ name, queued: 1, workers: 1 }),
     );
+  });
+
+  test("workers and queues are lists like any other: page by page, each once", async () => {
+    const names = [queue(), queue()];
+    await lease(names[0]!, { wait_ms: 0, worker_id: "first" });
+    await lease(names[1]!, { wait_ms: 0, worker_id: "second" });
+    for (const [path, key, expected] of [
+      ["/v1/workers", "worker_id", ["gateway-first", "gateway-second"]],
+      ["/v1/queues", "name", names],
+    ] as const) {
+      const found: string[] = [];
+      for (let at = "?limit=1"; at !== "";) {
+        const { status, body } = await api.get(path + at);
+        expect(status).toBe(200);
+        expect(body.items.length).toBeLessThanOrEqual(1);
+        found.push(...(body.items as Record<string, string>[]).map((one) => one[key]!));
+        at = body.next_cursor === null ? "" : `?limit=1&cursor=${encodeURIComponent(body.next_cursor as string)}`;
+      }
+      expect(found).toEqual([...new Set(found)].sort());
+      expect(found).toEqual(expect.arrayContaining([...expected]));
+      expect((await api.get(`${path}?limit=0`)).body.code).toBe("INVALID_QUERY");
+      expect((await api.get(`${path}?cursor=x`)).body.code).toBe("INVALID_CURSOR");
+    }
   });
 
   test("a queue that nobody serves is told as the reason", async () => {

@@ -81,7 +81,10 @@ export class Answering {
       body:
         route.body === undefined || isDefinition
           ? undefined
-          : checkBody(route.body.schema, route.body.isForm === true ? readForm(given) : readJsonBody(given)),
+          : checkBody(
+              route.body.schema,
+              route.body.isForm === true ? readForm(given) : readJsonBody(given, route.body.maxDepth),
+            ),
       source: { source: given.length === 0 ? EMPTY : given, format },
       header: (name) => (name === "accept" && request.method === "HEAD" ? undefined : headerOf(request, name)),
       get gone() {

@@ -34,22 +34,22 @@ export function formatOf(contentType: string | undefined, encoding: string | und
 }
 
 /** Reads a body of JSON. Nothing counts as `{}`. Keys that reach into prototypes are data like any other here. */
-export function readJsonBody(bytes: Uint8Array): Json {
+export function readJsonBody(bytes: Uint8Array, maxDepth: number = MAX_JSON_DEPTH): Json {
   if (bytes.length === 0) return {};
   const text = decode(bytes);
   if (text.trim() === "") return {};
   if (text.length <= MAX_SCANNED_CHARS) {
-    const fault = scanJson(text).find(({ kind }) => kind !== "forbiddenKey");
+    const fault = scanJson(text, maxDepth).find(({ kind }) => kind !== "forbiddenKey");
     if (fault !== undefined) throw faultOf(fault, text);
     return JSON.parse(text) as Json;
   }
   try {
     const value = JSON.parse(text) as Json;
-    if (isTooDeep(value)) throw new MillraceError("JSON_TOO_DEEP", { limit: MAX_JSON_DEPTH });
+    if (isTooDeep(value, maxDepth)) throw new MillraceError("JSON_TOO_DEEP", { limit: MAX_JSON_DEPTH });
     return value;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    const fault = scanJson(text).find(({ kind }) => kind === "syntax" || kind === "tooDeep");
+    const fault = scanJson(text, maxDepth).find(({ kind }) => kind === "syntax" || kind === "tooDeep");
     throw fault === undefined ? invalid(error.message) : faultOf(fault, text);
   }
 }
@@ -94,10 +94,10 @@ function unsupported(reason: string): MillraceError {
 }
 
 /** Level by level, without a stack of our own making for each value. */
-function isTooDeep(root: Json): boolean {
+export function isTooDeep(root: Json, maxDepth: number = MAX_JSON_DEPTH): boolean {
   let level: object[] = typeof root === "object" && root !== null ? [root] : [];
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth === MAX_JSON_DEPTH) return true;
+    if (depth === maxDepth) return true;
     const below: object[] = [];
     for (const container of level) {
       for (const value of Object.values(container))

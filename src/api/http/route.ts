@@ -50,6 +50,8 @@ export interface EventSink {
 export interface RouteBody<Body = unknown> {
   readonly schema: z.ZodType<Body>;
   readonly limitBytes: number;
+  /** Of one with a part that is judged by whoever takes it, not with the request. */
+  readonly maxDepth?: number;
   /** The body is a definition, in JSON or YAML, which is read by whoever checks it. */
   readonly isDefinition?: boolean;
   /** It comes from a form of ours. */

@@ -1,12 +1,18 @@
 import type { ErrorCode, ErrorDetails } from "../../../errors/registry.ts";
+import { MillraceError } from "../../../errors/millrace-error.ts";
+import { MAX_JSON_DEPTH } from "../../../json/scan.ts";
 import { MAX_BODY_BYTES, MAX_BULK_BYTES, MAX_OUTPUT_BYTES } from "../../limits.ts";
 import { Refusal } from "../../service/refusal.ts";
 import type { Settled } from "../../service/task-results.ts";
+import { isTooDeep } from "../read-body.ts";
 import { asJson, json, type Reply, route, type Route } from "../route.ts";
 import * as shape from "../schemas.ts";
 
 const tag = "Tasks";
 const PROBLEMS = ["TASK_TOKEN_INVALID", "STALE_ATTEMPT", "OUTPUT_INVALID", "OUTPUT_TOO_LARGE", "NO_OWNER"];
+
+/** An output that is nested too deeply fails its node: the request that brings it has to be readable for that. */
+const MAX_RESULT_DEPTH = 1_000;
 
 export const taskRoutes: readonly Route[] = [
   route({
@@ -25,12 +31,15 @@ export const taskRoutes: readonly Route[] = [
     permission: "work",
     tag,
     summary: "Report the output of a task, or of several",
-    body: { schema: shape.completeBody, limitBytes: MAX_BULK_BYTES },
+    body: { schema: shape.completeBody, limitBytes: MAX_BULK_BYTES, maxDepth: MAX_RESULT_DEPTH },
     answers: { 200: { description: "What the owner made of it", schema: shape.settled } },
     problems: PROBLEMS,
     handle: async ({ service, caller, body }) => {
       const { results, token, output, usage } = body;
       const given = results ?? [{ token: token!, output, usage }];
+      if (given.some((one) => one.usage !== undefined && isTooDeep(asJson(one.usage)))) {
+        throw new MillraceError("JSON_TOO_DEEP", { limit: MAX_JSON_DEPTH });
+      }
       const settled = await service.gateway.settle(
         caller,
         given.map((one) => ({
