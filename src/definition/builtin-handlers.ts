@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from "../json/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
 import {
   ANY,
   type BuiltinHandler,
@@ -122,7 +122,7 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
     also: (config) =>
       config["timeout_seconds"] !== undefined && config["signal"] === undefined
         ? 'must have "timeout_seconds" only with "signal"'
-        : exactlyOne(config, "seconds", "until", "signal"),
+        : (exactlyOne(config, "seconds", "until", "signal") ?? dateOrTemplate(config["until"])),
   },
   delay: { engine: true, mockable: false, config: object({ seconds: SECONDS }) },
   review: {
@@ -198,4 +198,9 @@ export function engineDefaults(handler: string, config: JsonObject): JsonObject 
     default:
       return undefined;
   }
+}
+
+function dateOrTemplate(until: Json | undefined): string | undefined {
+  if (typeof until !== "string" || until.includes("{{") || !Number.isNaN(Date.parse(until))) return undefined;
+  return 'must have a date in "until", such as 2030-01-31T09:00:00Z';
 }

@@ -118,6 +118,7 @@ describe("each error has its code, its pointer and a hint", () => {
       'Did you mean "url"?',
     ],
     [nodes({ id: "a", handler: "http" }), "CONFIG_INVALID /nodes/0/config", undefined],
+    [nodes({ id: "a", handler: "wait", config: { until: "tomorrow" } }), "CONFIG_INVALID /nodes/0/config", undefined],
     [nodes({ id: "a", handler: "typed", config: { n: 1.5 } }), "CONFIG_INVALID /nodes/0/config/n", undefined],
     [
       nodes({ id: "a", handler: "llm", config: { prompt: "x", output_schema: { type: "obj" } } }),
@@ -595,6 +596,11 @@ test("inside a map, items and the nodes before it can be read", () => {
     { id: "x", timeout_seconds: 30, queue: "work" },
     { id: "y", dependencies: ["x"] },
   ]);
+});
+
+test.each(["2030-01-31T09:00:00Z", "{{ input.at }}"])("a wait until %s is checked when it is known", (until) => {
+  const node = { id: "a", handler: "wait", config: { until } };
+  expect(checkDefinition({ name: "x", nodes: [node] }).errors).toEqual([]);
 });
 
 test.each(["wait", "workflow", "map", "review", "output"])(
