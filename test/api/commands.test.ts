@@ -271,7 +271,9 @@ describe("signal", () => {
     const path = `/v1/executions/${body.execution_id}/signal`;
     const answers = await Promise.all(Array.from({ length: 101 }, (_, i) => api.post(path, { name: "go", data: i })));
     expect(answers.filter(({ status }) => status === 202).length).toBe(100);
-    expect(answers.find(({ status }) => status !== 202)).toMatchObject({ status: 429, body: { code: "RATE_LIMITED" } });
+    const refused = answers.find(({ status }) => status !== 202)!;
+    expect(refused).toMatchObject({ status: 429, body: { code: "RATE_LIMITED" } });
+    expect(refused.headers.get("retry-after")).toBe("1");
   });
 
   test("a name is needed", async () => {

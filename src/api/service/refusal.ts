@@ -54,6 +54,8 @@ export function refusedByOwner(
   return new Refusal(code as ErrorCode, details, {
     ...(execution !== undefined && { execution }),
     ...(detail !== undefined && { detail }),
+    // When there is room again is not for the owner to know.
+    ...(code === "RATE_LIMITED" && { retryAfterSeconds: 1 }),
     ...(errors !== undefined && { errors: errors.map((fault) => ({ ...fault, code: fault.code ?? code })) }),
   });
 }
