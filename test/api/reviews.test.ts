@@ -70,6 +70,16 @@ describe("what a model proposes", () => {
     expect(await output(id)).toEqual({ total: 4, locks: ["total", "extra"] });
   });
 
+  test("keeps its own words in the history", async () => {
+    const values = { latencyMs: 5_000, dueAtMs: 1_000 };
+    const { id } = await opened("worded", { values, on_due: { decision: "reject", data: { waitedMs: 1 } } });
+    const { body } = await api.get(`/v1/executions/${id}/events`, as("boss"));
+    const asked = (body.items as { type: string; data: object }[]).find(({ type }) => type === "node_waiting")!;
+    expect(asked.data).toMatchObject({
+      wait: { for: "review", review: { values, on_due: { decision: "reject", data: { waitedMs: 1 } } } },
+    });
+  });
+
   test("counts as it is for whoever approves without a word", async () => {
     const { id, path } = await opened("taken");
     expect((await api.post(path, { decision: "approve" }, as("ann"))).status).toBe(200);

@@ -17,7 +17,17 @@ export interface ShownEvent {
 const HIDDEN: ReadonlySet<string> = new Set(["nonce", "token", "seen", "bodyHash", "message", "around"]);
 const ENVELOPE: ReadonlySet<string> = new Set(["kind", "atMs", "node", "attempt"]);
 /** What people and handlers have named themselves. */
-const OWN_WORDS: ReadonlySet<string> = new Set(["error", "config", "form", "usage", "labels"]);
+const OWN_WORDS: ReadonlySet<string> = new Set([
+  "error",
+  "config",
+  "form",
+  "usage",
+  "labels",
+  "values",
+  "confidence",
+  "source",
+  "data",
+]);
 /** Fields that hold an input or output. */
 const PAYLOADS: ReadonlySet<string> = new Set(["input", "output", "items"]);
 
