@@ -221,6 +221,28 @@ describe("retry", () => {
     }
   });
 
+  test("another input has to fit like the first one", async () => {
+    const input_schema = { type: "object", required: ["n"], properties: { n: { type: "number" } } };
+    broken.add("r-input");
+    const id = await api.run(
+      { name: "r-input", input_schema, nodes: [{ id: "r-input", handler: "fragile" }] },
+      { n: 1 },
+    );
+    const retry = (input_params: unknown) => api.post(`/v1/executions/${id}/retry`, { input_params });
+    expect(await api.ended(id)).toMatchObject({ status: "FAILED" });
+    for (const bad of [{}, { n: "1" }, null]) {
+      expect(await retry(bad)).toMatchObject({
+        status: 422,
+        body: { code: "INPUT_INVALID", errors: [expect.any(Object)] },
+      });
+    }
+    expect((await api.get(`/v1/executions/${id}`)).body).toMatchObject({ status: "FAILED", generation: 1 });
+    broken.delete("r-input");
+    expect(await retry({ n: 2 })).toMatchObject({ status: 202, body: { generation: 2 } });
+    expect(await api.ended(id)).toMatchObject({ status: "COMPLETED", input: { n: 2 } });
+    expect((await api.post("/v1/executions/nobody/retry", { input_params: {} })).status).toBe(404);
+  });
+
   test("a trigger of what failed is a retry, and cannot bring another input", async () => {
     broken.add("r3-b");
     const id = await api.run(chain("r3"));

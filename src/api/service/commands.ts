@@ -6,9 +6,11 @@ import type { Json, JsonObject } from "../../json/json.ts";
 import type { Caller } from "./caller.ts";
 import type { Decisions } from "./decisions.ts";
 import type { DefinitionChecker } from "./definition-checker.ts";
+import type { Definitions } from "./definitions.ts";
 import { checkedConfig } from "./edited-config.ts";
 import { type ExecutionReader, standing } from "./execution-reader.ts";
 import { isExecutionId } from "./ids.ts";
+import { checkInput } from "./input-check.ts";
 import type { Payloads } from "./payloads.ts";
 import { notFound, Refusal } from "./refusal.ts";
 
@@ -31,12 +33,20 @@ export class Commands {
   readonly #reader: ExecutionReader;
   readonly #payloads: Payloads;
   readonly #checker: DefinitionChecker;
+  readonly #definitions: Definitions;
 
-  constructor(decisions: Decisions, reader: ExecutionReader, payloads: Payloads, checker: DefinitionChecker) {
-    this.#decisions = decisions;
-    this.#reader = reader;
-    this.#payloads = payloads;
-    this.#checker = checker;
+  constructor(parts: {
+    readonly decisions: Decisions;
+    readonly reader: ExecutionReader;
+    readonly payloads: Payloads;
+    readonly checker: DefinitionChecker;
+    readonly definitions: Definitions;
+  }) {
+    this.#decisions = parts.decisions;
+    this.#reader = parts.reader;
+    this.#payloads = parts.payloads;
+    this.#checker = parts.checker;
+    this.#definitions = parts.definitions;
   }
 
   cancel(caller: Caller, id: string): Promise<Json> {
@@ -56,6 +66,7 @@ export class Commands {
     const scope = scopeOf(request);
     const isEdit = from !== undefined && config !== undefined && isExecutionId(id);
     const edited = isEdit ? await checkedConfig(this.#checker, this.#reader, id, from, config) : undefined;
+    if (input !== undefined) await this.#checkInput(id, input);
     const value = input === undefined ? undefined : await this.#payloads.keep(id, input);
     return this.#decisions.command(caller, id, "retry", request as Json, (command): Retry => ({
       kind: "retry",
@@ -65,6 +76,14 @@ export class Commands {
       ...(config !== undefined && { config: edited ?? config }),
       ...(value !== undefined && { input: value }),
     }));
+  }
+
+  /** One that is open, or nobody's, is refused by its owner, whatever it is given. */
+  async #checkInput(id: string, input: Json): Promise<void> {
+    if (!isExecutionId(id)) return;
+    const hash = await this.#reader.find(id, ({ state }) => (state.isEnded ? state.plan.hash : undefined));
+    const definition = hash === undefined ? undefined : await this.#definitions.get(hash);
+    if (definition !== undefined) checkInput(definition, input);
   }
 
   /** What a retry would do, judged as its owner would judge it now. */

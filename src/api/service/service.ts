@@ -95,7 +95,7 @@ export class Service {
       allowMissing,
       isStrict: options.isStrict ?? false,
     });
-    this.commands = new Commands(decisions, reader, payloads, checker);
+    this.commands = new Commands({ decisions, reader, payloads, checker, definitions });
     this.executions = new Executions({ store, reader, definitions, payloads, paging });
     const { submissions, commands, executions } = this;
     this.batches = new Batches({ submissions, commands, executions, reader, payloads, paging });

@@ -6,7 +6,6 @@ import type { RequestOutcome } from "../../inbox/requests.ts";
 import { canonicalHash } from "../../json/canonical.ts";
 import type { Json } from "../../json/json.ts";
 import { pointerTo } from "../../json/pointer.ts";
-import type { SchemaFault } from "../../json/schema.ts";
 import type { Store } from "../../store/contract.ts";
 import { BULK_CHUNK, MAX_BATCH_BYTES } from "../limits.ts";
 import type { Caller } from "./caller.ts";
@@ -16,6 +15,7 @@ import type { DefinitionChecker, DefinitionSource } from "./definition-checker.t
 import type { Definition, Definitions } from "./definitions.ts";
 import { type ExecutionReader, standing } from "./execution-reader.ts";
 import { isExecutionId, keyedId, newExecutionId } from "./ids.ts";
+import { checkInput, inputFault, inputInvalid } from "./input-check.ts";
 import { readLabels } from "./labels.ts";
 import { Lru } from "./lru.ts";
 import type { Payloads } from "./payloads.ts";
@@ -433,20 +433,6 @@ function asVersion(version: string | number | undefined): string | number | unde
   if (typeof version !== "string") return version;
   if (/^[1-9]\d{0,14}$/.test(version)) return Number(version);
   return /^[0-9a-f]{64}$/.test(version) ? version : "";
-}
-
-function checkInput(definition: Definition, input: Json): void {
-  const faults = definition.inputFaults(input);
-  if (faults.length > 0) throw inputInvalid(faults.map((fault) => inputFault(fault, "/input_params")));
-}
-
-function inputFault({ pointer, reason }: SchemaFault, at: string): Fault {
-  return { code: "INPUT_INVALID", path: at + pointer, message: `The value at "${at}${pointer}" ${reason}.` };
-}
-
-function inputInvalid(errors: readonly Fault[]): Refusal {
-  const reason = errors[0]!.message.replace(/\.$/, "");
-  return new Refusal("INPUT_INVALID", { reason }, { errors: errors.slice(0, 1_000) });
 }
 
 function unknownFields(names: readonly string[]): Refusal {

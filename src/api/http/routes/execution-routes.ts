@@ -148,7 +148,7 @@ export const executionRoutes: readonly Route[] = [
     query: shape.retryQuery,
     body: { schema: shape.retryBody, limitBytes: MAX_BODY_BYTES },
     answers: { ...command, 200: { description: "With dry_run: what would run again", schema: shape.dryRun } },
-    problems: ["EXECUTION_OPEN", "NOT_RETRYABLE", "NO_OWNER"],
+    problems: ["EXECUTION_OPEN", "NOT_RETRYABLE", "INPUT_INVALID", "INVALID_DEFINITION", "NO_OWNER"],
     handle: async ({ service, caller, params, query, body }) => {
       const { config, input_params: input, ...rest } = body;
       const request = {
