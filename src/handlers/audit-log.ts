@@ -1,15 +1,6 @@
 import { createHash } from "node:crypto";
-import {
-  closeSync,
-  constants,
-  createReadStream,
-  fstatSync,
-  fsyncSync,
-  ftruncateSync,
-  openSync,
-  readSync,
-  writeSync,
-} from "node:fs";
+import { constants, createReadStream, fstatSync, ftruncateSync, readSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import type { DatabaseSync } from "node:sqlite";
 import type { Host } from "../host/host.ts";
@@ -27,18 +18,31 @@ export interface Appended extends JsonObject {
 /** The hash before the first line. */
 const START = "0".repeat(64);
 const BUSY_PAUSE_MS = 5;
+const MAX_TOGETHER = 256;
+
+/** A line that somebody waits for. */
+interface Waiting {
+  readonly key: string;
+  readonly entry: JsonObject;
+  readonly signal: AbortSignal;
+  readonly resolve: (appended: Appended) => void;
+  readonly reject: (error: unknown) => void;
+}
 
 /**
  * A log of JSON lines that only grows. Each line holds the hash of the one before, so that nobody can change, take out or
  * put in a line unnoticed. Beside it lies an index by key, which keeps a repeated attempt from writing twice and, being a
  * SQLite file, is the lock between processes: the system lets go of it when one of them dies. It can be made anew from the
  * log at any time. Not for a network file system, whose locks mean little.
+ *
+ * Lines that come while others are written go together: to have a line on the disk takes long, two of them no longer.
  */
 export class AuditLog {
   readonly #file: string;
   readonly #host: Host;
   #db: DatabaseSync | undefined;
-  #turn: Promise<unknown> = Promise.resolve();
+  #waiting: Waiting[] = [];
+  #isWriting = false;
 
   constructor(file: string, host: Host) {
     this.#file = file;
@@ -46,9 +50,10 @@ export class AuditLog {
   }
 
   append(key: string, entry: JsonObject, signal: AbortSignal): Promise<Appended> {
-    const mine = this.#turn.then(() => this.#append(key, entry, signal));
-    this.#turn = mine.catch(() => {});
-    return mine;
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ key, entry, signal, resolve, reject });
+      if (!this.#isWriting) void this.#write();
+    });
   }
 
   close(): void {
@@ -56,25 +61,34 @@ export class AuditLog {
     this.#db = undefined;
   }
 
-  async #append(key: string, entry: JsonObject, signal: AbortSignal): Promise<Appended> {
-    const db = (this.#db ??= await openIndex(`${this.#file}.index`));
-    while (!begin(db)) {
-      await this.#host.sleep(BUSY_PAUSE_MS, signal);
-      signal.throwIfAborted();
+  async #write(): Promise<void> {
+    this.#isWriting = true;
+    while (this.#waiting.length > 0) {
+      let batch = this.#waiting;
+      try {
+        const db = await this.#lock();
+        if (db === undefined) continue;
+        batch = this.#waiting.splice(0, MAX_TOGETHER);
+        const appended = await appendAll(db, this.#file, batch);
+        for (const [i, { resolve }] of batch.entries()) resolve(appended[i]!);
+      } catch (error) {
+        this.#waiting = this.#waiting.filter((one) => !batch.includes(one));
+        for (const { reject } of batch) reject(error);
+      }
     }
-    const file = openSync(this.#file, constants.O_RDWR | constants.O_CREAT | constants.O_APPEND, 0o644);
-    try {
-      const end = catchUp(db, file, this.#file);
-      const known = db.prepare("select seq, hash from lines where key = ?").get(key);
-      if (known !== undefined) return { seq: Number(known["seq"]), hash: String(known["hash"]), written: false };
-      const { line, seq, hash } = lineOf(end.seq + 1, key, entry, end.hash);
-      writeSync(file, line);
-      fsyncSync(file);
-      addToIndex(db, { key, seq, hash, bytes: end.bytes + Buffer.byteLength(line) });
-      return { seq, hash, written: true };
-    } finally {
-      closeSync(file);
-      db.exec("commit");
+    this.#isWriting = false;
+  }
+
+  /** The index, in a transaction that nobody else can be in; undefined if nobody waits for it any more. */
+  async #lock(): Promise<DatabaseSync | undefined> {
+    for (;;) {
+      const db = (this.#db ??= await openIndex(`${this.#file}.index`));
+      const given = this.#waiting.filter(({ signal }) => signal.aborted);
+      this.#waiting = this.#waiting.filter(({ signal }) => !signal.aborted);
+      for (const { signal, reject } of given) reject(signal.reason);
+      if (this.#waiting.length === 0) return undefined;
+      if (begin(db)) return db;
+      await this.#host.sleep(BUSY_PAUSE_MS);
     }
   }
 }
@@ -84,19 +98,64 @@ async function openIndex(file: string): Promise<DatabaseSync> {
   return new Database(file, { timeout: 0 });
 }
 
+/** Of any kind: the rest of the number says which. */
 function isBusy(error: unknown): boolean {
-  return (error as { readonly errcode?: unknown }).errcode === 5;
+  return (Number((error as { readonly errcode?: unknown }).errcode) & 0xff) === 5;
 }
 
 function begin(db: DatabaseSync): boolean {
   try {
-    db.exec("begin immediate");
+    // No commit waits for the disk then. What the index may lose is in the log, which is there before it.
+    db.exec("pragma journal_mode = wal; pragma synchronous = normal; begin immediate");
     db.exec("create table if not exists lines (key text primary key, seq integer, hash text, bytes integer) strict");
+    db.exec("create index if not exists lines_by_seq on lines (seq)");
     return true;
   } catch (error) {
+    if (db.isTransaction) db.exec("rollback");
     if (isBusy(error)) return false;
     throw error;
   }
+}
+
+/** Within the transaction that was begun, and ends it. */
+async function appendAll(db: DatabaseSync, name: string, batch: readonly Waiting[]): Promise<readonly Appended[]> {
+  let file: FileHandle | undefined;
+  let isWritten = false;
+  try {
+    file = await open(name, constants.O_RDWR | constants.O_CREAT | constants.O_APPEND, 0o644);
+    const { appended, lines } = next(db, catchUp(db, file.fd, name), batch);
+    if (lines !== "") {
+      await file.appendFile(lines);
+      await file.sync();
+    }
+    isWritten = true;
+    return appended;
+  } finally {
+    await file?.close();
+    // What is not surely in the log must not be in the index; what of it is there all the same, the next one finds.
+    db.exec(isWritten ? "commit" : "rollback");
+  }
+}
+
+/** The lines that come after the end, already in the index: the same key may come twice. */
+function next(
+  db: DatabaseSync,
+  from: End,
+  batch: readonly Waiting[],
+): { readonly appended: readonly Appended[]; readonly lines: string } {
+  const find = db.prepare("select seq, hash from lines where key = ?");
+  let end = from;
+  let lines = "";
+  const appended = batch.map(({ key, entry }) => {
+    const known = find.get(key);
+    if (known !== undefined) return { seq: Number(known["seq"]), hash: String(known["hash"]), written: false };
+    const { line, seq, hash } = lineOf(end.seq + 1, key, entry, end.hash);
+    end = { seq, hash, bytes: end.bytes + Buffer.byteLength(line) };
+    addToIndex(db, { key, ...end });
+    lines += line;
+    return { seq, hash, written: true };
+  });
+  return { appended, lines };
 }
 
 interface End {

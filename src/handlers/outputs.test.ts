@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { nodeHost } from "../host/node-host.ts";
 import type { JsonObject } from "../json/json.ts";
+import { DatabaseSync } from "node:sqlite";
 import { AuditLog, verifyAuditLog } from "./audit-log.ts";
 import { signature } from "./notify.ts";
 import { loadPackage } from "./optional-package.ts";
@@ -227,6 +228,48 @@ describe("audit", () => {
     expect(all.filter(({ written }) => written)).toHaveLength(30);
     expect(await verifyAuditLog(file())).toMatchObject({ lines: 30 });
     expect(new Set(lines().map(({ key }) => key)).size).toBe(30);
+  });
+
+  test("writes what comes at the same time together, and each work once", async () => {
+    mkdirSync(join(folder, "out"), { recursive: true });
+    const log = new AuditLog(file(), nodeHost);
+    const { signal } = new AbortController();
+    const all = await Promise.all(
+      Array.from({ length: 600 }, (_, n) => log.append(`k${n % 300}`, { n: n % 300 }, signal)),
+    );
+    log.close();
+    expect(all.slice(0, 300).map(({ seq, written }) => [seq, written])).toEqual(
+      Array.from({ length: 300 }, (_, n) => [n + 1, true]),
+    );
+    expect(all.slice(300)).toEqual(all.slice(0, 300).map((appended) => ({ ...appended, written: false })));
+    expect(await verifyAuditLog(file())).toMatchObject({ lines: 300 });
+  });
+
+  test("lets go who no longer wants to wait for another process, and then goes on", async () => {
+    await append(1);
+    const other = new DatabaseSync(`${file()}.index`);
+    other.exec("begin immediate");
+    const log = new AuditLog(file(), nodeHost);
+    const leaving = new AbortController();
+    const given = log.append("given up", {}, leaving.signal);
+    const kept = log.append("kept", {}, new AbortController().signal);
+    leaving.abort(new Error("no time"));
+    await expect(given).rejects.toThrow("no time");
+    other.exec("commit");
+    other.close();
+    expect(await kept).toMatchObject({ seq: 2, written: true });
+    log.close();
+    expect(lines().map(({ key }) => key)).toEqual(["e1", "kept"]);
+  });
+
+  test("is not taken for written when it was not", async () => {
+    mkdirSync(file(), { recursive: true });
+    const log = new AuditLog(file(), nodeHost);
+    const { signal } = new AbortController();
+    await expect(log.append("a", {}, signal)).rejects.toMatchObject({ code: "EISDIR" });
+    rmSync(file(), { recursive: true });
+    expect(await log.append("a", {}, signal)).toMatchObject({ seq: 1, written: true });
+    log.close();
   });
 
   test("goes on where a process died: before the index knew, and in the middle of a line", async () => {
