@@ -51,6 +51,9 @@ export interface ScheduleResult {
 /** How long faults go on, and how long a healed world has to come to rest. */
 const FAULTS_MS = 40_000;
 const REST_MS = 3 * 3_600_000;
+/** A world in which more than this happens turns in circles: ten times what the busiest was ever seen to do. */
+const MOST_STEPS = 300_000;
+const MOST_STEPS_PER_SECOND = 1_500;
 /** Partition time starts somewhere in real time, so that nothing depends on its being small. */
 const EPOCH_MS = 1_750_000_000_000;
 
@@ -232,7 +235,10 @@ export class Simulation implements Field, Town {
   private async go(until: number): Promise<void> {
     await this.timeline.runUntil(until, () => {
       this.steps++;
-      return this.steps % 64 === 0 && this.isAtRest();
+      if (this.steps % 64 !== 0) return false;
+      const most = MOST_STEPS + (this.timeline.now / 1_000) * MOST_STEPS_PER_SECOND;
+      if (this.steps > most) throw new Error(`${this.steps} things have happened: something turns in circles`);
+      return this.isAtRest();
     });
   }
 
