@@ -26,11 +26,21 @@ export interface LlmServer {
   close(): void;
 }
 
+/** What `GET /v1/calls` answers. */
+export interface LlmCalls {
+  readonly calls: number;
+  readonly most_in_a_second: number;
+}
+
 /** A server that speaks OpenAI's format and answers from the fixtures of this example. For trials and tests. */
 export async function startLlmServer({ latencyMs = 0, trouble }: LlmServerOptions = {}): Promise<LlmServer> {
   const fixtures = new LlmFixtures(JSON.parse(readFileSync(join(import.meta.dirname, "fixtures.json"), "utf8")));
   const requestedAtMs: number[] = [];
   const answer = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (incoming.method === "GET") {
+      send(response, 200, { calls: requestedAtMs.length, most_in_a_second: mostInASecond(requestedAtMs) });
+      return;
+    }
     requestedAtMs.push(performance.now());
     const wrong = trouble?.(requestedAtMs.length);
     const chunks: Buffer[] = [];
@@ -60,6 +70,16 @@ export async function startLlmServer({ latencyMs = 0, trouble }: LlmServerOption
       server.close();
     },
   };
+}
+
+function mostInASecond(sortedMs: readonly number[]): number {
+  let from = 0;
+  let most = 0;
+  for (const [to, atMs] of sortedMs.entries()) {
+    while (atMs - sortedMs[from]! >= 1_000) from++;
+    most = Math.max(most, to - from + 1);
+  }
+  return most;
 }
 
 function send(response: ServerResponse, status: number, body: object, headers: Record<string, string> = {}): void {
