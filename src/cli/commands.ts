@@ -219,7 +219,7 @@ export const COMMANDS: readonly CommandSpec[] = [
       TIMEOUT,
       NO_APPROVAL,
       { name: "server", doc: "run a file on the server instead of here" },
-      { name: "watch", doc: "wait for the end, also off a terminal" },
+      { name: "watch", doc: "wait for the end, also off a terminal; --timeout says so too" },
       { name: "no-watch", doc: "print the id and leave it to the server" },
     ],
     settings: [...CLIENT, ...WORKER, "allowMissingHandlers"],

@@ -2,13 +2,16 @@ import type { Call, Terminal } from "./call.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { Failure } from "./failure.ts";
 import type { Parsed } from "./parse-arguments.ts";
-import { processTerminal } from "./terminal.ts";
+import { endUnread, processTerminal } from "./terminal.ts";
 
 /** What bin/millrace calls. */
 export async function start(): Promise<void> {
   const code = await main(process.argv.slice(2), processTerminal());
   // Whatever a handler module has left open must not keep a command from ending.
-  process.stdout.write("", () => process.stderr.write("", () => process.exit(code)));
+  process.stdout.write("", (unwritten) => {
+    if (unwritten) endUnread(process.stdout.errored ?? unwritten);
+    process.stderr.write("", () => process.exit(code));
+  });
 }
 
 /** One command, from its words to its exit code. Prints what went wrong; never throws. */

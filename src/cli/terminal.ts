@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { writeSync } from "node:fs";
 import { styleText } from "node:util";
 import type { Format, Terminal } from "./call.ts";
 import { EXIT } from "./exit-code.ts";
@@ -7,13 +8,11 @@ import { EXIT } from "./exit-code.ts";
 export function processTerminal(): Terminal {
   const { stdout, stderr, stdin, env } = process;
   let interrupts: AbortSignal | undefined;
-  // Whoever reads us may stop reading, as `head` does; that is no error.
-  for (const stream of [stdout, stderr]) {
-    stream.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "EPIPE") process.exit(EXIT.done);
-      throw error;
-    });
-  }
+  stdout.on("error", endUnread);
+  // What is only told on the way may be lost.
+  stderr.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(EXIT.done);
+  });
   const isPlain = env["NO_COLOR"] !== undefined && env["NO_COLOR"] !== "";
   const hasColour = !isPlain && (stderr.isTTY || (env["FORCE_COLOR"] ?? "0") !== "0");
   return {
@@ -36,6 +35,20 @@ export function processTerminal(): Terminal {
     },
     interrupts: () => (interrupts ??= interruptSignal()),
   };
+}
+
+/**
+ * Nothing that is written arrives any more. Whoever reads us may stop reading, as `head` does; that is no error. With a
+ * full disk what a script finds later is not what there was to say, and it must not take it for that.
+ */
+export function endUnread(error: NodeJS.ErrnoException): never {
+  if (error.code === "EPIPE") process.exit(EXIT.done);
+  try {
+    writeSync(2, `millrace: what there was to say could not be written: ${error.message}\n`);
+  } catch {
+    // Then nobody hears it.
+  }
+  process.exit(EXIT.unreachable);
 }
 
 /** From now on an interrupt is the caller's to handle. The second one ends the process. */

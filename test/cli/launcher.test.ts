@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { BIN, folder, cleanUp } from "./program.ts";
@@ -24,6 +24,14 @@ describe("the launcher", () => {
     expect(spawnSync("sh", ["millrace", "--version"], { encoding: "utf8", cwd: join(ROOT, "bin") }).stdout).toBe(
       `${version}\n`,
     );
+  });
+
+  test.skipIf(!existsSync("/dev/full"))("does not say that all is well if its words were lost", () => {
+    for (const args of ["--version", "--help", "completion bash"]) {
+      const { status, stderr } = spawnSync("sh", ["-c", `"${BIN}" ${args} > /dev/full`], { encoding: "utf8" });
+      expect([status, stderr]).toEqual([6, expect.stringContaining("no space left on device")]);
+    }
+    expect(spawnSync("sh", ["-c", `"${BIN}" --version 2> /dev/full`], { encoding: "utf8" }).status).toBe(0);
   });
 
   test("works when Node is given the file", () => {

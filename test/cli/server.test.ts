@@ -146,6 +146,7 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     expect((await run("run", "failing.yaml", "--server", "--watch")).code).toBe(1);
     expect((await run("run", "partial.yaml", "--server", "--watch")).code).toBe(9);
     expect((await run("run", "slow.yaml", "--server", "--watch", "--timeout", "200ms")).code).toBe(124);
+    expect((await run("run", "slow.yaml", "--server", "--timeout", "200ms")).code).toBe(124);
     expect((await run("run", "typed.yaml", "--server")).code).toBe(3);
     expect((await run("run", "review.yaml", "--server", "--watch", "--no-wait-approval")).code).toBe(8);
     expect((await run("show", "01a1df52-786b-7150-bdd6-813261709c81")).code).toBe(4);

@@ -70,7 +70,9 @@ export async function runnableOf(call: Call, file: string, user: LiveHandlers): 
 async function runThere(call: Call, name: string, isHere: boolean, input: Json | undefined): Promise<ExitCode> {
   const server = await connect(call);
   const id = await started(call, server, name, isHere, input);
-  const watches = hasSwitch(call, "watch") || (call.terminal.isLive && !hasSwitch(call, "no-watch"));
+  // Who says how long to wait wants to wait.
+  const isTold = hasSwitch(call, "watch") || durationOption(call, "timeout") !== undefined;
+  const watches = !hasSwitch(call, "no-watch") && (isTold || call.terminal.isLive);
   if (watches) return followExecution(call, serverSource(server), id, followOptions(call, true));
   if (call.json) printJson(call, { execution_id: id });
   else call.terminal.out(`${id}\n`);
