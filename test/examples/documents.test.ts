@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { runExample } from "../../examples/documents/run-example.ts";
 
@@ -15,4 +17,14 @@ test("the documents of the example come out as is known of them", async () => {
   const findings = await runExample(output);
   expect(findings.length).toBeGreaterThanOrEqual(30);
   expect(findings.filter(({ isRight }) => !isRight)).toEqual([]);
+});
+
+test("the measurement counts what came out as it was generated", async () => {
+  const program = join(import.meta.dirname, "../../examples/documents/measure.ts");
+  const options = ["--count", "5", "--latency", "0", "--ocr", "0", "--memory"];
+  const { stdout } = await promisify(execFile)(process.execPath, ["--no-warnings", program, ...options]);
+  expect(stdout).toMatch(/as generated and approved +5 of 5\ncalls of the model +5, at most \d in a second\n/);
+  expect(stdout).toMatch(
+    /documents per hour +[\d,]+\nP50, P95, P99 .*\nmemory, before and at most .*\nmemory per document/,
+  );
 });
