@@ -1,6 +1,7 @@
 import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
 import {
   ANY,
+  FLAG,
   type BuiltinHandler,
   IDS,
   JSON_SCHEMA,
@@ -23,6 +24,9 @@ import { DOCUMENT_HANDLERS } from "./document-handlers.ts";
 
 const HTTP_OUTPUT = closed("status", "headers", "body");
 const LLM_OUTPUT = closed("text", "model", "finish_reason", "usage");
+/** With `result`, as the source documents read what a service has answered. */
+const HTTP_OUTPUT_AND_RESULT = closed("status", "headers", "body", "result");
+const LLM_OUTPUT_AND_RESULT = closed("text", "model", "finish_reason", "usage", "result");
 const ROUTER_OUTPUT = closed("chosen");
 const REVIEW_FIELDS = ["decision", "data", "by", "at", "comment"];
 
@@ -46,10 +50,11 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
       "json?": ANY,
       "body?": STRING,
       "expect?": listOf(integer(100, 599), 1),
+      "result?": FLAG,
     }),
     also: ({ json, body }) =>
       json !== undefined && body !== undefined ? 'must have only one of "json" or "body"' : undefined,
-    output: () => HTTP_OUTPUT,
+    output: ({ result }) => (result === true ? HTTP_OUTPUT_AND_RESULT : HTTP_OUTPUT),
   },
   llm: {
     engine: false,
@@ -65,9 +70,10 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
       "temperature?": { type: "number", minimum: 0, maximum: 2 },
       "max_tokens?": integer(1),
       "output_schema?": JSON_SCHEMA,
+      "result?": FLAG,
     }),
     also: (config) => exactlyOne(config, "prompt", "messages"),
-    output: ({ output_schema }) => output_schema ?? LLM_OUTPUT,
+    output: ({ output_schema, result }) => output_schema ?? (result === true ? LLM_OUTPUT_AND_RESULT : LLM_OUTPUT),
   },
   transform: {
     engine: false,

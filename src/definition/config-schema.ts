@@ -25,6 +25,7 @@ export const STRING: JsonObject = { type: "string" };
 export const TEXT: JsonObject = { type: "string", minLength: 1 };
 export const NAME: JsonObject = { type: "string", minLength: 1, maxLength: 128 };
 export const OBJECT: JsonObject = { type: "object" };
+export const FLAG: JsonObject = { type: "boolean" };
 export const SCALAR: JsonObject = { type: ["string", "number", "boolean"] };
 export const SECONDS: JsonObject = { type: "number", minimum: 0, maximum: MAX_SECONDS };
 export const LIMIT_SECONDS: JsonObject = { type: "number", exclusiveMinimum: 0, maximum: MAX_SECONDS };

@@ -12,13 +12,14 @@ export interface LoadedConfig {
 
 /**
  * What the source documents' handlers are given, made into what ours take. Their external service and LLM are mocks that
- * need no address and no prompt; their data processor passes its config through.
+ * need no address and no prompt, and whatever they answer is read as `result`; their data processor passes its config
+ * through.
  */
 export function adoptSeedConfig(
   writtenHandler: string,
   config: JsonObject,
   pointer: () => string,
-  problems: ProblemList,
+  { problems, readsResult }: { readonly problems: ProblemList; readonly readsResult: () => boolean },
 ): LoadedConfig {
   const handler = HANDLER_ALIASES.get(writtenHandler);
   if (handler === undefined || config["mock"] !== undefined) return { config };
@@ -27,7 +28,10 @@ export function adoptSeedConfig(
     return ours ? { config } : { config: { value: config }, moved: { from: "/value", to: "" } };
   }
   const needed = handler === "http" ? ["url"] : ["prompt", "messages"];
-  if (needed.some((key) => config[key] !== undefined)) return { config };
+  if (needed.some((key) => config[key] !== undefined)) {
+    const isRead = config["output_schema"] === undefined && readsResult();
+    return { config: isRead ? { result: true, ...config } : config };
+  }
   const known = BUILTIN_HANDLERS.get(handler)!.config["properties"] as JsonObject;
   const kept: Record<string, Json> = { mock: true };
   for (const [key, value] of Object.entries(config)) {
@@ -35,6 +39,11 @@ export function adoptSeedConfig(
     else problems.add("IGNORED_FIELD", pointer() + pointerStep(key), { field: key }, { atKey: true });
   }
   return { config: kept };
+}
+
+/** Whether anything in these nodes looks like a read of a `result`, as templates and expressions write it. */
+export function mayReadResult(nodes: Json | undefined): boolean {
+  return nodes !== undefined && /\.result\b|\[\\?["']result\\?["']\]/.test(JSON.stringify(nodes));
 }
 
 /** One way to write each built-in config, with the defaults of the engine's nodes written out. */

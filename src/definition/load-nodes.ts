@@ -33,6 +33,8 @@ export interface LoadContext {
   readonly lists: NodeList[];
   /** What nodes may name as their limit. */
   readonly limits: KnownLimits;
+  /** Whether any template may read the `result` of a node. */
+  readonly readsResult: () => boolean;
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -226,8 +228,8 @@ function loadConfig(
   context: LoadContext,
 ): JsonObject {
   const raw = (given["config"] as JsonObject | undefined) ?? EMPTY;
-  const { problems, handlers } = context;
-  const adopted = adoptSeedConfig(written, raw, () => list.field(index, "config"), problems);
+  const { handlers } = context;
+  const adopted = adoptSeedConfig(written, raw, () => list.field(index, "config"), context);
   list.setMoved(index, adopted.moved);
   checkConfig(id, handler, adopted.config, (below) => list.config(index, below), context);
   if (handler === "map") return loadMap(list, index, id, adopted.config, context);
@@ -302,7 +304,7 @@ function loadItemConfig(
     if (!handlers.catalogue.allowMissing) reportUnknownHandler(id, written, list.config(index, "/handler"), context);
     return raw;
   }
-  const { config } = adoptSeedConfig(written, raw, () => pointer(""), problems);
+  const { config } = adoptSeedConfig(written, raw, () => pointer(""), context);
   checkConfig(id, handler, config, pointer, context);
   return canonicalConfig(handler, config).config;
 }

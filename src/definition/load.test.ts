@@ -75,7 +75,7 @@ describe("every shape of the source documents loads", () => {
     expect(workflow!.nodes.map(({ handler, config }) => [handler, config])).toEqual([
       ["http", { mock: true }],
       ["transform", { value: { data: "{{ A.result }}", operation: "upper" } }],
-      ["llm", { prompt: "{{ B.data }}" }],
+      ["llm", { prompt: "{{ B.data }}", result: true }],
       ["llm", { mock: true }],
     ]);
   });

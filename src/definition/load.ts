@@ -6,6 +6,7 @@ import { IGNORED_WORKFLOW_FIELDS, MAX_EDGES, MAX_NODES, WORKFLOW_FIELDS } from "
 import type { KnownHandlers } from "./handlers.ts";
 import { loadWorkflowBudget } from "./load-budget.ts";
 import { KnownLimits, loadLimits, loadWorkflowConcurrency } from "./load-limits.ts";
+import { mayReadResult } from "./load-config.ts";
 import { type LoadContext, loadNodes } from "./load-nodes.ts";
 import { DEFAULT_RETRY, loadRetry } from "./load-retry.ts";
 import { NodeList } from "./node-list.ts";
@@ -63,8 +64,16 @@ export function loadDefinition(
   );
   const { on_error, dlq, priority } = workflow;
   const limits = new KnownLimits(workflow.limits ?? {}, handlers.catalogue.defaults?.limits);
-  const context: LoadContext = { problems, handlers, defaults: { on_error, dlq, priority, retry }, lists: [], limits };
   const nodes = given["nodes"];
+  let readsResult: boolean | undefined;
+  const context: LoadContext = {
+    problems,
+    handlers,
+    defaults: { on_error, dlq, priority, retry },
+    lists: [],
+    limits,
+    readsResult: () => (readsResult ??= mayReadResult(nodes)),
+  };
   if (isJsonObject(nodes) || Array.isArray(nodes)) context.lists.push(new NodeList(nodes, written.pointer("nodes")));
   else if (nodes !== undefined)
     wrongType("nodes", "a list or an object of nodes", nodes, written.pointer("nodes"), problems);

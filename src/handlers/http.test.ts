@@ -41,6 +41,19 @@ async function serveBytes(...answers: readonly string[]): Promise<string> {
 describe("a request", () => {
   const ok: Respond = (_, response) => sendJson(response, null);
 
+  test("gives the body as a result too, if that is asked for and it is not large", async () => {
+    const saying =
+      (text: string): Respond =>
+      (_, response) =>
+        sendJson(response, { text });
+    expect((await ask(saying("x"))).output).not.toHaveProperty("result");
+    expect((await ask(saying("x"), { result: true })).output).toMatchObject({
+      body: { text: "x" },
+      result: { text: "x" },
+    });
+    expect((await ask(saying("x".repeat(300_000)), { result: true })).output).not.toHaveProperty("result");
+  });
+
   test("is a GET without a body, unless it says otherwise", async () => {
     const { server } = await ask(ok);
     expect(server.requests).toMatchObject([{ method: "GET", url: "/path", body: "" }]);

@@ -77,6 +77,12 @@ describe("a completion", () => {
     expect((await ask(saying(message), { prompt: "p" })).output).toMatchObject({ text });
   });
 
+  test("is given as a result too, if that is asked for, and the server hears nothing of it", async () => {
+    const { output, bodies } = await ask(saying("Hello!"), { prompt: "p", result: true });
+    expect(output).toMatchObject({ text: "Hello!", result: "Hello!" });
+    expect(bodies[0]).not.toHaveProperty("result");
+  });
+
   test("by a server that does not count", async () => {
     const respond: Respond = (_, response) => sendJson(response, { choices: [{ message: { content: "x" } }] });
     const { output, call } = await ask(respond, { prompt: "p", model: "m" });

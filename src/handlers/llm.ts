@@ -13,6 +13,8 @@ interface LlmConfig {
   readonly temperature?: number;
   readonly max_tokens?: number;
   readonly output_schema?: Json;
+  /** Give the text as `result` too, which is how the source documents read it. */
+  readonly result?: boolean;
 }
 
 /**
@@ -22,12 +24,13 @@ interface LlmConfig {
 export function llmHandler(http: HttpClient, host: Host, settings: LlmSettings): Handler {
   const client = new LlmClient(http, host, settings);
   return async (call) => {
-    const { prompt, messages, output_schema: outputSchema, ...rest } = call.config as LlmConfig;
+    const { prompt, messages, output_schema: outputSchema, result: givesResult, ...rest } = call.config as LlmConfig;
     const asked = messages ?? [{ role: "user", content: prompt! }];
     if (outputSchema !== undefined) {
       return (await askForObject(client, call, { ...rest, messages: asked }, outputSchema, "/output_schema")).value;
     }
     const { text, model, finishReason, usage } = await client.complete({ ...rest, messages: asked }, call);
-    return { text, model, finish_reason: finishReason, usage: usage ?? null };
+    const output = { text, model, finish_reason: finishReason, usage: usage ?? null };
+    return givesResult === true ? { ...output, result: text } : output;
   };
 }

@@ -134,6 +134,26 @@ describe("the payloads of the source documents run as they are", () => {
     expect(view.output).toMatchObject({ nodeB: { text: "answer to: Summarize this: body of http://a" } });
   });
 
+  test("what a service with an address has answered is read as its result", async () => {
+    const definition = {
+      name: "as written",
+      nodes: [
+        { id: "nodeA", handler: "call_external_service", config: { url: "http://a" } },
+        {
+          id: "nodeB",
+          handler: "llm_service",
+          config: { prompt: "Summarize this: {{ nodeA.result }}" },
+          dependencies: ["nodeA"],
+        },
+        { id: "C", handler: "data_processor", config: { data: "{{ nodeB.result }}" }, dependencies: ["nodeB"] },
+      ],
+    };
+    const { nodes } = read(definition);
+    expect(nodes.map(({ config }) => config["result"])).toEqual([true, true, undefined]);
+    expect((await engine.run(read(definition))).nodes["nodeB"]!.status).toBe("COMPLETED");
+    expect(given("nodeB")).toEqual({ prompt: "Summarize this: result of nodeA", result: true });
+  });
+
   test("steps by id, the fields of document 002", async () => {
     const definition = {
       workflow_id: "doc-1",
