@@ -58,6 +58,8 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   idleSinceMs?(state: State): number | null;
   /** When nobody has any use for it any more, however long others are kept: it is removed then, and never shipped. */
   expiresAtMs?(state: State): number | null;
+  /** What it has to say when it is removed for good. */
+  farewell?(state: State): readonly Message[];
   /** Dead letters it has written, which go when it is removed. */
   letters?(state: State): readonly string[];
   /** These letters as a journal leaves them, made from it alone. */

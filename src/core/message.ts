@@ -43,6 +43,7 @@ export type MessageBody =
   | ChildEnded
   | GateAcquire
   | GateReturn
+  | GateForsaken
   | GateAnswered
   | GateCommand
   | CacheLookup
@@ -292,6 +293,12 @@ export interface GateReturn {
   readonly closeForMs?: number;
 }
 
+/** The execution whose own budget it is was removed: nobody will ask for more. */
+export interface GateForsaken {
+  readonly kind: "gateForsaken";
+  readonly execution: string;
+}
+
 /** A gate has decided. Whoever is granted something that it does not want any more gives it back. */
 export interface GateAnswered {
   readonly kind: "gateAnswered";
@@ -381,6 +388,7 @@ const KINDS: Readonly<Record<MessageKind, true>> = {
   childEnded: true,
   gateAcquire: true,
   gateReturn: true,
+  gateForsaken: true,
   gateAnswered: true,
   gateCommand: true,
   cacheLookup: true,

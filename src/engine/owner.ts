@@ -286,6 +286,9 @@ export class Owner {
     if (expiresMs === null || (expiresMs > this.batchMs && !isHurried) || builder.hasEvents(entity.key)) return false;
     if (entity.withdrawing.length > 0 || entity.machine.hasWork(entity.state)) return false;
     builder.purge.push(entity.key);
+    // What is in an archive may come back, and go on.
+    const farewell = this.unshipped === null ? entity.machine.farewell?.(entity.state) : undefined;
+    for (const message of farewell ?? []) builder.send(message);
     for (const letter of entity.machine.letters?.(entity.state) ?? []) builder.discardLetter(letter);
     this.forget(entity.key);
     this.released.set(entity.key, builder.number);
@@ -524,7 +527,7 @@ export class Owner {
     if (timerMs !== null) this.wakes.file(entity.key, timerMs);
     const expiresMs = this.fileExpiry(entity);
     const wakeMs = wakeBound(entity, this.batchMs, this.capabilities.volatileTasks, expiresMs);
-    if (!mustStoreWake(entity, wakeMs, this.settings.horizonMs)) return;
+    if (!mustStoreWake(entity, wakeMs, this.settings.horizonMs, this.batchMs)) return;
     entity.storedWakeMs = wakeMs;
     builder.wake(entity.key, wakeMs);
   }

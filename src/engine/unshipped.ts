@@ -203,6 +203,8 @@ export class Unshipped {
     const { machine, state, key, keepUntilMs } = entity;
     const idleMs = machine.idleSinceMs?.(state) ?? null;
     if (idleMs === null) return null;
+    // What lives for ever would come back at its first version, and have to take the place of what is kept.
+    if (machine.renewal !== undefined) return null;
     // One that was never triggered is not over: it stays as long as without an archive.
     const endMs = machine.isEnded(state) ? idleMs + this.settings.keepMs : plainMs;
     if (endMs === null) return null;

@@ -39,6 +39,14 @@ test.each([
   },
 );
 
+test("of what lives for ever the time to remove it stays in the store while it is in use, if that is far", () => {
+  const gate = entity({}, 500_000);
+  Object.assign(gate.machine, { renewal: () => null });
+  expect(mustStoreWake(gate, null, 60_000, NOW)).toBe(false);
+  expect(mustStoreWake(gate, null, 60_000, 450_000)).toBe(true);
+  expect(mustStoreWake(gate, 5_000, 60_000, NOW)).toBe(true);
+});
+
 test.each([
   // has        stored  wake    written
   [{}, null, null, false],
@@ -50,5 +58,5 @@ test.each([
   [{ tasks: 1 }, 5_000, 70_000, false],
   [{ work: true }, 5_000, 70_000, false],
 ] as const)("of %j with %s in the store, %s is written: %s", (has, stored, wake, expected) => {
-  expect(mustStoreWake(entity(has, stored), wake, 60_000)).toBe(expected);
+  expect(mustStoreWake(entity(has, stored), wake, 60_000, NOW)).toBe(expected);
 });

@@ -3,6 +3,7 @@ import { executionMachine } from "../core/execution/machine.ts";
 import type { ExecutionState } from "../core/execution/state.ts";
 import { cacheMachine } from "../core/cache/machine.ts";
 import { gateMachine } from "../core/gate/machine.ts";
+import type { GateState } from "../core/gate/state.ts";
 import type { Machine, MachineEvent } from "../core/machine.ts";
 import type { Workflow } from "../definition/workflow.ts";
 import { openMemory, type MemoryStore } from "../drivers/memory/memory-store.ts";
@@ -84,6 +85,12 @@ interface Knobs {
 function renewalOf(seed: number): number {
   const random = new Random(seed ^ 0x51120991);
   return random.pick([2, 5, 20, 2_000, 2_000, 2_000]);
+}
+
+/** How long after its last use a gate is removed, of a randomness of its own; null where gates stay. */
+function gateRetentionOf(seed: number): number | null {
+  const random = new Random(seed ^ 0x1f843425);
+  return random.pick([1_000, 10_000, 60_000, null, null, null]);
 }
 
 function drawKnobs(random: Random): Knobs {
@@ -291,7 +298,7 @@ export class Simulation implements Field, Town {
     const store = this.connect(process);
     const newer = this.knobs.mixedReleases && (this.isHealed || this.random.chance(0.5));
     const machine = { ...(this.machineFor(process) as Machine), ...(newer && { eventFormat: NEWER_FORMAT }) };
-    const machines: Machine[] = [machine, gateMachine, cacheMachine, tallyMachine];
+    const machines: Machine[] = [machine, this.gateMachine(), cacheMachine, tallyMachine];
     const observer = {
       quarantined: (key: string, error: unknown) => {
         if (!this.poisoned.has(entityId(key))) this.bug(`${key} was quarantined: ${String(error)}`);
@@ -300,6 +307,17 @@ export class Simulation implements Field, Town {
     const engine = new Engine({ store, host: process.host, machines, settings: this.knobs.engine, observer });
     this.engines.push({ process, engine });
     engine.start();
+  }
+
+  /** The production machine; in part of the worlds gates go soon, which others do with the executions. */
+  private gateMachine(): Machine {
+    const afterMs = gateRetentionOf(this.options.seed);
+    if (afterMs === null) return gateMachine;
+    const expiresAtMs = (state: GateState): number | null => {
+      const idleMs = gateMachine.idleSinceMs!(state);
+      return idleMs === null ? null : idleMs + afterMs;
+    };
+    return { ...gateMachine, expiresAtMs };
   }
 
   /** The production machine; in a poisoned world one that throws, or kills its process, at certain executions. */

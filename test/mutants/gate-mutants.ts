@@ -35,6 +35,23 @@ export const GATE_MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: "budget-forgotten-early",
+    thought: "a budget that nobody spends at the moment is of no use to anybody",
+    patches: [{ file: `${GATE}/idle.ts`, find: "return state.isForsaken ? 0 : null;", put: "return state.lastAtMs;" }],
+  },
+  {
+    name: "gate-removed-while-in-use",
+    thought: "where nobody waits nobody is",
+    patches: [
+      { file: `${GATE}/idle.ts`, find: "state.held.size > 0 || state.line.length > 0", put: "state.line.length > 0" },
+    ],
+  },
+  {
+    name: "bucket-removed-before-it-is-full",
+    thought: "what nobody uses is full",
+    patches: [{ file: `${GATE}/idle.ts`, find: "state.closedUntilMs, fullAtMs(state))", put: "state.closedUntilMs)" }],
+  },
+  {
     name: "more-places-than-there-are",
     thought: "who is let through now has nothing to do with who was before",
     patches: [{ file: `${GATE}/state.ts`, find: "return rule.limit - state.held.size;", put: "return rule.limit;" }],

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { BudgetSpec, WorkflowNode } from "../../definition/workflow.ts";
+import type { Json } from "../../json/json.ts";
+import { gateEntity } from "../gate/rule.ts";
 import type { GateAcquire } from "../message.ts";
 import { awaitedGate } from "./asks.ts";
 import { executionMachine } from "./machine.ts";
@@ -173,5 +175,28 @@ describe("a node that waits for a budget to be raised", () => {
     trial.send({ kind: "gateAnswered", gate, stalled: [{ ask, node: "a" }], budget });
     expect(trial.mail.at(-1)).toMatchObject({ to: gate, body: { kind: "gateReturn", asks: [ask], ifWaiting: [ask] } });
     expect(reviews(trial)).toEqual([]);
+  });
+});
+
+describe("an execution that is removed", () => {
+  const told = (trial: Trial): string[] => executionMachine.farewell!(trial.state).map(({ to }) => to);
+  const gate = (trial: Trial, name: string): string =>
+    gateEntity({ kind: "budget", tenant: "default", name, key: trial.id });
+
+  test("takes leave of the budgets that only it has spent", () => {
+    const trial = spending({ budget: TOKENS }, { ...TOKENS, name: "named" }).begin();
+    expect(told(trial)).toEqual([gate(trial, "named"), gate(trial, "test/a")]);
+  });
+
+  test("and not of those that others spend too", () => {
+    const trial = spending({ budget: { ...TOKENS, key: "k" } }, { ...TOKENS, key: "{{ input }}" }).begin();
+    expect(told(trial)).toEqual([]);
+    expect(told(spending({}).begin())).toEqual([]);
+  });
+
+  test("takes leave of those inside the graphs of its maps, whichever way the items were called", () => {
+    const inner = [node("i", [], { budget: TOKENS })] as unknown as Json;
+    const trial = new Trial(workflow([mapNode("m", { items: [1], nodes: inner }, [], { queue: "map" })])).begin();
+    expect(told(trial)).toEqual([gate(trial, "test[m]/i"), gate(trial, "test[m][m]/i")]);
   });
 });

@@ -62,6 +62,7 @@ export function decide(state: ExecutionState, message: Message, context: Context
       return cacheAnswered(state, body, context);
     case "gateAcquire":
     case "gateReturn":
+    case "gateForsaken":
     case "gateCommand":
     case "cacheLookup":
     case "cacheReturn":

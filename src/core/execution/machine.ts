@@ -10,6 +10,7 @@ import { EVENT_FORMAT, type ExecutionEvent } from "./events.ts";
 import { evolve } from "./evolve.ts";
 import { checkTouched, checkWhole } from "./invariants.ts";
 import { buildPlan, type Plan } from "./plan.ts";
+import { farewell } from "./farewell.ts";
 import { lettersLeft } from "./letters-left.ts";
 import { prepare, taskText } from "./prepare.ts";
 import { definitionOfSnapshot, restore, snapshot, SNAPSHOT_FORMAT } from "./snapshot.ts";
@@ -47,6 +48,7 @@ export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
   isEnded: (state) => state.isEnded,
   // One that was accepted and never triggered is waited for as long as one that has ended is kept.
   idleSinceMs: (state) => (state.status === "pending" ? state.createdAtMs : state.endedAtMs),
+  farewell,
   letters: (state) => [...state.letters.keys()],
   lettersLeft: (id, definition, events) => lettersLeft(new ExecutionState(id, definition as Plan), events),
   versionOf: (state) => state.version,

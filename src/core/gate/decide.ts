@@ -10,6 +10,7 @@ export function decide(state: GateState, message: Message, context: Context): Ga
   const { body } = message;
   if (body.kind === "gateAcquire") return acquire(state, body, context);
   if (body.kind === "gateReturn") return giveBack(state, body, context);
+  if (body.kind === "gateForsaken") return forsake(state, context);
   if (body.kind === "gateCommand") return command(state, message, body, context);
   return { ...NOTHING, reply: { refused: body.kind === "release" ? "NOT_QUARANTINED" : "NOT_FOUND" } };
 }
@@ -64,6 +65,12 @@ function giveBack(state: GateState, body: GateReturn, context: Context): GateDec
   const untilMs = atMs + (closeForMs ?? 0);
   if (closeForMs !== undefined && untilMs > state.closedUntilMs) events.push({ kind: "gateClosed", atMs, untilMs });
   return { events };
+}
+
+/** Of a budget: its execution is gone, and with it what was spent, and what somebody has allowed. */
+function forsake({ ruling, isForsaken }: GateState, context: Context): GateDecision {
+  if (ruling?.kind !== "budget" || isForsaken) return NOTHING;
+  return { events: [{ kind: "gateForsaken", atMs: context.nowMs }] };
 }
 
 /** A person closes it, opens it, or sets another rule. */

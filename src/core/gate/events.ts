@@ -22,6 +22,7 @@ export type GateEvent =
   | GateCommanded
   | GateReminded
   | GateRenewed
+  | { readonly kind: "gateForsaken"; readonly atMs: number }
   | { readonly kind: "quarantined"; readonly atMs: number; readonly error: ErrorValue }
   | { readonly kind: "parked"; readonly atMs: number; readonly message: Message }
   | { readonly kind: "released"; readonly atMs: number; readonly request: string };

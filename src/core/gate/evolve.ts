@@ -19,7 +19,15 @@ export function evolve(state: GateState, event: GateEvent): void {
       return changeRule(state, event.atMs, () => (state.rule = event.rule));
     case "commandApplied":
       return command(state, event);
+    case "gateForsaken":
+      state.isForsaken = true;
+      state.override = null;
+      state.isTripped = false;
+      state.spent = {};
+      state.stalled.clear();
+      return;
     case "asksQueued":
+      state.isForsaken = false;
       return state.line.add(event.execution, event.asks, event.workflow, event.atMs);
     case "asksGranted":
       for (const { execution, ask } of event.grants) {

@@ -6,6 +6,7 @@ import { GATE_EVENT_FORMAT, type GateEvent } from "./events.ts";
 import { evolve } from "./evolve.ts";
 import { answers, type GateDecision, grant } from "./grant.ts";
 
+import { idleSinceMs } from "./idle.ts";
 import { isBucket } from "./rule.ts";
 import { bodyOf, GATE_SNAPSHOT_FORMAT, restore, snapshot } from "./snapshot.ts";
 import { GateState, heldKey, mustOpen, opensAtMs, supersedable } from "./state.ts";
@@ -38,6 +39,7 @@ export const gateMachine: Machine<GateState, GateEvent> = {
   openTasks: () => ({ tasks: [], needs: [] }),
   withdrawn: () => [],
   isEnded: () => false,
+  idleSinceMs,
   versionOf: (state) => state.version,
   renewal,
   isRenewal: ({ kind }) => kind === "gateRenewed",

@@ -25,6 +25,7 @@ export interface GateBody {
   readonly superseded?: readonly string[];
   readonly line: ReturnType<WaitingLine["toJSON"]>;
   readonly renewedVersion?: number;
+  readonly isForsaken?: boolean;
 }
 
 export function snapshot(state: GateState): string {
@@ -56,6 +57,7 @@ export function bodyOf(state: GateState): GateBody {
     held: [...state.held.values()],
     ...(state.superseded.size > 0 && { superseded: [...state.superseded] }),
     line: state.line.toJSON(),
+    ...(state.isForsaken && { isForsaken: true }),
     ...(state.renewedVersion > 0 && { renewedVersion: state.renewedVersion }),
   };
 }
@@ -82,6 +84,7 @@ export function fill(state: GateState, body: GateBody): void {
   state.spent = body.budget?.spent ?? {};
   state.reserved = {};
   state.renewedVersion = body.renewedVersion ?? 0;
+  state.isForsaken = body.isForsaken ?? false;
   for (const part of [state.stalled, state.held, state.superseded, state.line]) part.clear();
   for (const key of body.budget?.stalled ?? []) state.stalled.add(key);
   for (const held of body.held) {

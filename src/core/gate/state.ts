@@ -45,6 +45,8 @@ export class GateState {
   hasDoubt = false;
   openedAtMs = 0;
   isQuarantined = false;
+  /** Of a budget: whose it was is gone, and nobody has asked since. */
+  isForsaken = false;
   /** The event that last said all there is; 0 if none has. */
   renewedVersion = 0;
   /** Of a budget: what was used up, and what is kept for those who are under way. */

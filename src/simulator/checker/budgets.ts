@@ -27,6 +27,7 @@ class Account {
       if (event.rule.kind === "tokens") this.level = Math.min(this.level, event.rule.burst);
     }
     if (event.kind === "commandApplied" && event.command === "override") this.override = event.rule ?? null;
+    if (event.kind === "gateForsaken") this.spent = {};
     if (event.kind === "asksQueued") {
       for (const { ask, estimate = {} } of event.asks) this.estimates.set(`${event.execution} ${ask}`, estimate);
     }
@@ -37,6 +38,18 @@ class Account {
     if (event.kind !== "asksReturned") return;
     const used = new Map(event.used?.map((one) => [one.ask, one.used]));
     for (const ask of event.asks) this.giveBack(`${event.execution} ${ask}`, used.get(ask), event.atMs);
+  }
+
+  /** A bucket begins full, so it goes only when it is. What was spent stays spent: who may spend more comes again. */
+  remove(found: Found, entity: string, commit: Commit): void {
+    const { ruling } = this;
+    if (ruling?.kind !== "tokens") return;
+    this.fill(ruling, commit.entry.timeMs);
+    const missing = ruling.burst - this.level;
+    if (missing > ROUNDING) found(`${entity} was removed, and ${missing} tokens were missing`, { commit });
+    this.rule = null;
+    this.level = 0;
+    this.levelAtMs = 0;
   }
 
   private grant(name: string, atMs: number): void {
@@ -101,6 +114,7 @@ function accounts(evidence: Evidence, found: Found): ReadonlyMap<string, Account
       if (account === undefined) all.set(entity, (account = new Account()));
       for (const event of events as unknown as readonly GateEvent[]) account.see(event, found, entity, commit);
     }
+    for (const entity of commit.entry.purge ?? []) all.get(entity)?.remove(found, entity, commit);
   }
   return all;
 }

@@ -46,6 +46,12 @@ export class GateWorld extends TestWorld {
     return this.commit([], { records: [record], wakes: [] });
   }
 
+  /** Takes the gate away. */
+  remove(): this {
+    this.gateVersion = 1;
+    return this.commit([], { purge: [this.gate], wakes: [] });
+  }
+
   /** Takes the beginning of the gate's journal away. */
   cut(belowVersion: number): this {
     return this.commit([], { cut: [{ entity: this.gate, belowVersion }], wakes: [] });

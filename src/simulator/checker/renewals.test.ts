@@ -5,7 +5,7 @@ import { evolve } from "../../core/gate/evolve.ts";
 import { GateState } from "../../core/gate/state.ts";
 import type { World } from "../history.ts";
 import { check } from "./check.ts";
-import { type GateWorld, tenTokens } from "./gate-worlds.ts";
+import { type GateWorld, oneAtATime, tenTokens } from "./gate-worlds.ts";
 import { itReports } from "./test-world.ts";
 
 /** What the gate is by now, said by itself. */
@@ -66,10 +66,37 @@ function cutTooFar(): World {
   return end(world);
 }
 
+/** Its execution goes on, and may spend what is left. */
+function removedEarly(): World {
+  const world = spent();
+  world.commit(world.passed("b", 2)).work("b", 1);
+  return world
+    .commit([world.completed("b", 1), world.ended(), world.returned(2)])
+    .settle([2], 5)
+    .remove()
+    .world();
+}
+
+function removedInUse(): World {
+  const world = oneAtATime().beginAtGate().grant(1).remove();
+  world.commit(world.passed("a", 1)).work("a", 1);
+  world
+    .commit([world.completed("a", 1), world.returned(1)])
+    .giveBack(1)
+    .grant(2);
+  world.commit(world.passed("b", 2)).work("b", 1);
+  return world
+    .commit([world.completed("b", 1), world.ended(), world.returned(2)])
+    .giveBack(2)
+    .world();
+}
+
 describe("renewals", () => {
   itReports([
     ["I49", "a renewal forgets what was spent", forgetsSpent],
     ["I49", "a renewal forgets who is under way", forgetsHeld],
+    ["I49", "a budget goes before its execution", removedEarly],
+    ["I49", "a gate goes that somebody has passed", removedInUse],
     ["I49", "a journal loses the event that holds all of it", cutTooFar],
   ]);
 

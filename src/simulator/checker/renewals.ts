@@ -4,6 +4,9 @@ import type { GateRule } from "../../core/gate/rule.ts";
 import type { Commit } from "./evidence.ts";
 import type { Found, Invariant } from "./invariant.ts";
 
+/** What may be missing only because numbers are rounded. */
+const ROUNDING = 1e-3;
+
 /** What of a gate must not be lost, as its events tell of it from the first to the last. */
 class Ledger {
   version = 0;
@@ -11,17 +14,29 @@ class Ledger {
   private override: GateRule | null = null;
   private closedUntilMs = 0;
   private isTripped = false;
+  private isForsaken = false;
   private spent: Amounts = {};
+  /** Of a rate: what was left when somebody was last let through, by which rule. */
+  private left: { readonly level: number; readonly atMs: number; readonly rule: GateRule } | null = null;
   private readonly waiting = new Map<string, Amounts>();
   private readonly held = new Map<string, Amounts>();
 
   see(event: GateEvent): void {
     this.version++;
     if (event.kind === "gateRuled") this.rule = event.rule;
+    if (event.kind === "gateForsaken") {
+      this.isForsaken = true;
+      this.isTripped = false;
+      this.override = null;
+      this.spent = {};
+    }
     if (event.kind === "asksQueued") {
+      this.isForsaken = false;
       for (const { ask, estimate = {} } of event.asks) this.waiting.set(`${event.execution} ${ask}`, estimate);
     }
     if (event.kind === "asksGranted") {
+      const { level, atMs } = event;
+      this.left = level === undefined || this.rule === null ? null : { level, atMs, rule: this.rule };
       for (const { execution, ask } of event.grants) this.grant(`${execution} ${ask}`);
     }
     if (event.kind === "asksRefused") {
@@ -49,6 +64,19 @@ class Ledger {
     const { version, rule, override, closedUntilMs, isTripped, spent, held, waiting } = this;
     const names = { held: [...held.keys()].toSorted(), waiting: [...waiting.keys()].toSorted() };
     return { version, rule, override, closedUntilMs, isTripped, spent, ...names };
+  }
+
+  /** Why it may not be removed at this moment. What comes after is judged by the rate itself, and by the budget. */
+  needAt(nowMs: number): string | undefined {
+    const { rule, override, held, waiting, isTripped, isForsaken } = this;
+    if (held.size > 0 || waiting.size > 0) return "is in use";
+    if (override !== null || isTripped) return "is as somebody has set it";
+    if (rule?.kind === "rate" && this.left?.rule === rule) {
+      const { level, atMs } = this.left;
+      const isFull = level + ((nowMs - atMs) / 1000) * rule.perSecond >= rule.burst - ROUNDING;
+      if (!isFull) return "has a bucket that is not full";
+    }
+    return rule?.kind === "budget" && !isForsaken ? "knows what was spent" : undefined;
   }
 
   private grant(name: string): void {
@@ -80,7 +108,10 @@ interface Kept {
   readonly isRenewal: boolean;
 }
 
-/** What says all that a gate is says all of it; and no journal is cut that does not hold such an event. */
+/**
+ * What says all that a gate is says all of it; no journal is cut that does not hold such an event; and no gate is removed
+ * that has something to say.
+ */
 const nothingIsForgotten: Invariant = {
   id: "I49",
   name: "what is cut off is not forgotten",
@@ -100,6 +131,12 @@ const nothingIsForgotten: Invariant = {
         }
         const kept = { last: version + events.length - 1, isRenewal };
         journals.set(entity, [...(journals.get(entity) ?? []), kept]);
+      }
+      for (const entity of commit.entry.purge ?? []) {
+        const need = ledgers.get(entity)?.needAt(commit.entry.timeMs);
+        if (need !== undefined) found(`${entity} was removed, and ${need}`, { commit });
+        ledgers.delete(entity);
+        journals.delete(entity);
       }
       for (const { entity, belowVersion } of commit.entry.cut ?? []) {
         const left = (journals.get(entity) ?? []).filter(({ last }) => last >= belowVersion);
