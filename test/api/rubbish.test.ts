@@ -77,6 +77,11 @@ describe("JSON that is none", () => {
 
   test("a number that no computer has", async () => {
     await refused(api.post("/v1/workflow/trigger/x", '{"input_params":1e999}'), 400, "INVALID_JSON");
+    for (const input of ["1e999", '{"n":[1,-1e999]}', "1e-400"]) {
+      const around = `{"definition":{"name":"x","nodes":[{"id":"a","handler":"output"}]},"input_params":${input}}`;
+      await refused(api.post("/v1/workflow?start=true", around), 400, "INVALID_JSON");
+      await refused(api.post("/v1/validate", around), 400, "INVALID_JSON");
+    }
     const { status, body } = await api.post("/v1/workflow", '{"name":"x","nodes":[],"timeout_seconds":1e999}');
     expect({ status, code: body.code }).toEqual({ status: 422, code: "INVALID_DEFINITION" });
     expect(body.errors).toContainEqual(expect.objectContaining({ code: "NUMBER_OUT_OF_RANGE" }));

@@ -2,8 +2,9 @@ import { checkDefinition, type DefinitionReport, readDefinition } from "../../de
 import type { HandlerEntry, NodeDefaults } from "../../definition/handlers.ts";
 import type { Problem } from "../../definition/problems.ts";
 import { ENGINE_HANDLERS } from "../../definition/workflow.ts";
-import type { ErrorCode } from "../../errors/registry.ts";
-import { isJsonObject, type Json } from "../../json/json.ts";
+import { type ErrorCode, errorMessage } from "../../errors/registry.ts";
+import type { ReadFault } from "../../json/document.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
 import { readJson } from "../../json/read-json.ts";
 import { readYaml } from "../../json/read-yaml.ts";
 import type { GoodDefinition } from "./definitions.ts";
@@ -46,8 +47,10 @@ export function checkSource(order: CheckOrder): Checked {
     allowMissing: order.allowMissing,
     defaults: order.defaults,
   };
-  const envelope = envelopeOf(source, format);
-  if (envelope === undefined) return summary(readDefinition(source, { format, handlers }));
+  const found = envelopeOf(source, format);
+  if (found === undefined) return summary(readDefinition(source, { format, handlers }));
+  const { envelope, unfit } = found;
+  if (unfit.length > 0) return { failure: "INVALID_JSON", errors: unfit, warnings: [], omitted: 0 };
   const unknown = Object.keys(envelope).filter((name) => !ENVELOPE.has(name));
   const { definition = null, input_params: input, labels } = envelope;
   const checked = summary(checkDefinition(definition, { handlers }));
@@ -62,7 +65,7 @@ export function checkSource(order: CheckOrder): Checked {
 function envelopeOf(
   source: Uint8Array | string,
   format: "json" | "yaml",
-): { readonly [key: string]: Json } | undefined {
+): { readonly envelope: JsonObject; readonly unfit: readonly Problem[] } | undefined {
   const text = typeof source === "string" ? source : Buffer.from(source.buffer, source.byteOffset, source.byteLength);
   if (!text.includes("definition")) return undefined;
   let decoded: string;
@@ -73,7 +76,19 @@ function envelopeOf(
   }
   const { value, faults } = format === "yaml" ? readYaml(decoded) : readJson(decoded);
   const root = value ?? lenient(decoded, faults);
-  return isJsonObject(root) && Object.hasOwn(root, "definition") ? root : undefined;
+  if (!isJsonObject(root) || !Object.hasOwn(root, "definition")) return undefined;
+  return { envelope: root, unfit: faults.flatMap((fault) => lostNumber(fault, format)) };
+}
+
+/** A number of an input that would come out as another one. Those of the definition are found when it is checked. */
+function lostNumber(fault: ReadFault, format: "json" | "yaml"): Problem[] {
+  if (fault.code !== "NUMBER_OUT_OF_RANGE" || !/^\/input_params(\/|$)/.test(fault.pointer)) return [];
+  const { field, reason } = fault.details;
+  const told = {
+    format: format === "json" ? "JSON" : "YAML",
+    reason: `the number ${field.slice(0, 40)} ${reason}`,
+  } as const;
+  return [{ code: "INVALID_JSON", path: fault.pointer, message: errorMessage("INVALID_JSON", told) }];
 }
 
 /** Keys that a definition may not have are fine in an input; those in the definition are found when it is checked. */
