@@ -42,6 +42,8 @@ export interface NodeDefaults {
   readonly queue?: string;
   /** Limits that nodes may name, though the workflow does not define them. */
   readonly limits?: Readonly<Record<string, LimitSpec>>;
+  /** The name of the limit of nodes that state none, by handler. */
+  readonly limitOf?: Readonly<Record<string, string>>;
   /** What tokens cost, by model. */
   readonly prices?: Prices;
 }

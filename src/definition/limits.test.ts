@@ -49,6 +49,19 @@ describe("limits are written out", () => {
     expect(own.workflow!.limits).toEqual({ openai: { rate: 1, per: "second", burst: 1 } });
   });
 
+  test("also that of a handler, on nodes that state none and call somebody", () => {
+    const defaults = { limitOf: { step: "openai" } };
+    const openai = { rate: 50, per: "second", burst: 50 };
+    expect(read({}, {}, defaults).workflow).toMatchObject({ limits: { openai }, nodes: [{ limit: "openai" }] });
+    expect(read({ limit: { rate: 3 } }, {}, defaults).workflow).toMatchObject({ nodes: [{ limit: { rate: 3 } }] });
+    const map = { handler: "map", config: { items: [1], handler: "step", config: {} } };
+    expect(read(map, {}, defaults).workflow).toMatchObject({ nodes: [{ limit: "openai" }] });
+    for (const free of [read({ config: { mock: 1 } }, {}, defaults), read({}, {}, { ...defaults, limits: {} })]) {
+      expect(free.errors).toEqual([]);
+      expect(free.workflow!.nodes[0]).not.toHaveProperty("limit");
+    }
+  });
+
   test("and those of a node", () => {
     expect(read({ limit: { rate: 3 } }).workflow!.nodes[0]!.limit).toEqual({
       cost: 1,

@@ -94,6 +94,15 @@ function loadNode(
     dlq: (given["dlq"] as DlqPolicy | undefined) ?? defaults.dlq,
   };
   loadOptionalFields(node, list, index, given, context);
+  const limit = context.handlers.catalogue.defaults?.limitOf?.[runs];
+  if (
+    limit !== undefined &&
+    given["limit"] === undefined &&
+    config["mock"] === undefined &&
+    context.limits.has(limit)
+  ) {
+    node.limit = limit;
+  }
   if (node.repeat !== undefined && context.handlers.get(handler)?.engine) {
     const reason = `"repeat" must not stand on ${quote(handler)}; only what a worker runs is repeated`;
     problems.add("CONFIG_INVALID", list.field(index, "repeat"), { id, reason });

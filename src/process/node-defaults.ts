@@ -5,6 +5,9 @@ import type { LimitSpec } from "../definition/workflow.ts";
 import type { Settings } from "../settings/declarations.ts";
 import { limitOf } from "../settings/setting.ts";
 
+/** Under this name the settings say how often a model may be called. */
+const MODEL_LIMIT = "openai";
+
 /** What the settings give to nodes that state none. */
 export function nodeDefaults(settings: Settings): NodeDefaults {
   return {
@@ -19,9 +22,15 @@ export function nodeDefaults(settings: Settings): NodeDefaults {
     timeoutSecondsOf: { http: settings.staleTimeoutHttp, llm: settings.staleTimeoutLlm },
     timeoutSecondsOfCapitals: settings.staleTimeoutOf,
     limits: Object.fromEntries(settings.limits.map(settingLimit)),
+    ...(callsModels(settings) && { limitOf: { llm: MODEL_LIMIT, "llm.extract": MODEL_LIMIT } }),
     ...(settings.prices.length > 0 && { prices: pricesOf(settings.prices) }),
     ...(settings.singleQueue !== undefined && { queue: settings.singleQueue }),
   };
+}
+
+/** A mock needs no limit. */
+function callsModels({ mock, openaiApiKey, openaiBaseUrl }: Settings): boolean {
+  return !mock && (openaiApiKey !== undefined || openaiBaseUrl !== undefined);
 }
 
 function settingLimit(word: string): readonly [string, LimitSpec] {
