@@ -119,7 +119,7 @@ export const FAILPOINTS: readonly Failpoint[] = [
 
   // ── the thread that writes ────────────────────────────────────────────────────────────────────────────────────
   afterIt("sqlite.afterBegin", [`${FILE}/group-commit.ts`, 'this.#db.run("begin immediate");'], 25),
-  beforeIt("sqlite.midBatch", [`${FILE}/commit.ts`, "this.#append(batch.records);"], 20),
+  beforeIt("sqlite.midBatch", [`${FILE}/commit.ts`, "this.#append(batch.records, batch.cut);"], 20),
   afterIt(
     "sqlite.afterSnapshot",
     [`${FILE}/commit.ts`, "db.runAll(SQL.putSnapshot, batch.snapshots);", "batch.snapshots[0].length > 0"],

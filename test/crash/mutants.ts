@@ -76,8 +76,8 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${FILE}/commit.ts`,
-        find: "this.#append(batch.records);",
-        put: 'db.script("commit; begin immediate"); this.#append(batch.records);',
+        find: "this.#append(batch.records, batch.cut);",
+        put: 'db.script("commit; begin immediate"); this.#append(batch.records, batch.cut);',
       },
     ],
   },
