@@ -29,13 +29,14 @@ const { values } = parseArgs({
     axis: { type: "string", multiple: true, default: [] },
     /** Requests over HTTP, instead of the contenders. */
     api: { type: "boolean", default: false },
-    /** Begin anew, though an earlier run was not finished. */
+    /** A full run goes on where an earlier one was stopped, unless it shall begin anew; any other goes on if it is told to. */
     fresh: { type: "boolean", default: false },
+    resume: { type: "boolean", default: false },
   },
 });
 const mode: Mode = values.quick ? "quick" : values.full ? "full" : "default";
 const plan = planOf(mode, values.only, values.shape);
-/** What was measured so far, one line for each turn: a full run that was stopped goes on where it was. */
+/** What was measured so far, one line for each turn: a run that was stopped can go on where it was. */
 const notes = join(RESULTS, `${mode}.turns.jsonl`);
 
 function installPeers(): void {
@@ -46,7 +47,8 @@ function installPeers(): void {
 }
 
 function earlier(): Map<string, TurnResult> {
-  if (mode !== "full" || values.fresh || !existsSync(notes)) return new Map();
+  const goesOn = mode === "full" ? !values.fresh : values.resume;
+  if (!goesOn || !existsSync(notes)) return new Map();
   const lines = readFileSync(notes, "utf8").split("\n").filter(Boolean);
   return new Map(lines.map((line) => JSON.parse(line) as [string, TurnResult]));
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { MEASURED, withFigures } from "../bench/report/readme.ts";
 import { readDefinition } from "../src/definition/read.ts";
 
 const README = readFileSync(join(import.meta.dirname, "..", "README.md"), "utf8");
@@ -19,5 +20,9 @@ describe("the README", () => {
     const { code, path, line, column, message, hint } = errors[0]!;
     const shown = `${code} ${path} (line ${line}, column ${column}): ${message} ${hint}`;
     expect(README).toContain(shown);
+  });
+
+  test("shows the figures that were measured", () => {
+    expect(withFigures(README, JSON.parse(readFileSync(MEASURED, "utf8")))).toBe(README);
   });
 });

@@ -2,8 +2,8 @@ import { type Spread } from "../statistics.ts";
 import { dot, line, rect, svg, text } from "./svg.ts";
 import { figure } from "./terminal.ts";
 
-const WIDTH = 860;
-const LABELS = 250;
+const WIDTH = 920;
+const LABELS = 310;
 const RIGHT = 110;
 const ROW = 26;
 const TOP = 56;
@@ -19,6 +19,13 @@ const LINES = [
   "#a67c00",
   "#d1495b",
   "#30638e",
+  "#111111",
+  "#66a61e",
+  "#e7298a",
+  "#1f78b4",
+  "#fb9a99",
+  "#cab2d6",
+  "#ffbf00",
 ];
 
 export interface Bar {
@@ -99,7 +106,7 @@ export function lineChart({ title, xLabel, yLabel, series, logarithmicX }: LineC
   const xs = all.map(([x]) => (logarithmicX ? Math.log10(Math.max(x, 1e-6)) : x));
   const [lowX, highX] = [Math.min(...xs), Math.max(...xs)];
   const highY = Math.max(...all.map(([, y]) => y)) * 1.05;
-  const plot = { left: 70, top: TOP, width: WIDTH - 90 - 220, height: 280 };
+  const plot = { left: 70, top: TOP, width: WIDTH - 90 - 270, height: 280 };
   const place = ([x, y]: readonly [number, number]): [number, number] => {
     const along = ((logarithmicX ? Math.log10(Math.max(x, 1e-6)) : x) - lowX) / Math.max(1e-9, highX - lowX);
     return [plot.left + along * plot.width, plot.top + plot.height - (y / highY) * plot.height];
