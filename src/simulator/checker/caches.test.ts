@@ -1,7 +1,8 @@
-import { describe } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { CacheEvent } from "../../core/cache/events.ts";
 import type { ExecutionEvent } from "../../core/execution/events.ts";
 import type { World } from "../history.ts";
+import { check } from "./check.ts";
 import { itReports, node, TestWorld } from "./test-world.ts";
 
 const ENTRY = "cache/k";
@@ -72,10 +73,33 @@ function twoAtOnce(): World {
   return world.tell({ kind: "cacheReturned", atMs: world.now, execution, ask: 1 }).world();
 }
 
+/** Its entry keeps for ten seconds what another execution has brought, and answers; the answer may be parked meanwhile. */
+function answered(afterMs: number, ...parkedMs: readonly number[]): World {
+  const world = begun();
+  const { entity } = world;
+  const stored = { output: { json: 7 }, expiresAtMs: world.now + 10_000 };
+  world.tell({ kind: "cacheReturned", atMs: world.now, execution: "execution/e2", ask: 1, stored });
+  const answer = { kind: "cacheAnswered", ask: 1, node: "a", found: { output: { json: 7 }, from: "execution/e2" } };
+  const mail = [{ to: entity, from: ENTRY, id: "m2", body: answer }];
+  world.pass(afterMs).commit([], { records: [], mail });
+  for (const ms of parkedMs) {
+    const error = { code: "DECISION_FAILED", message: "", retryable: false };
+    world.commit([{ kind: "quarantined", atMs: world.now, error } as unknown as ExecutionEvent]);
+    world.pass(ms);
+    world.commit([{ kind: "released", atMs: world.now, request: "automatic" } as unknown as ExecutionEvent], { mail });
+  }
+  return world.world({ liveness: false });
+}
+
 describe("caches", () => {
+  it("is no new answer when one that was parked comes again with the release of whom it is for", () => {
+    expect(check(answered(1000, 60_000))).toEqual([]);
+  });
+
   itReports([
     ["I46", "a result is said to be somebody's who has not done the work", invented],
     ["I46", "a result comes from the cache without a question", unasked],
+    ["I47", "what is too old is given away", () => answered(60_000)],
     ["I47", "two do the same work at once", twoAtOnce],
   ]);
 });

@@ -109,7 +109,6 @@ const keysAreKept: Invariant = {
   world(evidence, _stories, found) {
     const keys = new Map<string, Key>();
     for (const commit of evidence.surviving) {
-      for (const entity of commit.entry.purge ?? []) judgeRemoval(entity, keys, commit, found);
       for (const { entity, events } of commit.entry.records) {
         if (!entity.startsWith("cache/")) continue;
         let key = keys.get(entity);
@@ -117,7 +116,9 @@ const keysAreKept: Invariant = {
           keys.set(entity, (key = { expiresAtMs: 0, places: 1, waiting: new Set(), held: new Map() }));
         for (const event of events as unknown as readonly CacheEvent[]) follow(entity, key, event, commit, found);
       }
-      judgeMail(commit, keys, found);
+      judgeMail(evidence, commit, keys, found);
+      // Last, as the store does it.
+      for (const entity of commit.entry.purge ?? []) judgeRemoval(entity, keys, commit, found);
     }
     judgeRemains(evidence, keys, found);
   },
@@ -161,10 +162,10 @@ function follow(entity: string, key: Key, event: CacheEvent, commit: Commit, fou
   key.places = 1;
 }
 
-function judgeMail(commit: Commit, keys: ReadonlyMap<string, Key>, found: Found): void {
-  for (const { from, body } of commit.entry.mail) {
+function judgeMail(evidence: Evidence, commit: Commit, keys: ReadonlyMap<string, Key>, found: Found): void {
+  for (const { to, from, id, body } of commit.entry.mail) {
     const { kind, found: result } = body as unknown as Partial<CacheAnswered>;
-    if (kind !== "cacheAnswered" || result === undefined) continue;
+    if (kind !== "cacheAnswered" || result === undefined || evidence.isSentAgain(commit, to, id)) continue;
     const lateMs = commit.entry.timeMs - (keys.get(from)?.expiresAtMs ?? 0);
     if (lateMs > FORMING_MS) found(`${from} gave away what was too old for ${lateMs} ms`, { commit });
   }
