@@ -12,12 +12,15 @@ import type {
 } from "../../store/contract.ts";
 import { commitArguments } from "./commit-arguments.ts";
 import { placesFrom } from "./places.ts";
-import { checkPartition, keyOf, type Redis, run, send } from "./redis.ts";
+import { checkPartition, type Redis, run } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 import type { VersionHints } from "./version-hints.ts";
 
 /** Errors that Redis answers before it looks at a script: nothing was written. */
 const REFUSALS = ["OOM", "MISCONF", "READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS"];
+
+/** Entities in one script, as many as one may take its time for. */
+const MOST_LOADED = 50;
 
 export class RedisJournal implements Journal {
   readonly #redis: Redis;
@@ -34,19 +37,10 @@ export class RedisJournal implements Journal {
   }
 
   async load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
-    return Promise.all(
-      requests.map(async ({ partition, entity, aboveVersion }) => {
-        type Answer = readonly [string, string, ...(readonly string[])];
-        const answer = await run<Answer>(this.#redis, scripts.load, partition, entity, aboveVersion ?? "");
-        const [snapshot, wake, ...records] = answer;
-        return {
-          entity,
-          snapshot: snapshot === "" ? null : snapshotOf(entity, snapshot),
-          records: records.map((text) => recordOf(entity, text)),
-          wakeAtMs: wake === "" ? null : Number(wake),
-        };
-      }),
+    const parts = Array.from({ length: Math.ceil(requests.length / MOST_LOADED) }, (_, i) =>
+      requests.slice(i * MOST_LOADED, (i + 1) * MOST_LOADED),
     );
+    return (await Promise.all(parts.map((part) => this.#load(part)))).flat();
   }
 
   async due(partition: number, beforeMs: number, limit: number, after?: Wake): Promise<readonly Wake[]> {
@@ -60,9 +54,23 @@ export class RedisJournal implements Journal {
   }
 
   async watch(partition: number, entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {
-    const version = async (): Promise<number> =>
-      Number((await send<string | null>(this.#redis, "HGET", keyOf(this.#redis, "entity", entity), "version")) ?? 0);
+    const version = (): Promise<number> => run<number>(this.#redis, scripts.version, entity);
     return this.#hints.until(partition, entity, waitMs, version, (found) => found > aboveVersion);
+  }
+
+  async #load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
+    const values = requests.flatMap(({ partition, entity, aboveVersion }) => [partition, entity, aboveVersion ?? ""]);
+    type Answer = readonly (readonly [string, string, ...(readonly string[])])[];
+    const answer = await run<Answer>(this.#redis, scripts.load, ...values);
+    return answer.map(([snapshot, wake, ...records], i) => {
+      const { entity } = requests[i]!;
+      return {
+        entity,
+        snapshot: snapshot === "" ? null : snapshotOf(entity, snapshot),
+        records: records.map((text) => recordOf(entity, text)),
+        wakeAtMs: wake === "" ? null : Number(wake),
+      };
+    });
   }
 
   async #commitOne(batch: CommitBatch): Promise<CommitOutcome> {

@@ -22,6 +22,7 @@ export const scripts = {
   appendStarts: load("append", ALLOW_OOM),
   commit: load("commit"),
   load: load("load"),
+  version: load("version"),
   read: load("read"),
   replies: load("replies"),
   places: load("places"),

@@ -4,6 +4,10 @@ import type { EntityKey } from "../../store/contract.ts";
 
 /** Hints get lost: everybody who waits looks this often as well. */
 const LOOK_EVERY_MS = 1000;
+/** Whoever has heard of one version mostly waits for the next: so long we go on listening though nobody waits. */
+const LINGER_MS = 2000;
+
+type Listener = (version: number) => void;
 
 /**
  * Waits for what commits publish, on a connection of its own: one channel for each partition, and only those in which
@@ -15,7 +19,9 @@ export class VersionHints {
   readonly #channelOf: (partition: number) => string;
   readonly #closing = new AbortController();
   /** Who waits, by entity, in each partition we listen to. */
-  readonly #partitions = new Map<number, Map<EntityKey, Set<() => void>>>();
+  readonly #partitions = new Map<number, Map<EntityKey, Set<Listener>>>();
+  /** Where nobody waits any more, and we still listen for a while. */
+  readonly #lingering = new Set<number>();
   #connected: Promise<unknown> | undefined;
 
   constructor(client: RedisClientType, host: Host, channelOf: (partition: number) => string) {
@@ -35,17 +41,24 @@ export class VersionHints {
     let version = await read();
     if (isEnough(version) || waitMs <= 0) return version;
     const untilMs = this.#host.monotonicMs() + waitMs;
+    const heard: { version?: number } = {};
     let wake = (): void => {};
-    const listener = (): void => wake();
+    const listener: Listener = (version) => {
+      heard.version = version;
+      wake();
+    };
     try {
       await this.#listen(partition, entity, listener);
-      while (!this.#closing.signal.aborted) {
+      version = await read();
+      for (;;) {
+        const leftMs = untilMs - this.#host.monotonicMs();
+        if (isEnough(version) || leftMs <= 0 || this.#closing.signal.aborted) break;
         const { promise, resolve } = Promise.withResolvers<void>();
         wake = resolve;
-        version = await read();
-        const leftMs = untilMs - this.#host.monotonicMs();
-        if (isEnough(version) || leftMs <= 0) break;
-        await this.#woken(promise, Math.min(leftMs, LOOK_EVERY_MS));
+        if (heard.version === undefined) await this.#woken(promise, Math.min(leftMs, LOOK_EVERY_MS));
+        const told = heard.version;
+        delete heard.version;
+        version = told ?? (await read());
       }
     } catch (error) {
       // The connection went with the store: that is no fault of the one who waits.
@@ -61,7 +74,7 @@ export class VersionHints {
     if (this.#client.isOpen) this.#client.destroy();
   }
 
-  async #listen(partition: number, entity: EntityKey, listener: () => void): Promise<void> {
+  async #listen(partition: number, entity: EntityKey, listener: Listener): Promise<void> {
     const entities = this.#partitions.get(partition);
     const listeners = entities?.get(entity) ?? new Set();
     listeners.add(listener);
@@ -83,19 +96,27 @@ export class VersionHints {
       const entities = this.#partitions.get(partition);
       if (entities === undefined) return;
       for (const line of text.split("\n")) {
-        for (const listener of entities.get(line.slice(line.indexOf(" ") + 1)) ?? []) listener();
+        const space = line.indexOf(" ");
+        for (const listener of entities.get(line.slice(space + 1)) ?? []) listener(Number(line.slice(0, space)));
       }
     };
   }
 
-  #leave(partition: number, entity: EntityKey, listener: () => void): void {
+  #leave(partition: number, entity: EntityKey, listener: Listener): void {
     const entities = this.#partitions.get(partition);
     const listeners = entities?.get(entity);
     listeners?.delete(listener);
     if (listeners?.size === 0) entities!.delete(entity);
-    if (entities?.size !== 0) return;
+    if (entities?.size === 0 && !this.#lingering.has(partition)) void this.#linger(partition);
+  }
+
+  /** One that stays subscribed in vain hears hints that it has no use for. */
+  async #linger(partition: number): Promise<void> {
+    this.#lingering.add(partition);
+    await this.#host.sleep(LINGER_MS, this.#closing.signal);
+    this.#lingering.delete(partition);
+    if (this.#partitions.get(partition)?.size !== 0) return;
     this.#partitions.delete(partition);
-    // One that stays subscribed in vain hears hints that it has no use for.
     if (this.#client.isReady) this.#client.unsubscribe(this.#channelOf(partition)).catch(() => {});
   }
 

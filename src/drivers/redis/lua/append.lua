@@ -5,13 +5,15 @@
 -- returns    for each 1 if it was appended, else 0
 
 local most = tonumber(argument())
-local outcomes = {}
+local outcomes, lengths = {}, {}
 while at < #ARGV do
   local partition, is_start, text = argument(), argument(), argument()
-  if is_start == '1' and redis.call('XLEN', key('inbox', partition)) >= most then
+  if is_start == '1' and not lengths[partition] then lengths[partition] = redis.call('XLEN', key('inbox', partition)) end
+  if is_start == '1' and lengths[partition] >= most then
     outcomes[#outcomes + 1] = 0
   else
     post(partition, text)
+    if lengths[partition] then lengths[partition] = lengths[partition] + 1 end
     outcomes[#outcomes + 1] = 1
   end
 end

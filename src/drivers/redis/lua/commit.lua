@@ -45,11 +45,11 @@ local REPLIES, REPLY_SECONDS, BELLS = 10000, 3600, 100
 
 -- ── guards ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-if not is_holder(partition, incarnation, epoch, nonce) then return 'fenced' end
-local known = redis.call('HMGET', partition_key, 'seq', 'time', 'batch')
-local next_seq = known[1] or '0'
+local known = redis.call('HMGET', partition_key, 'epoch', 'nonce', 'seq', 'time', 'batch', 'suspect')
+if incarnation ~= ARGV[2] or known[1] ~= epoch or known[2] ~= nonce then return 'fenced' end
+local next_seq = known[3] or '0'
 if next_seq ~= seq then
-  local is_resend = tonumber(next_seq) == tonumber(seq) + 1 and known[3] == id
+  local is_resend = tonumber(next_seq) == tonumber(seq) + 1 and known[5] == id
   return is_resend and 'alreadyApplied' or 'fenced'
 end
 
@@ -62,17 +62,18 @@ local function must_be(kind, name)
   if found ~= kind and found ~= 'none' then foreign = name end
 end
 
--- What is known of each entity that the batch names, and what is to be written of it, in one go for each.
+-- What is known of each entity that the batch tells about, and what is to be written of it, in one go for each.
 local entities, names = {}, {}
 local function entity_of(name)
   local entity = entities[name]
   if entity then return entity end
   entity = { key = key('entity', name), writes = {} }
-  local fields = redis.pcall('HMGET', entity.key, 'version', 'place')
+  local fields = redis.pcall('HMGET', entity.key, 'place')
   if fields.err then
     foreign, fields = entity.key, {}
   end
-  entity.version, entity.place = tonumber(fields[1] or 0), fields[2]
+  entity.place = fields[1]
+  entity.old_place = entity.place
   entities[name] = entity
   names[#names + 1] = name
   return entity
@@ -89,14 +90,23 @@ each('cut', function(name, below)
   must_be('list', key('journal', name))
 end)
 
+-- The version an entity has is where the last record of its journal ends.
+local versions, written = {}, {}
+local function version_of(name)
+  if versions[name] then return versions[name] end
+  written[#written + 1] = name
+  local last = redis.pcall('LINDEX', key('journal', name), -1)
+  if type(last) == 'table' then foreign = key('journal', name) end
+  if type(last) ~= 'string' then return 0 end
+  local version, count = string.match(last, '^(%d+) (%d+) ')
+  return version + count - 1
+end
 local wrong
 each('records', function(name, version, count)
-  local entity = entity_of(name)
-  if entity.version == 0 and beginnings[name] == version then entity.version = version - 1 end
-  must_be('list', key('journal', name))
-  if tonumber(version) ~= entity.version + 1 or tonumber(count) < 1 then wrong = name end
-  entity.version = version + count - 1
-  entity.is_new = true
+  local reached = version_of(name)
+  if reached == 0 and beginnings[name] == version then reached = version - 1 end
+  if tonumber(version) ~= reached + 1 or tonumber(count) < 1 then wrong = name end
+  versions[name] = version + count - 1
 end)
 each('snapshots', entity_of)
 each('headers', function(name, class)
@@ -128,11 +138,15 @@ each('purge', function(name)
   end
 end)
 must_be('stream', key('inbox', partition))
-must_be('hash', tasks)
-must_be('hash', queues)
 must_be('zset', wakes)
-must_be('hash', letters)
-must_be('zset', letters_at)
+if lists.tasks.count + lists.revoke.count > 0 then
+  must_be('hash', tasks)
+  must_be('hash', queues)
+end
+if lists.discard.count + lists.letters.count > 0 then
+  must_be('hash', letters)
+  must_be('zset', letters_at)
+end
 each('revoke', function(token)
   local stored = not foreign and redis.call('HGET', tasks, token)
   if stored then must_be('stream', key('line', string.match(stored, '^%S+ (.*)$'))) end
@@ -142,27 +156,24 @@ if wrong then return redis.error_reply('VERSION is not the next one of ' .. wron
 
 -- ── writes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-local hints = {}
-each('records', function(name, _, _, stored) redis.call('RPUSH', key('journal', name), stored) end)
-for _, name in ipairs(names) do
-  local entity = entities[name]
-  if entity.is_new then
-    entity.writes.version = entity.version
-    hints[#hints + 1] = entity.version .. ' ' .. name
-  end
-end
-if #hints > 0 then redis.call('PUBLISH', key('commits', partition), table.concat(hints, '\n')) end
+-- A call costs Redis more than what it does: whatever can go in one call does.
 
-local last_time = known[2] or '0'
+each('records', function(name, _, _, stored) redis.call('RPUSH', key('journal', name), stored) end)
+if #written > 0 then
+  local hints = {}
+  for i, name in ipairs(written) do hints[i] = versions[name] .. ' ' .. name end
+  redis.call('PUBLISH', key('commits', partition), table.concat(hints, '\n'))
+end
+
+local last_time = known[4] or '0'
 if tonumber(time) > tonumber(last_time) then last_time = time end
-local is_clean = suspect == ''
-redis.call('HSET', partition_key, 'seq', tonumber(seq) + 1, 'batch', id, 'time', last_time, 'clean', is_clean and 1 or 0)
-if is_clean then
-  redis.call('HSET', partition_key, 'strikes', 0)
-  redis.call('HDEL', partition_key, 'suspect')
+local advanced = tonumber(seq) + 1
+if suspect == '' then
+  redis.call('HSET', partition_key, 'seq', advanced, 'batch', id, 'time', last_time, 'clean', 1, 'strikes', 0)
+  if known[6] then redis.call('HDEL', partition_key, 'suspect') end
 else
   -- The owner has yet to show that it survives: vanishing now is a strike.
-  redis.call('HSET', partition_key, 'suspect', suspect)
+  redis.call('HSET', partition_key, 'seq', advanced, 'batch', id, 'time', last_time, 'clean', 0, 'suspect', suspect)
 end
 
 local consumed = {}
@@ -177,36 +188,58 @@ end)
 
 -- The lists of executions: one sorted set for each class. The place an entity has there is written beside its header, so
 -- that a header of the same class costs no write to a list.
-local function leave_list(name, entity)
-  if not entity.place then return end
-  local class, workflow = string.match(entity.place, '^(%S+) %S+ (.*)$')
-  redis.call('ZREM', key('headers', class), name .. '\0' .. workflow)
-end
 each('headers', function(name, class, created, workflow, text)
   local entity = entities[name]
-  local place = class .. ' ' .. created .. ' ' .. workflow
-  if entity.place ~= place then
-    leave_list(name, entity)
-    redis.call('ZADD', key('headers', class), created, name .. '\0' .. workflow)
-    entity.place, entity.writes.place = place, place
-  end
+  entity.place = class .. ' ' .. created .. ' ' .. workflow
   entity.writes.header = text
 end)
+local leaving, entering = {}, {}
+local function among(groups, class)
+  groups[class] = groups[class] or {}
+  return groups[class]
+end
+local function leave_list(name, place)
+  local class, workflow = string.match(place, '^(%S+) %S+ (.*)$')
+  local members = among(leaving, class)
+  members[#members + 1] = name .. '\0' .. workflow
+end
 for _, name in ipairs(names) do
+  local entity = entities[name]
+  if entity.place ~= entity.old_place then
+    if entity.old_place then leave_list(name, entity.old_place) end
+    local class, created, workflow = string.match(entity.place, '^(%S+) (%S+) (.*)$')
+    local members = among(entering, class)
+    members[#members + 1] = created
+    members[#members + 1] = name .. '\0' .. workflow
+    entity.writes.place = entity.place
+  end
   local fields = {}
-  for field, value in pairs(entities[name].writes) do
+  for field, value in pairs(entity.writes) do
     fields[#fields + 1] = field
     fields[#fields + 1] = value
   end
-  if #fields > 0 then redis.call('HSET', entities[name].key, unpack(fields)) end
+  if #fields > 0 then redis.call('HSET', entity.key, unpack(fields)) end
 end
-each('wakes', function(entity, wake)
+local function leave_lists()
+  for class, members in pairs(leaving) do call_in_parts({ 'ZREM', key('headers', class) }, members, {}) end
+  leaving = {}
+end
+leave_lists()
+for class, members in pairs(entering) do call_in_parts({ 'ZADD', key('headers', class) }, members, {}) end
+
+-- What is said last of an entity counts.
+local wake_of, asleep, awake = {}, {}, {}
+each('wakes', function(entity, wake) wake_of[entity] = wake end)
+for entity, wake in pairs(wake_of) do
   if wake == '' then
-    redis.call('ZREM', wakes, entity)
+    asleep[#asleep + 1] = entity
   else
-    redis.call('ZADD', wakes, wake, entity)
+    awake[#awake + 1] = wake
+    awake[#awake + 1] = entity
   end
-end)
+end
+call_in_parts({ 'ZREM', wakes }, asleep, {})
+call_in_parts({ 'ZADD', wakes }, awake, {})
 
 -- A queue's priorities, the highest first.
 local function add_line(queue, priority)
@@ -218,16 +251,20 @@ local function add_line(queue, priority)
   redis.call('HSET', queues, queue, table.concat(priorities, ' '))
   redis.call('XGROUP', 'CREATE', key('line', priority .. ':' .. queue), WORKERS, '0', 'MKSTREAM')
 end
-local made, bells = {}, {}
+local made, bells, places, tokens, is_out = {}, {}, {}, {}, {}
+each('tasks', function(token) tokens[#tokens + 1] = token end)
+for i, place in ipairs(places_of(tokens)) do is_out[tokens[i]] = place end
 each('tasks', function(token, queue, priority, text)
-  if redis.call('HEXISTS', tasks, token) == 1 then return end
+  if is_out[token] then return end
+  is_out[token] = true
   local line = priority .. ':' .. queue
   if not made[line] and redis.call('EXISTS', key('line', line)) == 0 then add_line(queue, priority) end
   made[line] = true
-  local entry = redis.call('XADD', key('line', line), '*', 'token', token, 'task', text)
-  redis.call('HSET', tasks, token, entry .. ' ' .. line)
+  places[#places + 1] = token
+  places[#places + 1] = redis.call('XADD', key('line', line), '*', 'token', token, 'task', text) .. ' ' .. line
   bells[queue] = (bells[queue] or 0) + 1
 end)
+call_in_parts({ 'HSET', tasks }, places, {})
 -- One for each task, as far as there can be somebody who waits: nobody need be woken who is at work.
 for queue, count in pairs(bells) do
   local rings = {}
@@ -251,11 +288,17 @@ each('revoke', function(token)
 end)
 
 each('mail', post)
+local answers = {}
 each('replies', function(process, text)
-  local replies = key('replies', process)
-  if redis.call('RPUSH', replies, text) > REPLIES then redis.call('LTRIM', replies, -REPLIES, -1) end
-  redis.call('EXPIRE', replies, REPLY_SECONDS)
+  local texts = among(answers, process)
+  texts[#texts + 1] = text
 end)
+for process, texts in pairs(answers) do
+  local replies = key('replies', process)
+  call_in_parts({ 'RPUSH', replies }, texts, {})
+  redis.call('LTRIM', replies, -REPLIES, -1)
+  redis.call('EXPIRE', replies, REPLY_SECONDS)
+end
 each('discard', function(letter)
   redis.call('HDEL', letters, letter)
   redis.call('ZREM', letters_at, letter)
@@ -304,9 +347,10 @@ each('purge', function(name)
   for _, listed in ipairs(redis.call('HKEYS', key('listed', name))) do
     take_off(string.match(listed, '^(.*)%z(.*)$'))
   end
-  leave_list(name, entity)
+  if entity.place then leave_list(name, entity.place) end
   entity.place = false
   redis.call('UNLINK', key('journal', name), entity.key, key('records', name))
   redis.call('ZREM', wakes, name)
 end)
+leave_lists()
 return 'committed'

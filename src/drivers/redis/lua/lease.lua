@@ -30,12 +30,14 @@ local function lease_from(line)
   claim(line, consumer, ids, until_ms, 'FORCE')
 end
 
-while at < #ARGV and left > 0 do
-  local queue = argument()
-  for priority in string.gmatch(redis.call('HGET', key('queues'), queue) or '', '%S+') do
-    if left > 0 then lease_from(priority .. ':' .. queue) end
+local queues, quiet = {}, {}
+while at < #ARGV do queues[#queues + 1] = argument() end
+for i, priorities in ipairs(redis.call('HMGET', key('queues'), unpack(queues))) do
+  for priority in string.gmatch(priorities or '', '%S+') do
+    if left > 0 then lease_from(priority .. ':' .. queues[i]) end
   end
   -- It is empty now: nobody need be woken for it.
-  if left > 0 then redis.call('DEL', key('bell', queue)) end
+  if left > 0 then quiet[#quiet + 1] = key('bell', queues[i]) end
 end
+call_in_parts({ 'DEL' }, quiet, {})
 return answer

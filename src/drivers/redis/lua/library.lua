@@ -50,27 +50,27 @@ local function post(partition, text)
 end
 
 -- To be asked before anything is taken away for which something is posted: a script that fails is not undone.
-local inboxes = {}
-local function can_post(partition)
-  if inboxes[partition] == nil then
-    local found = redis.call('TYPE', key('inbox', partition)).ok
-    inboxes[partition] = found == 'stream' or found == 'none'
+local streams = {}
+local function may_be_stream(name)
+  if streams[name] == nil then
+    local found = redis.call('TYPE', name).ok
+    streams[name] = found == 'stream' or found == 'none'
   end
-  return inboxes[partition]
+  return streams[name]
 end
+local function can_post(partition) return may_be_stream(key('inbox', partition)) end
 
--- Calls with so many values that Lua could not hand them over at once: its stack ends near 8,000.
-local function call_in_parts(head, values, tail)
-  local count = 0
+-- Calls with so many values that Lua could not hand them over at once: its stack ends near 8,000. Each answer is heard
+-- together with where its values begin.
+local function call_in_parts(head, values, tail, hear)
   for from = 1, #values, 1000 do
     local call = {}
     for i = 1, #head do call[i] = head[i] end
     for i = from, math.min(from + 999, #values) do call[#call + 1] = values[i] end
     for i = 1, #tail do call[#call + 1] = tail[i] end
     local answer = redis.call(unpack(call))
-    count = count + (type(answer) == 'table' and #answer or answer)
+    if hear then hear(answer, from) end
   end
-  return count
 end
 
 -- ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -84,7 +84,18 @@ local AGE = 68719476736
 local function claim(line, consumer, ids, until_ms, flag)
   local head = { 'XCLAIM', key('line', line), WORKERS, consumer, 0 }
   local tail = { 'TIME', string.format('%.0f', until_ms - AGE), 'JUSTID', flag }
-  return call_in_parts(head, ids, tail)
+  local count = 0
+  call_in_parts(head, ids, tail, function(claimed) count = count + #claimed end)
+  return count
+end
+
+-- What is told of each token, false of those that are not out.
+local function places_of(tokens)
+  local places = {}
+  call_in_parts({ 'HMGET', key('tasks') }, tokens, {}, function(found, from)
+    for i, place in ipairs(found) do places[from + i - 1] = place end
+  end)
+  return places
 end
 
 -- A task's name is `<consumer> <id> <line>`: who has it, and where it is. Nothing if it is not of this token.
