@@ -230,6 +230,18 @@ export function replayedWorld(): World {
   return world.commit([world.completed("a", 1), world.ended("partial")]).world();
 }
 
+/** Its dead letter is thrown away by the commit that would have written it. */
+export function thrownAwayWorld(): World {
+  const world = new TestWorld([node("a")]);
+  world.begin(world.dispatched("a")).work("a").ask("x1", { kind: "discardLetter", letter: "e1:1:a" });
+  const discarded = { kind: "letterDiscarded", atMs: world.now, letter: "e1:1:a" } as const;
+  const events = [world.failed("a", FATAL), world.applied("x1", "discardLetter"), discarded, world.ended("failed")];
+  return world
+    .commit(events, { discard: ["e1:1:a"] })
+    .answered("x1", "discardLetter")
+    .world();
+}
+
 /** Held, and triggered with another input. */
 export function heldWorld(): World {
   const world = new TestWorld([node("a", { config: { n: "{{ input.n }}" } })]);
@@ -361,6 +373,7 @@ export const CONTROL_WORLDS: Readonly<Record<string, () => World>> = {
   again: againWorld,
   late: lateWorld,
   replayed: replayedWorld,
+  "thrown away": thrownAwayWorld,
   held: heldWorld,
   family: familyWorld,
   orphaned: orphanedWorld,

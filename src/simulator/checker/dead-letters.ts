@@ -88,6 +88,8 @@ function failed(step: Step, found: Found): void {
   const isOfItems = event.error.code === "MAP_FAILED" && node.item === null;
   const expected = isOfItems ? null : deadLetterClass(node.spec.dlq, event.error.retryable);
   const letter = commit.entry.deadLetters.find((other) => other.id === id);
+  // The same commit may go on to throw it away: then it is not even written.
+  if (letter === undefined && expected !== null && commit.entry.discard.includes(id)) return;
   if (expected !== null) expectedIn(commit).written.set(id, expected);
   if ((letter?.class ?? null) === expected) return;
   const wanted = expected === null ? "none" : `one of class ${expected}`;
