@@ -9,7 +9,7 @@ import { acquire } from "../../src/store/conformance/owner.ts";
 import { message, record } from "../../src/store/conformance/things.ts";
 import type { Store } from "../../src/store/contract.ts";
 
-/** Everything that writes, and what an idle process does all the time. */
+/** Everything that writes or reads, and what an idle process does all the time. */
 const calls: readonly [name: string, call: (store: Store) => Promise<unknown>][] = [
   ["acquire", (store) => store.partitions.acquire(0, "owner", 1000)],
   ["renew", (store) => store.partitions.renew([], 1000)],
@@ -27,6 +27,15 @@ const calls: readonly [name: string, call: (store: Store) => Promise<unknown>][]
   ["put", (store) => store.records.put([{ scope: "s", hash: "h", text: "1" }])],
   ["publish", (store) => store.records.publish("name", "hash")],
   ["register", (store) => store.records.register({ process: "p", role: "worker", text: "{}" }, 1000)],
+  ["watch", (store) => store.journal.watch(0, "execution/e", 0, 0)],
+  ["get", (store) => store.records.get([{ scope: "s", hash: "h" }])],
+  ["published", (store) => store.records.published("name")],
+  ["published by version", (store) => store.records.published("name", 1)],
+  ["published by content", (store) => store.records.published("name", "hash")],
+  ["versions", (store) => store.records.versions("name")],
+  ["header", (store) => store.queries.header(0, "execution/e")],
+  ["dead letter", (store) => store.queries.deadLetter("l")],
+  ["listed", (store) => store.queries.listed("list", "id")],
   ["headers", (store) => store.queries.headers({ limit: 10 })],
   ["counts", (store) => store.queries.counts()],
 ];

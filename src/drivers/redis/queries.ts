@@ -16,7 +16,7 @@ import type {
 import { namedPageOf, pageOf, parseCursor, type PlaceInTime } from "../../store/page.ts";
 import { fillOf } from "./memory-use.ts";
 import { newestOf, placesFrom } from "./places.ts";
-import { keyOf, type Redis, run, send } from "./redis.ts";
+import { keyOf, look, type Redis, run } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
 const CLASSES: readonly HeaderClass[] = ["open", "endedWell", "endedBadly"];
@@ -69,7 +69,7 @@ export class RedisQueries implements Queries {
   }
 
   async listed(list: string, id: string): Promise<Listed | null> {
-    const stored = await send<string | null>(this.#redis, "HGET", keyOf(this.#redis, "list", list), id);
+    const stored = await look<string | null>(this.#redis, "HGET", keyOf(this.#redis, "list", list), id);
     // The scripts keep the entity in front of it.
     return stored === null ? null : (JSON.parse(stored.slice(stored.indexOf("\0") + 1)) as Listed);
   }
@@ -110,7 +110,7 @@ export class RedisQueries implements Queries {
 
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- who wrote the text knows what it is
   async #one<Item>(key: string, field: string): Promise<Item | null> {
-    const text = await send<string | null>(this.#redis, "HGET", key, field);
+    const text = await look<string | null>(this.#redis, "HGET", key, field);
     return text === null ? null : (JSON.parse(text) as Item);
   }
 }

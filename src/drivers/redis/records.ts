@@ -1,6 +1,6 @@
 import type { Published, PutOutcome, RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
 import { MAX_VERSIONS } from "../../store/page.ts";
-import { isFull, keyOf, type Redis, run, send } from "./redis.ts";
+import { isFull, keyOf, look, type Redis, run } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
 type Scored = readonly [member: string, score: number];
@@ -28,7 +28,7 @@ export class RedisRecords implements Records {
   async get(keys: readonly RecordKey[]): Promise<readonly (string | null)[]> {
     const redis = this.#redis;
     return Promise.all(
-      keys.map(({ scope, hash }) => send<string | null>(redis, "HGET", keyOf(redis, "records", scope), hash)),
+      keys.map(({ scope, hash }) => look<string | null>(redis, "HGET", keyOf(redis, "records", scope), hash)),
     );
   }
 
@@ -39,14 +39,14 @@ export class RedisRecords implements Records {
   async published(name: string, version?: number | string): Promise<Published | null> {
     const key = keyOf(this.#redis, "versions", name);
     if (typeof version === "string") {
-      const number = await send<number | null>(this.#redis, "ZSCORE", key, version);
+      const number = await look<number | null>(this.#redis, "ZSCORE", key, version);
       return number === null ? null : { version: number, hash: version };
     }
     const only = String(version);
     const [found] =
       version === undefined
         ? await this.#newest(key, 1)
-        : await send<readonly Scored[]>(this.#redis, "ZRANGE", key, only, only, "BYSCORE", "WITHSCORES");
+        : await look<readonly Scored[]>(this.#redis, "ZRANGE", key, only, only, "BYSCORE", "WITHSCORES");
     return found === undefined ? null : { version: found[1], hash: found[0] };
   }
 
@@ -69,6 +69,6 @@ export class RedisRecords implements Records {
   }
 
   #newest(key: string, count: number): Promise<readonly Scored[]> {
-    return send(this.#redis, "ZRANGE", key, "0", String(count - 1), "REV", "WITHSCORES");
+    return look(this.#redis, "ZRANGE", key, "0", String(count - 1), "REV", "WITHSCORES");
   }
 }
