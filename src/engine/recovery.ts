@@ -3,8 +3,8 @@ import { fold } from "../core/fold.ts";
 import { type Machine, type MachineEvent, needKey, type OpenTasks } from "../core/machine.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
-import type { Archive } from "../store/archive.ts";
-import type { Header, JournalRecord, Store, Tenure } from "../store/contract.ts";
+import type { Archive, KeptName } from "../store/archive.ts";
+import type { Header, JournalRecord, Published, Store, Tenure } from "../store/contract.ts";
 import type { BatchBuilder } from "./batch.ts";
 import { Owner } from "./owner.ts";
 import { Recall, type Recalled } from "./recall.ts";
@@ -47,10 +47,13 @@ export interface RecoveryParts {
   readonly machines: readonly Machine[];
   /** Go on though there is something in the store: that stays as it is. */
   readonly force: boolean;
+  /** How long the partitions are held by one that has died. */
+  readonly leaseMs?: number;
 }
 
+const NAME = "recover";
 const LEASE_MS = 30_000;
-const RENEW_MS = 5_000;
+const RENEWALS = 6;
 const PAGE = 100;
 const MAX_PREPARED = 100;
 
@@ -81,6 +84,7 @@ export async function recover(parts: RecoveryParts): Promise<Recovery> {
   }
 }
 
+const HELD = "stop every engine, and every other recovery";
 const FORCE = "--force adds what the archive has and the store has not, and leaves the rest as it is";
 
 async function isEmpty({ queries }: Store): Promise<boolean> {
@@ -97,6 +101,7 @@ class Rebuilding {
   private readonly archive: Archive;
   private readonly store: Store;
   private readonly host: Host;
+  private readonly leaseMs: number;
   private readonly machines: ReadonlyMap<string, Machine>;
   private readonly recall: Recall;
   private readonly owners = new Map<number, Owner>();
@@ -110,10 +115,11 @@ class Rebuilding {
   private calls = 0;
   private present = 0;
 
-  constructor({ archive, store, host, machines }: RecoveryParts) {
+  constructor({ archive, store, host, machines, leaseMs = LEASE_MS }: RecoveryParts) {
     this.archive = archive;
     this.store = store;
     this.host = host;
+    this.leaseMs = leaseMs;
     this.machines = new Map(machines.map((machine) => [machine.kind, machine]));
     this.recall = new Recall(archive, host, this.machines);
   }
@@ -134,10 +140,16 @@ class Rebuilding {
   }
 
   private async acquire(partition: number, above: number): Promise<Tenure> {
+    const untilMs = this.host.monotonicMs() + 2 * this.leaseMs;
     for (;;) {
-      const outcome = await this.store.partitions.acquire(partition, "recover", LEASE_MS);
+      const outcome = await this.store.partitions.acquire(partition, NAME, this.leaseMs);
       if (outcome.kind === "held") {
-        throw new RecoveryRefused(`Partition ${partition} of the store is held by ${outcome.by}.`, "stop every engine");
+        // One of us that has died lets go by itself.
+        if (outcome.by === NAME && this.host.monotonicMs() < untilMs) {
+          await this.host.sleep(this.leaseMs / RENEWALS);
+          continue;
+        }
+        throw new RecoveryRefused(`Partition ${partition} of the store is held by ${outcome.by}.`, HELD);
       }
       if (outcome.tenure.epoch > above) return outcome.tenure;
       // Each acquire raises it by one: this is how a store gets beyond the epochs of the one before it.
@@ -147,10 +159,10 @@ class Rebuilding {
 
   private async renew(): Promise<void> {
     while (!this.done.signal.aborted) {
-      await this.host.sleep(RENEW_MS, this.done.signal);
+      await this.host.sleep(this.leaseMs / RENEWALS, this.done.signal);
       try {
         const fences = [...this.owners.values()].map(({ fence }) => fence);
-        if (!this.done.signal.aborted) await this.store.partitions.renew(fences, LEASE_MS);
+        if (!this.done.signal.aborted) await this.store.partitions.renew(fences, this.leaseMs);
       } catch {
         // A commit will find out.
       }
@@ -181,19 +193,18 @@ class Rebuilding {
   /**
    * Names get the numbers they had, those that are gone included: a number stands for one content for ever. The store
    * gives numbers out in order, and again to content that it knows; so all are published, taken away, and those that
-   * were not gone published again.
+   * were not gone published again. What another recovery has begun, which died, is done once more.
    */
   private async putNames(): Promise<number> {
     const kept = await this.archive.names();
     for (const { name, versions } of kept) {
-      const byNumber = new Map(versions.map((version) => [version.version, version]));
       const { records } = this.store;
-      if ((await records.published(name)) !== null) continue;
+      const hashes = hashesByNumber(versions);
+      const there = await records.versions(name);
+      if (there.length > 0 && (isWhole(there, versions) || !isPartOf(there, hashes))) continue;
       await this.putDefinitions(versions.map(({ hash }) => hash));
-      const highest = Math.max(...byNumber.keys());
-      for (let number = 1; number <= highest; number++) {
-        await records.publish(name, byNumber.get(number)?.hash ?? `unknown-${number}`);
-      }
+      const highest = hashes.length;
+      for (const hash of hashes) await records.publish(name, hash);
       if (versions.length === highest && versions.every(({ isGone }) => !isGone)) continue;
       await records.unpublish(name);
       for (const { hash, isGone } of versions) if (!isGone) await records.publish(name, hash);
@@ -289,6 +300,23 @@ class Rebuilding {
     const letters = isLettered ? (machine.lettersLeft?.(id, definition, events) ?? []) : [];
     return { resident: newResident(entity, id, machine, state), letters };
   }
+}
+
+/** The content of each number from 1 on; the archive need not know all. */
+function hashesByNumber(versions: KeptName["versions"]): readonly string[] {
+  const byNumber = new Map(versions.map(({ version, hash }) => [version, hash]));
+  const highest = Math.max(...byNumber.keys());
+  return Array.from({ length: highest }, (_, i) => byNumber.get(i + 1) ?? `unknown-${i + 1}`);
+}
+
+function isPartOf(there: readonly Published[], hashes: readonly string[]): boolean {
+  return there.every(({ version, hash }) => hashes[version - 1] === hash);
+}
+
+function isWhole(there: readonly Published[], versions: KeptName["versions"]): boolean {
+  const wanted = versions.filter(({ isGone }) => !isGone);
+  const hashes = new Map(there.map(({ version, hash }) => [version, hash]));
+  return there.length === wanted.length && wanted.every(({ version, hash }) => hashes.get(version) === hash);
 }
 
 /** The tasks that were out: the same again, so that whoever still works on one of them reports what is waited for. */
