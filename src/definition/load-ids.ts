@@ -1,6 +1,6 @@
 import { quote } from "../errors/registry.ts";
 import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
-import { typeName, withArticle } from "../json/schema.ts";
+import { typeName, withArticle } from "../json/type-name.ts";
 import { ID_PATTERN, NODE_FIELDS } from "./fields.ts";
 import type { NodeList } from "./node-list.ts";
 import type { ProblemList } from "./problems.ts";

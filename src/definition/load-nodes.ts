@@ -1,7 +1,8 @@
 import { quote } from "../errors/registry.ts";
 import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
 import { pointerStep } from "../json/pointer.ts";
-import { Schema, typeName, withArticle } from "../json/schema.ts";
+import { Schema } from "../json/schema.ts";
+import { typeName, withArticle } from "../json/type-name.ts";
 import { CONFIG_SCHEMAS, HANDLER_ALIASES } from "./builtin-handlers.ts";
 import { DEFAULT_TIMEOUT_SECONDS, REPEAT_FIELDS } from "./fields.ts";
 import { isTemplate, type KnownHandler, type KnownHandlers } from "./handlers.ts";

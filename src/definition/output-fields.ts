@@ -1,5 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
-import { resolveRef } from "../json/schema.ts";
+import { resolveRef } from "../json/schema-faults.ts";
 
 /** A part of a path that leads nowhere, and the names that would lead on. */
 export interface UnknownField {

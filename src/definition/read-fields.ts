@@ -2,7 +2,7 @@ import { nearestName } from "../errors/nearest-name.ts";
 import { quote } from "../errors/registry.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import { pointerStep } from "../json/pointer.ts";
-import { typeName, withArticle } from "../json/schema.ts";
+import { typeName, withArticle } from "../json/type-name.ts";
 import { type Field, FIELD_GUESSES, type FieldTable, type Rule } from "./fields.ts";
 import type { ProblemList } from "./problems.ts";
 

@@ -1,5 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
-import { resolveRef, Schema } from "../json/schema.ts";
+import { resolveRef } from "../json/schema-faults.ts";
+import { Schema } from "../json/schema.ts";
 
 const MAX_DEPTH = 20;
 /** Deeper down an object has only what it must have, so that one which may contain itself comes to an end. */

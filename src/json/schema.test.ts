@@ -24,6 +24,12 @@ describe("a schema checks a value", () => {
     [{ exclusiveMinimum: 0, maximum: 1 }, 0, [" exclusiveMinimum"]],
     [{ exclusiveMaximum: 1 }, 1, [" exclusiveMaximum"]],
     [{ multipleOf: 0.5 }, 0.75, [" multipleOf"]],
+    [{ multipleOf: 0.01 }, 19.99, []],
+    [{ multipleOf: 0.01 }, -19.99, []],
+    [{ multipleOf: 0.01 }, 19.991, [" multipleOf"]],
+    [{ multipleOf: 3 }, 10_000_000_000_000_002, []],
+    [{ multipleOf: 3 }, 10_000_000_000_000_000, [" multipleOf"]],
+    [{ multipleOf: 1e-7 }, 1e300, []],
     [{ type: "integer" }, 1.5, [" type"]],
     [{ type: "integer" }, 2 ** 60, []],
     [{ type: ["string", "null"] }, null, []],
@@ -61,7 +67,14 @@ describe("a schema checks a value", () => {
     [choice, 1, [" minimum"]],
     [{ $ref: "#/$defs/n", $defs: { n: { type: "number" } } }, "a", [" type"]],
     [{ properties: { next: { $ref: "#" } }, required: ["v"] }, { v: 1, next: {} }, ["/next required"]],
+    [{ properties: { a: { $ref: "#/definitions/a" } }, definitions: { a: { pattern: "^x" } } }, { a: "xy" }, []],
+    [
+      { properties: { a: { $ref: "#/x-a" } }, "x-a": { patternProperties: { b: false } } },
+      { a: { b: 1 } },
+      ["/a/b false"],
+    ],
     [{ format: "date-time", unknownKeyword: 1 }, "x", []],
+    [{ minLength: null, enum: null }, "", []],
     [true, 1, []],
     [false, 1, [" false"]],
   ])("case %# of each keyword", (schema, value, expected) => {
@@ -91,6 +104,15 @@ test.each<[Json, string]>([
   [{ pattern: "(" }, "/pattern"],
   [{ items: { $ref: "other.json" } }, "/items/$ref"],
   [{ $ref: "#/$defs/missing" }, "/$ref"],
+  [{ $ref: "#/definitions/a", definitions: { a: { pattern: "(" } } }, "/definitions/a/pattern"],
+  [{ $ref: "#/definitions/a", definitions: { a: { items: { $ref: "#/nowhere" } } } }, "/definitions/a/items/$ref"],
+  [{ minimum: "5" }, "/minimum"],
+  [{ exclusiveMinimum: true }, "/exclusiveMinimum"],
+  [{ minLength: -1 }, "/minLength"],
+  [{ maxItems: 1.5 }, "/maxItems"],
+  [{ multipleOf: 0 }, "/multipleOf"],
+  [{ enum: "a" }, "/enum"],
+  [{ uniqueItems: "yes" }, "/uniqueItems"],
 ])("schema %# cannot be checked by, and says where", (schema, pointer) => {
   const compiled = Schema.compile(schema);
   expect(compiled).not.toBeInstanceOf(Schema);
@@ -103,6 +125,11 @@ test("a schema that leads back to itself, or multiplies, ends", () => {
   for (let i = 1; i <= 30; i++)
     $defs[`d${i}`] = { anyOf: Array.from({ length: 3 }, () => ({ $ref: `#/$defs/d${i - 1}` })) };
   expect(faults({ $ref: "#/$defs/d30", $defs }, 1)).toHaveLength(1);
+});
+
+test("a large value may take as many steps as it has parts", () => {
+  const list = Array.from({ length: 300_000 }, (_, i) => (i === 299_999 ? "x" : i));
+  expect(faults({ items: { type: "number" } }, list)).toEqual(["/299999 type"]);
 });
 
 test("a pattern made to run for ever takes no time", () => {

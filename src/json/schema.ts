@@ -1,7 +1,12 @@
-import { RE2JS } from "re2js";
-import { isJsonObject, type Json, type JsonObject } from "./json.ts";
-import { pointerStep } from "./pointer.ts";
+import type { RE2JS } from "re2js";
 import { canonicalJson } from "./canonical.ts";
+import { isJsonObject, type Json, type JsonObject } from "./json.ts";
+import { isMultiple } from "./multiple.ts";
+import { pointerStep } from "./pointer.ts";
+import { MAX_FAULTS, resolveRef, type SchemaFault, schemaFaults } from "./schema-faults.ts";
+import { typeName, withArticle } from "./type-name.ts";
+
+export type { SchemaFault } from "./schema-faults.ts";
 
 /**
  * JSON Schema 2020-12, the part that describes data: type, enum, const, numbers, text, arrays, objects, allOf, anyOf,
@@ -36,26 +41,14 @@ export class Schema {
   }
 }
 
-export interface SchemaFault {
-  /** Of the value in a check, of the keyword when compiling. */
-  readonly pointer: string;
-  /** Completes "… must …", for instance `"url" must be a string`. */
-  readonly reason: string;
-  readonly keyword: string;
-  /** The missing or unknown property. */
-  readonly property?: string;
-  /** The properties there could be, for a hint. */
-  readonly known?: readonly string[];
-}
-
-const MAX_FAULTS = 20;
 /**
  * The check calls itself along the schema and the value. Values are at most 64 deep; this bounds a `$ref` that leads
  * back to itself without taking a step into the value.
  */
 const MAX_DEPTH = 400;
-/** Alternatives within alternatives multiply. */
+/** Alternatives within alternatives multiply. A large value has more steps: each of its parts is looked at. */
 const MAX_STEPS = 200_000;
+const MAX_STEPS_PER_PART = 8;
 
 class Check {
   readonly #root: Json;
@@ -63,7 +56,10 @@ class Check {
   readonly #isAny: (value: Json) => boolean;
   #faults: SchemaFault[] = [];
   #depth = 0;
-  #steps = 0;
+  #stepsLeft = MAX_STEPS;
+  /** Counted once the first steps are used up: most values never come so far. */
+  #partsCounted = false;
+  #whole: Json = null;
 
   constructor(root: Json, patterns: ReadonlyMap<string, RE2JS>, isAny: (value: Json) => boolean) {
     this.#root = root;
@@ -72,12 +68,13 @@ class Check {
   }
 
   run(value: Json): readonly SchemaFault[] {
+    this.#whole = value;
     this.#visit(this.#root, value, "");
     return this.#faults.slice(0, MAX_FAULTS);
   }
 
   #visit(schema: Json, value: Json, pointer: string): void {
-    if (this.#steps++ > MAX_STEPS || this.#depth > MAX_DEPTH) {
+    if (!this.#takeStep() || this.#depth > MAX_DEPTH) {
       if (this.#faults.length === 0) this.#add(pointer, "", "be simpler: this schema takes too long to check");
       return;
     }
@@ -89,6 +86,16 @@ class Check {
     this.#visitValue(schema, value, pointer);
     this.#visitCombinations(schema, value, pointer);
     this.#depth--;
+  }
+
+  #takeStep(): boolean {
+    if (this.#stepsLeft === 0 && !this.#partsCounted) {
+      this.#partsCounted = true;
+      this.#stepsLeft = MAX_STEPS_PER_PART * countParts(this.#whole);
+    }
+    if (this.#stepsLeft === 0) return false;
+    this.#stepsLeft--;
+    return true;
   }
 
   #visitValue(schema: JsonObject, value: Json, pointer: string): void {
@@ -120,7 +127,7 @@ class Check {
     if (typeof exclusiveMaximum === "number" && value >= exclusiveMaximum) {
       this.#add(pointer, "exclusiveMaximum", `be less than ${exclusiveMaximum}`);
     }
-    if (typeof multipleOf === "number" && multipleOf > 0 && !Number.isInteger(value / multipleOf)) {
+    if (typeof multipleOf === "number" && multipleOf > 0 && !isMultiple(value, multipleOf)) {
       this.#add(pointer, "multipleOf", `be a multiple of ${multipleOf}`);
     }
   }
@@ -256,124 +263,20 @@ function isShape({ keyword }: SchemaFault): boolean {
   return keyword === "type" || keyword === "const" || keyword === "enum" || keyword === "false";
 }
 
-const SUBSCHEMA = ["items", "additionalProperties", "propertyNames", "not", "if", "then", "else"] as const;
-const SUBSCHEMA_LISTS = ["allOf", "anyOf", "oneOf", "prefixItems"] as const;
-const SUBSCHEMA_MAPS = ["properties", "patternProperties", "$defs"] as const;
-const TYPES: ReadonlySet<string> = new Set(["null", "boolean", "number", "integer", "string", "array", "object"]);
-
-/** Looks through a schema for what cannot be checked, and compiles its patterns. Keeps its own stack. */
-function schemaFaults(root: Json, patterns: Map<string, RE2JS>): readonly SchemaFault[] {
-  const faults: SchemaFault[] = [];
-  const left: { schema: Json; pointer: string }[] = [{ schema: root, pointer: "" }];
-  for (let next = left.pop(); next !== undefined && faults.length < MAX_FAULTS; next = left.pop()) {
-    const { schema, pointer } = next;
-    const fault = (keyword: string, reason: string): number =>
-      faults.push({ pointer: keyword === "" ? pointer : pointer + pointerStep(keyword), keyword, reason });
-    if (typeof schema === "boolean") continue;
-    if (!isJsonObject(schema)) {
-      fault("", `must be a JSON Schema, not ${withArticle(typeName(schema))}`);
-      continue;
-    }
-    const { type, $ref, pattern, required } = schema;
-    const types: readonly Json[] = Array.isArray(type) ? type : type === undefined ? [] : [type];
-    if (!types.every((name) => typeof name === "string" && TYPES.has(name))) {
-      fault("type", `must be one of ${[...TYPES].join(", ")}`);
-    }
-    if ($ref !== undefined && (typeof $ref !== "string" || resolveRef(root, $ref) === undefined)) {
-      fault("$ref", 'must point into the same schema, as in "#/$defs/name"');
-    }
-    if (required !== undefined && !(Array.isArray(required) && required.every((name) => typeof name === "string"))) {
-      fault("required", "must be a list of names");
-    }
-    if (pattern !== undefined) addPattern(pattern, patterns, (reason) => fault("pattern", reason));
-    const { patternProperties } = schema;
-    if (isJsonObject(patternProperties)) {
-      for (const key of Object.keys(patternProperties)) {
-        addPattern(key, patterns, (reason) => fault("patternProperties", reason));
-      }
-    }
-    pushSubschemas(schema, pointer, left, fault);
-  }
-  return faults;
-}
-
-function pushSubschemas(
-  schema: JsonObject,
-  pointer: string,
-  left: { schema: Json; pointer: string }[],
-  fault: (keyword: string, reason: string) => void,
-): void {
-  for (const keyword of SUBSCHEMA) {
-    const inner = schema[keyword];
-    if (inner !== undefined) left.push({ schema: inner, pointer: `${pointer}/${keyword}` });
-  }
-  for (const keyword of SUBSCHEMA_LISTS) {
-    const list = schema[keyword];
-    if (list === undefined) continue;
-    if (!Array.isArray(list)) fault(keyword, "must be a list of schemas");
-    else list.forEach((inner: Json, i) => left.push({ schema: inner, pointer: `${pointer}/${keyword}/${i}` }));
-  }
-  for (const keyword of SUBSCHEMA_MAPS) {
-    const map = schema[keyword];
-    if (map === undefined) continue;
-    if (!isJsonObject(map)) {
-      fault(keyword, "must be an object of schemas");
-      continue;
-    }
-    for (const [name, inner] of Object.entries(map)) {
-      left.push({ schema: inner, pointer: `${pointer}/${keyword}${pointerStep(name)}` });
-    }
-  }
-}
-
-function addPattern(pattern: Json, patterns: Map<string, RE2JS>, fault: (reason: string) => void): void {
-  if (typeof pattern !== "string" || pattern.length > 1_000) {
-    fault("must be a regular expression of at most 1,000 characters");
-    return;
-  }
-  try {
-    if (!patterns.has(pattern)) patterns.set(pattern, RE2JS.compile(RE2JS.translateRegExp(pattern)));
-  } catch (error) {
-    fault(`must be a regular expression without lookahead and back references (${(error as Error).message})`);
-  }
-}
-
-/** What a local reference points to. */
-export function resolveRef(root: Json, ref: string): Json | undefined {
-  if (ref === "#") return root;
-  if (!ref.startsWith("#/")) return undefined;
-  let at: Json | undefined = root;
-  for (const step of ref.slice(2).split("/")) {
-    if (typeof at !== "object" || at === null) return undefined;
-    const key = decodeStep(step);
-    at = Object.hasOwn(at, key) ? (at as JsonObject)[key] : undefined;
-  }
-  return at;
-}
-
-function decodeStep(step: string): string {
-  const plain = step.replaceAll("~1", "/").replaceAll("~0", "~");
-  try {
-    return decodeURIComponent(plain);
-  } catch {
-    return plain;
-  }
-}
-
 function hasType(value: Json, type: string): boolean {
   if (type === "integer") return typeof value === "number" && Number.isInteger(value);
   return type === typeName(value);
 }
 
-export function typeName(value: Json): "null" | "boolean" | "number" | "string" | "array" | "object" {
-  if (value === null) return "null";
-  if (Array.isArray(value)) return "array";
-  return typeof value as "boolean" | "number" | "string" | "object";
-}
-
-export function withArticle(type: string): string {
-  if (type === "null") return "null";
-  return /^[aeio]/.test(type) ? `an ${type}` : `a ${type}`;
+/** The values in a value, itself included. */
+function countParts(root: Json): number {
+  let count = 0;
+  const left: Json[] = [root];
+  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    count++;
+    if (typeof next === "object" && next !== null) for (const child of Object.values(next)) left.push(child);
+  }
+  return count;
 }
 
 function lengthOf(text: string): number {

@@ -1,0 +1,164 @@
+import { RE2JS } from "re2js";
+import { isJsonObject, type Json, type JsonObject } from "./json.ts";
+import { pointerStep } from "./pointer.ts";
+import { typeName, withArticle } from "./type-name.ts";
+
+export interface SchemaFault {
+  /** Of the value in a check, of the keyword when compiling. */
+  readonly pointer: string;
+  /** Completes "… must …", for instance `"url" must be a string`. */
+  readonly reason: string;
+  readonly keyword: string;
+  /** The missing or unknown property. */
+  readonly property?: string;
+  /** The properties there could be, for a hint. */
+  readonly known?: readonly string[];
+}
+
+export const MAX_FAULTS = 20;
+
+const SUBSCHEMA = ["items", "additionalProperties", "propertyNames", "not", "if", "then", "else"] as const;
+const SUBSCHEMA_LISTS = ["allOf", "anyOf", "oneOf", "prefixItems"] as const;
+const SUBSCHEMA_MAPS = ["properties", "patternProperties", "$defs"] as const;
+const TYPES: ReadonlySet<string> = new Set(["null", "boolean", "number", "integer", "string", "array", "object"]);
+
+/** Keywords of one kind of value each: written otherwise they would say nothing, and let everything through. */
+const NUMBERS = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"] as const;
+const COUNTS = ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"] as const;
+
+/** Looks through a schema for what cannot be checked, and compiles its patterns. Keeps its own stack. */
+export function schemaFaults(root: Json, patterns: Map<string, RE2JS>): readonly SchemaFault[] {
+  const faults: SchemaFault[] = [];
+  const left: { schema: Json; pointer: string }[] = [{ schema: root, pointer: "" }];
+  // A reference may lead to where no keyword does, such as to "definitions", and many lead to the same place.
+  const seen = new Set<Json>();
+  for (let next = left.pop(); next !== undefined && faults.length < MAX_FAULTS; next = left.pop()) {
+    const { schema, pointer } = next;
+    const fault = (keyword: string, reason: string): number =>
+      faults.push({ pointer: keyword === "" ? pointer : pointer + pointerStep(keyword), keyword, reason });
+    if (typeof schema === "boolean") continue;
+    if (!isJsonObject(schema)) {
+      fault("", `must be a JSON Schema, not ${withArticle(typeName(schema))}`);
+      continue;
+    }
+    if (seen.has(schema)) continue;
+    seen.add(schema);
+    const { type, pattern, required } = schema;
+    const types: readonly Json[] = Array.isArray(type) ? type : type === undefined ? [] : [type];
+    if (!types.every((name) => typeof name === "string" && TYPES.has(name))) {
+      fault("type", `must be one of ${[...TYPES].join(", ")}`);
+    }
+    pushReferred(schema, root, left, fault);
+    if (required !== undefined && !(Array.isArray(required) && required.every((name) => typeof name === "string"))) {
+      fault("required", "must be a list of names");
+    }
+    checkKeywords(schema, fault);
+    if (pattern !== undefined) addPattern(pattern, patterns, (reason) => fault("pattern", reason));
+    const { patternProperties } = schema;
+    if (isJsonObject(patternProperties)) {
+      for (const key of Object.keys(patternProperties)) {
+        addPattern(key, patterns, (reason) => fault("patternProperties", reason));
+      }
+    }
+    pushSubschemas(schema, pointer, left, fault);
+  }
+  return faults;
+}
+
+function pushReferred(
+  { $ref }: JsonObject,
+  root: Json,
+  left: { schema: Json; pointer: string }[],
+  fault: (keyword: string, reason: string) => void,
+): void {
+  if ($ref === undefined) return;
+  const target = typeof $ref === "string" ? resolveRef(root, $ref) : undefined;
+  if (target === undefined) fault("$ref", 'must point into the same schema, as in "#/$defs/name"');
+  else left.push({ schema: target, pointer: ($ref as string).slice(1) });
+}
+
+function checkKeywords(schema: JsonObject, fault: (keyword: string, reason: string) => void): void {
+  const { multipleOf, enum: options, uniqueItems } = schema;
+  for (const keyword of NUMBERS) {
+    if (!isMissing(schema[keyword]) && typeof schema[keyword] !== "number") fault(keyword, "must be a number");
+  }
+  for (const keyword of COUNTS) {
+    const count = schema[keyword];
+    if (!isMissing(count) && !(Number.isInteger(count) && (count as number) >= 0)) {
+      fault(keyword, "must be a whole number, 0 or more");
+    }
+  }
+  if (!isMissing(multipleOf) && !(typeof multipleOf === "number" && multipleOf > 0)) {
+    fault("multipleOf", "must be a number above 0");
+  }
+  if (!isMissing(options) && !Array.isArray(options)) fault("enum", "must be a list of values");
+  if (!isMissing(uniqueItems) && typeof uniqueItems !== "boolean") fault("uniqueItems", "must be true or false");
+}
+
+/** Some tools write null for what they do not say. */
+function isMissing(value: Json | undefined): boolean {
+  return value === undefined || value === null;
+}
+
+function pushSubschemas(
+  schema: JsonObject,
+  pointer: string,
+  left: { schema: Json; pointer: string }[],
+  fault: (keyword: string, reason: string) => void,
+): void {
+  for (const keyword of SUBSCHEMA) {
+    const inner = schema[keyword];
+    if (inner !== undefined) left.push({ schema: inner, pointer: `${pointer}/${keyword}` });
+  }
+  for (const keyword of SUBSCHEMA_LISTS) {
+    const list = schema[keyword];
+    if (list === undefined) continue;
+    if (!Array.isArray(list)) fault(keyword, "must be a list of schemas");
+    else list.forEach((inner: Json, i) => left.push({ schema: inner, pointer: `${pointer}/${keyword}/${i}` }));
+  }
+  for (const keyword of SUBSCHEMA_MAPS) {
+    const map = schema[keyword];
+    if (map === undefined) continue;
+    if (!isJsonObject(map)) {
+      fault(keyword, "must be an object of schemas");
+      continue;
+    }
+    for (const [name, inner] of Object.entries(map)) {
+      left.push({ schema: inner, pointer: `${pointer}/${keyword}${pointerStep(name)}` });
+    }
+  }
+}
+
+function addPattern(pattern: Json, patterns: Map<string, RE2JS>, fault: (reason: string) => void): void {
+  if (typeof pattern !== "string" || pattern.length > 1_000) {
+    fault("must be a regular expression of at most 1,000 characters");
+    return;
+  }
+  try {
+    if (!patterns.has(pattern)) patterns.set(pattern, RE2JS.compile(RE2JS.translateRegExp(pattern)));
+  } catch (error) {
+    fault(`must be a regular expression without lookahead and back references (${(error as Error).message})`);
+  }
+}
+
+/** What a local reference points to. */
+export function resolveRef(root: Json, ref: string): Json | undefined {
+  if (ref === "#") return root;
+  if (!ref.startsWith("#/")) return undefined;
+  let at: Json | undefined = root;
+  for (const step of ref.slice(2).split("/")) {
+    if (typeof at !== "object" || at === null) return undefined;
+    const key = decodeStep(step);
+    at = Object.hasOwn(at, key) ? (at as JsonObject)[key] : undefined;
+  }
+  return at;
+}
+
+function decodeStep(step: string): string {
+  const plain = step.replaceAll("~1", "/").replaceAll("~0", "~");
+  try {
+    return decodeURIComponent(plain);
+  } catch {
+    return plain;
+  }
+}
