@@ -20,6 +20,7 @@ import {
   object,
   oneOf,
 } from "./config-schema.ts";
+import { isDate } from "./dates.ts";
 import { DOCUMENT_HANDLERS } from "./document-handlers.ts";
 
 const HTTP_OUTPUT = closed("status", "headers", "body");
@@ -119,7 +120,7 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
   workflow: {
     engine: true,
     mockable: true,
-    config: object({ name: NAME, "version?": { anyOf: [integer(1), TEXT] }, "input?": ANY }),
+    config: object({ name: NAME, "version?": { anyOf: [integer(1), TEXT] }, "input?": { default: {} } }),
   },
   wait: {
     engine: true,
@@ -197,6 +198,9 @@ export function engineDefaults(handler: string, config: JsonObject): JsonObject 
       return { max_concurrency: 10, tolerated_failures: 0 };
     case "review":
       return { due_seconds: 604_800, on_due: "fail" };
+    case "workflow":
+      // As a start without an input.
+      return { input: {} };
     case "wait":
       return config["signal"] === undefined ? undefined : { timeout_seconds: 604_800 };
     case "end":
@@ -207,6 +211,6 @@ export function engineDefaults(handler: string, config: JsonObject): JsonObject 
 }
 
 function dateOrTemplate(until: Json | undefined): string | undefined {
-  if (typeof until !== "string" || until.includes("{{") || !Number.isNaN(Date.parse(until))) return undefined;
+  if (typeof until !== "string" || until.includes("{{") || isDate(until)) return undefined;
   return 'must have a date in "until", such as 2030-01-31T09:00:00Z';
 }

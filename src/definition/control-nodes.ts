@@ -1,13 +1,19 @@
 import { NearestName } from "../errors/nearest-name.ts";
 import { quote } from "../errors/registry.ts";
 import { isJsonObject, type Json } from "../json/json.ts";
+import type { TopologicalOrder } from "./cycles.ts";
 import type { Graph } from "./graph.ts";
 import type { NodeList } from "./node-list.ts";
 import type { ProblemList } from "./problems.ts";
 import type { WorkflowNode } from "./workflow.ts";
 
 /** Checks the routers of a graph and gives the nodes that are targets of a route: those may be skipped. */
-export function checkRouters(list: NodeList, graph: Graph, problems: ProblemList): ReadonlySet<number> {
+export function checkRouters(
+  list: NodeList,
+  graph: Graph,
+  { rank }: TopologicalOrder,
+  problems: ProblemList,
+): ReadonlySet<number> {
   const targets = new Set<number>();
   const nearest = new NearestName(graph.ids);
   for (let index = 0; index < list.nodes.length; index++) {
@@ -26,8 +32,11 @@ export function checkRouters(list: NodeList, graph: Graph, problems: ProblemList
       const known = target !== undefined;
       const suggestion = known ? undefined : nearest.find(id);
       const reason = known ? `${quote(id)} does not depend on it` : `it sends to ${quote(id)}, which is not a node`;
+      // A node that may come before the router cannot come after it as well: that would be a circle.
       const hint = known
-        ? `Add ${quote(node.id)} to the dependencies of ${quote(id)}.`
+        ? rank[target]! > rank[index]!
+          ? `Add ${quote(node.id)} to the dependencies of ${quote(id)}.`
+          : "A router sends to nodes that come after it, and list it in their dependencies."
         : suggestion === undefined
           ? undefined
           : `Did you mean ${quote(suggestion)}?`;

@@ -1,6 +1,8 @@
+import { cutTemplates, hasTemplateOutsideQuotes } from "../expression/scan.ts";
 import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
 import { pointerStep } from "../json/pointer.ts";
 import { BUILTIN_HANDLERS, engineDefaults, HANDLER_ALIASES } from "./builtin-handlers.ts";
+import { withZone } from "./dates.ts";
 import type { ProblemList } from "./problems.ts";
 
 /** A config in its canonical form, and where the parts that moved were written. */
@@ -53,6 +55,16 @@ export function canonicalConfig(handler: string, config: JsonObject): LoadedConf
       return canonicalTransform(config);
     case "router":
       return { config: { ...engineDefaults(handler, config), ...config, ...canonicalRoutes(config) } };
+    case "wait": {
+      const { until } = config;
+      return {
+        config: {
+          ...engineDefaults(handler, config),
+          ...config,
+          ...(typeof until === "string" && { until: withZone(until) }),
+        },
+      };
+    }
     default: {
       const defaults = engineDefaults(handler, config);
       return { config: defaults === undefined ? config : { ...defaults, ...config } };
@@ -87,12 +99,12 @@ function canonicalRoutes({ routes }: JsonObject): JsonObject {
 /** A condition may be written with or without `{{ }}`. Text with several templates stays, and is a syntax error later. */
 export function withoutBraces(text: string): string {
   const trimmed = text.trim();
-  if (!trimmed.startsWith("{{") || !trimmed.endsWith("}}")) return trimmed;
-  const inner = trimmed.slice(2, -2);
-  return inner.includes("{{") ? trimmed : inner.trim();
+  if (!trimmed.startsWith("{{")) return trimmed;
+  const cut = cutTemplates(trimmed);
+  return cut?.bodies.length === 1 && cut.texts[1] === "" ? cut.bodies[0]!.trim() : trimmed;
 }
 
 function asTemplate(expression: string): string {
   const inner = withoutBraces(expression);
-  return inner.includes("{{") ? expression : `{{ ${inner} }}`;
+  return hasTemplateOutsideQuotes(inner) ? expression : `{{ ${inner} }}`;
 }

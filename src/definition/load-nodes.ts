@@ -15,7 +15,7 @@ import { type KnownLimits, loadConcurrency, loadNodeLimit } from "./load-limits.
 import { loadRetry } from "./load-retry.ts";
 import { NODE, NodeList } from "./node-list.ts";
 import type { ProblemList } from "./problems.ts";
-import { fieldReader, readFields, wrongType } from "./read-fields.ts";
+import { fieldReader, readFields, reportRepeated, wrongType } from "./read-fields.ts";
 import type { DlqPolicy, Join, OnError, RepeatPolicy, RetryPolicy, WorkflowNode } from "./workflow.ts";
 
 /** What nodes inherit from their workflow. */
@@ -332,9 +332,16 @@ function nodeRetry(
     given["retry"] === undefined
       ? inherited
       : loadRetry(given["retry"], list.field(index, "retry"), inherited, problems);
-  if (short === undefined) return policy;
+  if (short === undefined || short === null) return policy;
+  const beside = given["retry"];
+  const same = isJsonObject(beside) ? ["max_attempts", "max_retries"].find((name) => isGiven(beside[name])) : undefined;
+  if (same !== undefined) reportRepeated("max_retries", `retry.${same}`, list.pointer(index), problems);
   // Beside the policy instead of in it; the pointer is then that of the node.
   return loadRetry({ max_retries: short }, list.pointer(index), policy, problems);
+}
+
+function isGiven(value: Json | undefined): boolean {
+  return value !== undefined && value !== null;
 }
 
 function loadJoin(list: NodeList, index: number, raw: Json | undefined, parents: number, problems: ProblemList): Join {

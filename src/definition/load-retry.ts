@@ -2,7 +2,7 @@ import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
 import { pointerStep } from "../json/pointer.ts";
 import { MAX_RETRIES_FIELD, RETRY_FIELDS } from "./fields.ts";
 import type { ProblemList } from "./problems.ts";
-import { checkNumber, fieldReader, readFields, reportRepeated, wrongType } from "./read-fields.ts";
+import { checkNumber, fieldReader, readFields, reportRepeated, writtenName, wrongType } from "./read-fields.ts";
 import type { RetryPolicy } from "./workflow.ts";
 
 const RETRY = fieldReader("A retry policy", RETRY_FIELDS);
@@ -44,25 +44,32 @@ export function loadRetry(
       return true;
     },
   ) as Partial<RetryPolicy>;
-  const base = given.base_delay_seconds ?? inherited.base_delay_seconds;
+  // Somebody who asks for waits of at most half a second does not mean a first one of the inherited second.
+  const longest = given.max_delay_seconds ?? inherited.max_delay_seconds;
+  const base = given.base_delay_seconds ?? Math.min(inherited.base_delay_seconds, longest);
   const policy: RetryPolicy = {
     max_attempts: attempts ?? given.max_attempts ?? inherited.max_attempts,
     base_delay_seconds: base,
-    // Somebody who asks for a first wait of two minutes does not mean one of the inherited 60 s.
+    // And somebody who asks for a first wait of two minutes does not mean one of the inherited 60 s.
     max_delay_seconds: given.max_delay_seconds ?? Math.max(inherited.max_delay_seconds, base),
     exponential_base: given.exponential_base ?? inherited.exponential_base,
     jitter: jitterOf(raw, given, pointer, problems) ?? inherited.jitter,
   };
   if (policy.max_delay_seconds < policy.base_delay_seconds) {
-    const reason = `must not be less than base_delay_seconds (${policy.base_delay_seconds})`;
-    problems.add("INVALID_RETRY_POLICY", `${pointer}/max_delay_seconds`, { field: "max_delay_seconds", reason });
+    const [field, least] = [
+      writtenName(RETRY, raw, "max_delay_seconds"),
+      writtenName(RETRY, raw, "base_delay_seconds"),
+    ];
+    const reason = `must not be less than ${least} (${policy.base_delay_seconds})`;
+    problems.add("INVALID_RETRY_POLICY", `${pointer}/${field}`, { field, reason });
   }
   return policy;
 }
 
 function fromMaxRetries(raw: JsonObject, value: Json, pointer: string, problems: ProblemList): number | undefined {
   if (value === null) return undefined;
-  if (raw["max_attempts"] !== undefined) reportRepeated("max_retries", "max_attempts", pointer, problems);
+  if (raw["max_attempts"] !== undefined && raw["max_attempts"] !== null)
+    reportRepeated("max_retries", "max_attempts", pointer, problems);
   const good = checkNumber("max_retries", MAX_RETRIES_RULE, value, `${pointer}/max_retries`, problems);
   return good ? value + 1 : undefined;
 }

@@ -250,6 +250,8 @@ describe("defaults are written out", () => {
     [{ jitter: false }, { jitter: 0 }],
     [{ jitter_factor: 0.3 }, { jitter: 0.3 }],
     [{ base_delay_seconds: 120 }, { base_delay_seconds: 120, max_delay_seconds: 120 }],
+    [{ max_delay_seconds: 0.5 }, { base_delay_seconds: 0.5, max_delay_seconds: 0.5 }],
+    [{ max_attempts: null, max_retries: 4 }, { max_attempts: 5 }],
   ])("retry %j is %j", (retry, expected) => {
     expect(load({ name: "w", nodes: [{ id: "a", handler: "work", retry }] }).nodes[0]!.retry).toMatchObject(expected);
     expect(
@@ -332,6 +334,42 @@ describe("defaults are written out", () => {
       else: "s",
     });
     expect(nodes[4]).toMatchObject({ condition: "a.x", repeat: { until: "s.done", every_seconds: 10, max: 100 } });
+  });
+
+  test.each([
+    [`'{{ ' + input.x + ' }}'`, `{{ '{{ ' + input.x + ' }}' }}`],
+    [`input.x + "{{"`, `{{ input.x + "{{" }}`],
+    [`{{ "}}" + input.x }}`, `{{ "}}" + input.x }}`],
+    [`{{ input.x == "{{" }}`, `{{ input.x == "{{" }}`],
+    // Not an expression, but text with templates, and taken as such.
+    ["It's {{ input.x }}", "It's {{ input.x }}"],
+    ["{{ input.x }} and {{ input.y }}", "{{ input.x }} and {{ input.y }}"],
+  ])("braces in quotes belong to the expression %s", (expression, value) => {
+    const { nodes } = load({ name: "w", nodes: [{ id: "a", handler: "transform", config: { expression } }] });
+    expect(nodes[0]!.config).toEqual({ value });
+  });
+
+  test("a condition that speaks of braces loses only its own", () => {
+    const { nodes } = load({ name: "w", nodes: [{ id: "a", handler: "work", condition: `{{ input.x == "{{" }}` }] });
+    expect(nodes[0]!.condition).toBe(`input.x == "{{"`);
+  });
+
+  test("a time without a zone is in UTC, and a child without an input is given an empty one", () => {
+    const { nodes } = load({
+      name: "w",
+      nodes: [
+        { id: "a", handler: "wait", config: { until: "2030-01-31 09:00" } },
+        { id: "b", handler: "wait", config: { until: "2030-01-31T09:00:00+02:00" } },
+        { id: "c", handler: "workflow", config: { name: "child" } },
+        { id: "d", handler: "workflow", config: { name: "child", input: null } },
+      ],
+    });
+    expect(nodes.map(({ config }) => config)).toEqual([
+      { until: "2030-01-31T09:00Z" },
+      { until: "2030-01-31T09:00:00+02:00" },
+      { name: "child", input: {} },
+      { name: "child", input: null },
+    ]);
   });
 });
 

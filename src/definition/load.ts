@@ -1,3 +1,4 @@
+import { quote } from "../errors/registry.ts";
 import { canonicalHash } from "../json/canonical.ts";
 import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
 import { pointerStep } from "../json/pointer.ts";
@@ -11,7 +12,7 @@ import { type LoadContext, loadNodes } from "./load-nodes.ts";
 import { DEFAULT_RETRY, loadRetry } from "./load-retry.ts";
 import { NodeList } from "./node-list.ts";
 import type { ProblemList } from "./problems.ts";
-import { fieldReader, readFields, reportRepeated, writtenName, wrongType } from "./read-fields.ts";
+import { fieldReader, readFields, writtenName, wrongType } from "./read-fields.ts";
 import type { DlqPolicy, OnError, Workflow } from "./workflow.ts";
 
 const WORKFLOW = fieldReader("A workflow", WORKFLOW_FIELDS);
@@ -127,7 +128,11 @@ function readEnvelope(root: JsonObject, problems: ProblemList): Envelope {
   }
   const inner = readFields(WORKFLOW, dag, () => "/dag", problems, ignore("/dag", false));
   for (const name of Object.keys(inner)) {
-    if (outer[name] !== undefined) reportRepeated(writtenName(WORKFLOW, dag, name), name, "/dag", problems);
+    if (outer[name] === undefined) continue;
+    const written = writtenName(WORKFLOW, dag, name);
+    const [field, same] = [`dag.${written}`, writtenName(WORKFLOW, root, name)];
+    const hint = `Keep ${quote(same)} and remove ${quote(field)}.`;
+    problems.add("REPEATED_FIELD", `/dag${pointerStep(written)}`, { field, same }, { hint, atKey: true });
   }
   return {
     given: { ...inner, ...outer },

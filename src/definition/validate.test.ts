@@ -90,7 +90,11 @@ describe("each error has its code, its pointer and a hint", () => {
       "x-",
     ],
     [nodes({ id: "a", node_id: "a" }), "REPEATED_FIELD /nodes/0/node_id", 'Keep "id" and remove "node_id".'],
-    [{ ...nodes({ id: "a" }), dag: { nodes: [] } }, "REPEATED_FIELD /dag/nodes", 'Keep "nodes"'],
+    [
+      { ...nodes({ id: "a" }), dag: { steps: [] } },
+      "REPEATED_FIELD /dag/steps",
+      'Keep "nodes" and remove "dag.steps".',
+    ],
     [{ ...nodes({ id: "a" }), on_error: "fail-fast" }, "INVALID_TYPE /on_error", 'Did you mean "fail_fast"?'],
     [nodes({ id: "a", inputs: "yes" }), "INVALID_TYPE /nodes/0/inputs", undefined],
     [nodes({ id: "a", config: [] }), "INVALID_TYPE /nodes/0/config", undefined],
@@ -119,6 +123,15 @@ describe("each error has its code, its pointer and a hint", () => {
     ],
     [nodes({ id: "a", handler: "http" }), "CONFIG_INVALID /nodes/0/config", undefined],
     [nodes({ id: "a", handler: "wait", config: { until: "tomorrow" } }), "CONFIG_INVALID /nodes/0/config", undefined],
+    // JavaScript's Date takes each of these for some day.
+    [nodes({ id: "a", handler: "wait", config: { until: "5" } }), "CONFIG_INVALID /nodes/0/config", undefined],
+    [nodes({ id: "a", handler: "wait", config: { until: "day 5" } }), "CONFIG_INVALID /nodes/0/config", undefined],
+    [nodes({ id: "a", handler: "wait", config: { until: "2030-02-30" } }), "CONFIG_INVALID /nodes/0/config", undefined],
+    [
+      nodes({ id: "a", handler: "wait", config: { until: "2030-02-30T10:00Z" } }),
+      "CONFIG_INVALID /nodes/0/config",
+      undefined,
+    ],
     [nodes({ id: "a", handler: "typed", config: { n: 1.5 } }), "CONFIG_INVALID /nodes/0/config/n", undefined],
     [
       nodes({ id: "a", handler: "llm", config: { prompt: "x", output_schema: { type: "obj" } } }),
@@ -197,6 +210,15 @@ describe("each error has its code, its pointer and a hint", () => {
       ),
       "CONFIG_INVALID /nodes/0/config/routes/0/to",
       'Add "r" to the dependencies of "b".',
+    ],
+    [
+      nodes(
+        { id: "a" },
+        { id: "r", handler: "router", dependencies: ["a"], config: { routes: [{ when: "true", to: "a" }], else: "b" } },
+        { id: "b", dependencies: ["r"] },
+      ),
+      "CONFIG_INVALID /nodes/1/config/routes/0/to",
+      "A router sends to nodes that come after it, and list it in their dependencies.",
     ],
     [
       nodes(
@@ -310,6 +332,8 @@ describe("numbers out of bounds", () => {
     [{ retry_config: { max_retries: 100 } }, "INVALID_RETRY_POLICY /nodes/0/retry_config/max_retries"],
     [{ max_retries: -1 }, "INVALID_RETRY_POLICY /nodes/0/max_retries"],
     [{ retry: { max_retries: 1, max_attempts: 2 } }, "REPEATED_FIELD /nodes/0/retry/max_retries"],
+    [{ max_retries: 1, retry: { max_attempts: 2 } }, "REPEATED_FIELD /nodes/0/max_retries"],
+    [{ max_retries: 1, retry_config: { max_retries: 2 } }, "REPEATED_FIELD /nodes/0/max_retries"],
     [{ retry: { base_delay_seconds: -1 } }, "INVALID_RETRY_POLICY /nodes/0/retry/base_delay_seconds"],
     [{ retry: { exponential_base: 0 } }, "INVALID_RETRY_POLICY /nodes/0/retry/exponential_base"],
     [{ retry: { exponential_base: 0.5 } }, "INVALID_RETRY_POLICY /nodes/0/retry/exponential_base"],
@@ -320,6 +344,7 @@ describe("numbers out of bounds", () => {
       { retry: { base_delay_seconds: 5, max_delay_seconds: 1 } },
       "INVALID_RETRY_POLICY /nodes/0/retry/max_delay_seconds",
     ],
+    [{ retry: { initial_delay: 5, max_delay: 1 } }, "INVALID_RETRY_POLICY /nodes/0/retry/max_delay"],
     [{ retry: 5 }, "INVALID_TYPE /nodes/0/retry"],
   ])("%j", (fields, expected) => {
     expect(found(check(nodes({ id: "a", ...fields })))).toEqual([expected]);
@@ -598,10 +623,13 @@ test("inside a map, items and the nodes before it can be read", () => {
   ]);
 });
 
-test.each(["2030-01-31T09:00:00Z", "{{ input.at }}"])("a wait until %s is checked when it is known", (until) => {
-  const node = { id: "a", handler: "wait", config: { until } };
-  expect(checkDefinition({ name: "x", nodes: [node] }).errors).toEqual([]);
-});
+test.each(["2030-01-31T09:00:00Z", "2030-01-31", "2030-01-31 09:00:00.5+02:00", "{{ input.at }}"])(
+  "a wait until %s is checked when it is known",
+  (until) => {
+    const node = { id: "a", handler: "wait", config: { until } };
+    expect(checkDefinition({ name: "x", nodes: [node] }).errors).toEqual([]);
+  },
+);
 
 test.each(["wait", "workflow", "map", "review", "output"])(
   "a repeat on %s, which no worker runs, is refused",

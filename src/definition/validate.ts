@@ -19,7 +19,7 @@ export function validate({ workflow, lists }: LoadedDefinition, handlers: KnownH
     const graph = buildGraph(list.nodes);
     const topology = topologicalOrder(graph);
     reportCycles(list, graph, topology, problems);
-    const routed = checkRouters(list, graph, problems);
+    const routed = checkRouters(list, graph, topology, problems);
     checkWaits(list, workflow.timeout_seconds, problems);
     const skips = new SkipAnalysis(graph, topology, list.nodes, routed);
     // A map's inner graph comes after the one it stands in.

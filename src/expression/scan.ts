@@ -31,6 +31,22 @@ export function cutTemplates(text: string): Cut | undefined {
   return { texts, bodies };
 }
 
+/**
+ * Whether a text has a template in it, if it may also be an expression: there a `{{` in quotes is a text like any other. A
+ * quote that is never closed, as in "it's {{ n.x }}", makes it no expression.
+ */
+export function hasTemplateOutsideQuotes(text: string): boolean {
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === OPEN_BRACE && text.charCodeAt(at + 1) === OPEN_BRACE) return true;
+    if (code !== DOUBLE_QUOTE && code !== SINGLE_QUOTE) continue;
+    const end = endOfQuoted(text, at);
+    if (end === text.length) return text.includes("{{", at);
+    at = end;
+  }
+  return false;
+}
+
 /** The position of the `}}` that ends a template, or -1. Braces in quotes and of a map literal do not end it. */
 function findClose(text: string, from: number): number {
   let depth = 0;
