@@ -1,6 +1,6 @@
-import type { HandlerEntry } from "../definition/handlers.ts";
+import { type HandlerEntry, isMocked } from "../definition/handlers.ts";
 import { type DefinedHandler, isDefinedHandler } from "../handlers/define-handler.ts";
-import type { Json } from "../json/json.ts";
+import { isJsonObject, type Json } from "../json/json.ts";
 import type { Handler } from "../worker/handler.ts";
 import { type TaskContext, taskContext } from "./task-context.ts";
 
@@ -35,9 +35,18 @@ export function readyHandlers(table: Handlers = {}): ReadyHandlers {
       entries.set(name, given.entry);
       defined.push(given);
     } else if (typeof given === "function") {
-      handlers.set(name, async (call) => (await given(call.config as never, taskContext(call))) as Json);
+      handlers.set(name, functionHandler(given));
       entries.set(name, { engine: false });
     } else throw new TypeError(`The handler ${name} is not a function`);
   }
   return { handlers, entries, close: () => defined.forEach((one) => one.close()) };
+}
+
+/** A mock that brings its result stands for the call; what `mock: true` means is the function's own business. */
+function functionHandler(run: HandlerFunction): Handler {
+  return async (call) => {
+    const { config } = call;
+    if (isJsonObject(config) && isMocked(config) && config["mock"] !== true) return config["mock"]!;
+    return (await run(config as never, taskContext(call))) as Json;
+  };
 }

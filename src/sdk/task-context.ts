@@ -1,4 +1,4 @@
-import type { JsonObject } from "../json/json.ts";
+import type { Json, JsonObject } from "../json/json.ts";
 import type { HandlerCall } from "../worker/handler.ts";
 
 /** What a function knows of the task it is running. */
@@ -10,6 +10,8 @@ export interface TaskContext {
   readonly generation: number;
   /** The same for every try of the same work: hand it to whoever must not do it twice. */
   readonly idempotencyKey: string;
+  /** The outputs of the COMPLETED parents by id, if the node says `inputs: true`. */
+  readonly inputs: Json | undefined;
   /** Aborted on cancel, timeout and shutdown. */
   readonly signal: AbortSignal;
   log(message: string, fields?: JsonObject): void;
@@ -22,13 +24,14 @@ export interface TaskContext {
 }
 
 export function taskContext(call: HandlerCall): TaskContext {
-  const { executionId, nodeId, attempt, generation, idempotencyKey, signal } = call;
+  const { executionId, nodeId, attempt, generation, idempotencyKey, inputs, signal } = call;
   return {
     executionId,
     nodeId,
     attempt,
     generation,
     idempotencyKey,
+    inputs,
     signal,
     log: (message, fields) => call.log(message, fields),
     progress: (done, total) => call.log("progress", { done, ...(total !== undefined && { total }) }),
