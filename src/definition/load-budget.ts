@@ -59,9 +59,11 @@ export function loadWorkflowBudget(
   const budget = loadBudget(raw, pointer, known, problems);
   if (budget?.key === undefined) return budget;
   const { references, problems: faults } = compileValue(budget.key, { nodeIds: new Set() });
-  if (faults.length > 0 || references.some(({ kind }) => kind !== "input" && kind !== "execution")) {
-    const reason = faults[0]?.message ?? '"key" of the budget of a workflow can be made of the input only';
-    problems.add("CONFIG_INVALID", pointer + pointerStep("key"), { id: "", reason });
+  const at = pointer + pointerStep("key");
+  for (const { code, message, hint } of faults) problems.add(code, at, { reason: message }, { hint });
+  if (references.some(({ kind }) => kind !== "input" && kind !== "execution")) {
+    const reason = '"key" of the budget of a workflow can be made of the input only';
+    problems.add("CONFIG_INVALID", at, { id: "", reason });
   }
   return budget;
 }

@@ -2,6 +2,7 @@ import { NearestName } from "../errors/nearest-name.ts";
 import { quote } from "../errors/registry.ts";
 import { isJsonObject, type Json } from "../json/json.ts";
 import { pointerStep } from "../json/pointer.ts";
+import { typeName, withArticle } from "../json/type-name.ts";
 import { DEPENDENCY_FIELDS } from "./fields.ts";
 import { EDGE_ON } from "./graph.ts";
 import type { NodeList } from "./node-list.ts";
@@ -56,7 +57,7 @@ class DependencyLoader {
         {
           field: "dependencies",
           expected: "a list of ids",
-          got: typeof written === "string" ? "text" : "something else",
+          got: withArticle(typeName(written)),
         },
         { hint },
       );

@@ -204,6 +204,9 @@ function loadHandler(list: NodeList, index: number, id: string, given: JsonObjec
   if (!isJsonObject(list.raw[index])) return "";
   if (handler !== undefined && typeof handler !== "string") {
     wrongType("handler", "the name of a handler", handler, list.field(index, "handler"), problems);
+  } else if (handler !== undefined && handler !== "") {
+    const reason = handler.length > 128 ? "is longer than 128 characters" : "contains half a surrogate pair";
+    problems.add("INVALID_NAME", list.field(index, "handler"), { field: "handler", reason });
   } else {
     const type = typeof given["type"] === "string" ? given["type"].toLowerCase() : undefined;
     const fits = type !== undefined && handlers.get(type) !== undefined ? type : "http";

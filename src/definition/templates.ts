@@ -15,6 +15,7 @@ import type { SkipAnalysis } from "./may-skip.ts";
 import type { NodeList } from "./node-list.ts";
 import { unknownInSchema } from "./output-fields.ts";
 import type { ProblemList } from "./problems.ts";
+import { referenceText } from "./reference-text.ts";
 
 /** One graph of a definition with what was found out about it. */
 export interface ListCheck {
@@ -65,7 +66,14 @@ export class TemplateChecker {
     for (const check of checks) new ListTemplates(this, check).run();
     for (const { graph, topology, questions } of checks) {
       const answers = answerAncestors(graph, topology, questions);
-      for (let i = 0; i < questions.length; i++) this.#judge(questions[i]!, answers[i], graph);
+      const wrong = questions.filter((_, i) => answers[i] === false);
+      const turned = wrong.map(({ node, ancestor }) => ({ node: ancestor, ancestor: node }));
+      const comesAfter = answerAncestors(graph, topology, turned);
+      for (let i = 0; i < questions.length; i++) {
+        if (answers[i] === true) this.checkAvailable(questions[i]!);
+        else if (answers[i] === undefined) this.#notChecked(questions[i]!);
+      }
+      for (let i = 0; i < wrong.length; i++) this.#notBefore(wrong[i]!, comesAfter[i], graph);
     }
   }
 
@@ -73,20 +81,23 @@ export class TemplateChecker {
     this.#problems.add(code, piece.pointer(pointer), { reason: message }, { hint });
   }
 
-  #judge(question: Question, isAncestor: boolean | undefined, graph: Graph): void {
-    const { check, index, piece, reference } = question;
-    const id = check.list.nodes[index]!.id;
-    if (isAncestor === true) this.checkAvailable(question);
-    else {
-      const path = whereIs(piece, reference, check.graph);
-      if (isAncestor === undefined) this.#problems.add("TEMPLATE_NOT_CHECKED", path, { id, reference: reference.id });
-      else {
-        // Inside a map, what must come first is a matter of the map node.
-        const waiting = graph.ids[question.node]!;
-        const hint = `Add ${quote(reference.id)} to the dependencies of ${quote(waiting)}.`;
-        this.#problems.add("TEMPLATE_REF_NOT_ANCESTOR", path, { id, reference: reference.id }, { hint });
-      }
-    }
+  #notChecked({ check, index, piece, reference }: Question): void {
+    const { id } = check.list.nodes[index]!;
+    const path = whereIs(piece, reference, check.graph);
+    this.#problems.add("TEMPLATE_NOT_CHECKED", path, { id, reference: reference.id });
+  }
+
+  #notBefore({ check, index, piece, reference, node }: Question, comesAfter: boolean | undefined, graph: Graph): void {
+    const { id } = check.list.nodes[index]!;
+    // Inside a map, what must come first is a matter of the map node.
+    const waiting = graph.ids[node]!;
+    // What comes after it cannot come before it as well: that would be a circle.
+    const hint =
+      comesAfter === false
+        ? `Add ${quote(reference.id)} to the dependencies of ${quote(waiting)}.`
+        : `It can be read by nodes that come after ${quote(reference.id)}.`;
+    const path = whereIs(piece, reference, check.graph);
+    this.#problems.add("TEMPLATE_REF_NOT_ANCESTOR", path, { id, reference: reference.id }, { hint });
   }
 
   selfReference(check: ListCheck, index: number, piece: Piece, reference: NodeReference): void {
@@ -135,7 +146,8 @@ export class TemplateChecker {
     const key = `${path} ${reference.id}`;
     if (this.#warned.has(key)) return;
     this.#warned.add(key);
-    const hint = `Give a default: {{ ${target.id}${pathText(reference.path)} | default("…") }}.`;
+    const text = referenceText(target.id, reference.path);
+    const hint = `Give a default: {{ ${text} | default("…") }}; in an expression ask has() first.`;
     const details = { id: check.list.nodes[index]!.id, reference: reference.id };
     this.#problems.add("TEMPLATE_MAYBE_SKIPPED", path, details, { hint });
   }
@@ -297,8 +309,4 @@ function whereIs(piece: Piece, reference: Reference, graph: Graph): string {
     }
   }
   return piece.pointer("");
-}
-
-function pathText(path: readonly (string | number)[]): string {
-  return path.map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`)).join("");
 }

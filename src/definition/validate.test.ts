@@ -157,6 +157,16 @@ describe("each error has its code, its pointer and a hint", () => {
       "TEMPLATE_REF_NOT_ANCESTOR /nodes/1/config/x/y",
       'Add "a" to the dependencies of "b".',
     ],
+    [
+      nodes(
+        { id: "a", config: { x: "{{ c.z }}" } },
+        { id: "b", dependencies: ["a"] },
+        { id: "c", dependencies: ["b"] },
+      ),
+      "TEMPLATE_REF_NOT_ANCESTOR /nodes/0/config/x",
+      'It can be read by nodes that come after "c".',
+    ],
+    [nodes({ id: "a", handler: "h".repeat(129) }), "INVALID_NAME /nodes/0/handler", undefined],
     [nodes({ id: "a", config: { x: "{{ a.z }}" } }), "TEMPLATE_REF_NOT_ANCESTOR /nodes/0/config/x", "repeat.until"],
     [nodes({ id: "a" }, { id: "b", condition: "a.z > 1" }), "TEMPLATE_REF_NOT_ANCESTOR /nodes/1/condition", 'Add "a"'],
     [
@@ -644,3 +654,26 @@ test.each(["wait", "workflow", "map", "review", "output"])(
     expect(errors).toMatchObject([{ code: "CONFIG_INVALID", path: "/nodes/0/repeat" }]);
   },
 );
+
+test.each([
+  ["{{ s.k }}", "{{ s.k | default"],
+  ['{{ s["k k"].l[0] }}', '{{ s["k k"].l[0] | default'],
+  ['{{ nodes["a.b"].k }}', '{{ nodes["a.b"].k | default'],
+  ["{{ s.output.output.k }}", "{{ s.output.output.k | default"],
+])("the hint for %s, which may be missing, can be followed", (reads, follow) => {
+  const skipped = { handler: "work", condition: "input.x" };
+  const checked = (x: string): DefinitionReport =>
+    check({
+      name: "w",
+      nodes: {
+        s: skipped,
+        "a.b": skipped,
+        t: { handler: "work" },
+        r: { handler: "work", dependencies: ["s", "a.b", "t"], config: { x } },
+      },
+    });
+  const [warning] = checked(reads).warnings;
+  expect(warning).toMatchObject({ code: "TEMPLATE_MAYBE_SKIPPED", hint: expect.stringContaining(follow) as string });
+  const advised = /\{\{.*\}\}/.exec(warning!.hint!)![0];
+  expect(checked(advised)).toMatchObject({ errors: [], warnings: [] });
+});
