@@ -68,7 +68,18 @@ function formatOf(extension: string, head: string): "json" | "yaml" {
   return /^[\s\uFEFF]*[[{]/.test(head) ? "json" : "yaml";
 }
 
-function unreadable(file: string, error: unknown): Failure {
+/** Whether a name is meant for a file, though there is none. */
+export function looksLikeFile(name: string): boolean {
+  return /[/\\]|\.(json|ya?ml|ts|m?js)$/.test(name);
+}
+
+/** What is said of a name that was meant for a file. */
+export function noFile(terminal: Terminal, name: string): Failure {
+  const isFolder = statSync(resolve(terminal.directory, name), { throwIfNoEntry: false })?.isDirectory() === true;
+  return unreadable(name, { code: isFolder ? "EISDIR" : "ENOENT" });
+}
+
+export function unreadable(file: string, error: unknown): Failure {
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === "ENOENT") return new Failure(EXIT.notFound, `there is no file ${JSON.stringify(file)}.`);
   if (code === "EISDIR") return new Failure(EXIT.usage, `${JSON.stringify(file)} is a folder, not a file.`);

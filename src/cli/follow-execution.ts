@@ -1,6 +1,7 @@
 import { isOver } from "../drawing/states.ts";
 import type { Json } from "../json/json.ts";
 import { transitionOf } from "../process/transitions.ts";
+import { abortAfter } from "./abort-after.ts";
 import type { Call } from "./call.ts";
 import { EXIT, exitCodeOf, type ExitCode } from "./exit-code.ts";
 import { failureText } from "./failure-text.ts";
@@ -38,8 +39,7 @@ export async function followExecution(
   const interrupt = (): void => leaving.abort("interrupted");
   if (interrupts.aborted) interrupt();
   interrupts.addEventListener("abort", interrupt, { once: true });
-  const timer =
-    options.timeoutMs === undefined ? undefined : setTimeout(() => leaving.abort("timeout"), options.timeoutMs);
+  const stopTimer = abortAfter(leaving, options.timeoutMs);
   try {
     const before = await source.execution(id);
     const progress = progressOn(terminal);
@@ -54,7 +54,7 @@ export async function followExecution(
     if (!isOver(execution.status)) return leave(call, execution, left ?? "interrupted", options);
     return await tell(call, source, execution, options);
   } finally {
-    clearTimeout(timer);
+    stopTimer();
     interrupts.removeEventListener("abort", interrupt);
   }
 }

@@ -24,10 +24,11 @@ async function textOf(terminal: Terminal, given: string, name: string): Promise<
   if (!given.startsWith("@")) return given;
   try {
     return readFileSync(resolve(terminal.directory, given.slice(1)), "utf8");
-  } catch {
+  } catch (error) {
+    const isFolder = (error as NodeJS.ErrnoException).code === "EISDIR";
     throw new Failure(
-      EXIT.notFound,
-      `--${name} names the file ${JSON.stringify(given.slice(1))}, which cannot be read.`,
+      isFolder ? EXIT.usage : EXIT.notFound,
+      `--${name} names the ${isFolder ? "folder" : "file"} ${JSON.stringify(given.slice(1))}, which cannot be read.`,
     );
   }
 }
@@ -55,13 +56,15 @@ function durationMs(text: string): number | undefined {
   return match === null ? undefined : Number(match[1]) * UNITS[match[2] ?? "s"]!;
 }
 
+const YEAR_0_MS = Date.parse("0000-01-01T00:00:00Z");
+
 /** A moment: so long ago, or a date. As ISO text, for the API. */
 export function momentOption(call: Call, name: string): string | undefined {
   const given = option(call, name);
   if (given === undefined) return undefined;
   const ago = durationMs(given);
-  if (ago !== undefined) return new Date(Date.now() - ago).toISOString();
-  const at = Date.parse(given);
+  // Before the year 0 is before everything, and the API takes no such year.
+  const at = ago === undefined ? Date.parse(given) : Math.max(YEAR_0_MS, Date.now() - ago);
   if (Number.isFinite(at)) return new Date(at).toISOString();
   throw new Failure(EXIT.usage, `--${name} must be a time ago such as 1h, or a date, not ${JSON.stringify(given)}.`);
 }

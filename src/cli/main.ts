@@ -2,6 +2,7 @@ import type { Call, Terminal } from "./call.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { Failure } from "./failure.ts";
 import type { Parsed } from "./parse-arguments.ts";
+import { harmless } from "./print.ts";
 import { endUnread, processTerminal } from "./terminal.ts";
 
 /** What bin/millrace calls. */
@@ -64,11 +65,34 @@ function callOf({ spec, args, options, flags }: Parsed, terminal: Terminal): Cal
   };
 }
 
-function report(error: unknown, terminal: Terminal, isJson: boolean): ExitCode {
-  if (!(error instanceof Failure)) {
+const FILE_CODES: ReadonlySet<string> = new Set(
+  [
+    "EACCES",
+    "EDQUOT",
+    "EIO",
+    "EISDIR",
+    "EMFILE",
+    "ENAMETOOLONG",
+    "ENOENT",
+    "ENOSPC",
+    "ENOTDIR",
+    "EPERM",
+    "EROFS",
+  ].flatMap((code) => [code, `ERR_FS_${code}`]),
+);
+
+/** A file that cannot be read or written is the user's to mend, wherever that was noticed. */
+function refusedByFiles(error: unknown): Failure | undefined {
+  if (!(error instanceof Error) || !("code" in error) || !FILE_CODES.has(String(error.code))) return undefined;
+  return new Failure(EXIT.unreachable, `a file cannot be read or written: ${error.message}.`);
+}
+
+function report(thrown: unknown, terminal: Terminal, isJson: boolean): ExitCode {
+  const error = thrown instanceof Failure ? thrown : refusedByFiles(thrown);
+  if (error === undefined) {
     // Ours, not the user's: what helps to mend it is the whole of it.
     terminal.err(
-      `millrace: this is a bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
+      `millrace: this is a bug: ${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}\n`,
     );
     return EXIT.unreachable;
   }
@@ -79,6 +103,6 @@ function report(error: unknown, terminal: Terminal, isJson: boolean): ExitCode {
     return exit;
   }
   const more = [...lines, ...(hint === undefined ? [] : [`hint: ${hint}`])];
-  terminal.err([`millrace: ${message}`, ...more.map((line) => `  ${line}`), ""].join("\n"));
+  terminal.err(harmless([`millrace: ${message}`, ...more.map((line) => `  ${line}`), ""].join("\n")));
   return exit;
 }

@@ -21,3 +21,8 @@ export function printTable(call: Call, heads: readonly string[], rows: readonly 
 export function oneLine(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ");
 }
+
+/** The same for what has lines of its own. */
+export function harmless(text: string): string {
+  return text.split("\n").map(oneLine).join("\n");
+}

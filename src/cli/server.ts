@@ -110,7 +110,7 @@ export class Server {
       } catch (error) {
         if (signal.aborted) return;
         if (error instanceof Failure && error.exit !== EXIT.unreachable) throw error;
-        if (++pauses > TRIES) throw error instanceof Failure ? error : this.#unreachable(error);
+        if (++pauses > TRIES) throw lostSight(error instanceof Failure ? error : this.#unreachable(error), id);
       }
       await sleep(Math.min(MAX_PAUSE_MS, 200 * 2 ** pauses), undefined, { signal }).catch(() => undefined);
     }
@@ -203,7 +203,9 @@ async function refused(response: Response): Promise<Failure> {
   const { code, detail, title, errors = [] } = problem;
   const message = detail ?? title ?? `the server answered ${response.status} ${response.statusText}.`;
   const lines = faultLines(errors);
-  return new Failure(exitOf(response.status), code === undefined ? message : `${message} (${code})`, { code, lines });
+  // What stands in a query came from the options of the command.
+  const exit = code === "INVALID_QUERY" ? EXIT.usage : exitOf(response.status);
+  return new Failure(exit, code === undefined ? message : `${message} (${code})`, { code, lines });
 }
 
 function exitOf(status: number): ExitCode {
@@ -222,6 +224,11 @@ function exitOf(status: number): ExitCode {
     default:
       return EXIT.unreachable;
   }
+}
+
+/** Whoever followed an execution wants to know what becomes of it. */
+function lostSight({ exit, message, code }: Failure, id: string): Failure {
+  return new Failure(exit, message, { code, hint: `it goes on with its server; then: millrace watch ${id}` });
 }
 
 /** Server-sent events: `end` is the last. */

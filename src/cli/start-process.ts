@@ -58,14 +58,25 @@ export async function startProcess(
     };
     return { process: await MillraceProcess.start(parts), log };
   } catch (error) {
-    throw startFailure(error, settings.port);
+    throw startFailure(error, settings.port, call.command);
   }
 }
 
-export function startFailure(error: unknown, port: number): unknown {
+const KEYS_HINT = "stop that process first; a key of its environment needs no store: MILLRACE_API_KEYS=role:key,…";
+
+/** What somebody can do whose store another process has. */
+const LOCKED_HINTS: Readonly<Record<string, string>> = {
+  dev: "talk to that process instead: millrace ls   (or use --ephemeral)",
+  "keys add": KEYS_HINT,
+  "keys ls": KEYS_HINT,
+  "keys revoke": KEYS_HINT,
+  "batch run": "let that process run it: --server   (or name another store with --store)",
+};
+
+export function startFailure(error: unknown, port: number, command = ""): unknown {
   if (error instanceof StoreError) {
-    const hint =
-      error.code === "STORE_LOCKED" ? "talk to that process instead: millrace ls   (or use --ephemeral)" : undefined;
+    const locked = LOCKED_HINTS[command] ?? "talk to that process instead: millrace ls";
+    const hint = error.code === "STORE_LOCKED" ? locked : undefined;
     return new Failure(EXIT.unreachable, `${error.message} (${error.code})`, { code: error.code, hint });
   }
   if (error instanceof HandlerModuleInvalid) return new Failure(EXIT.usage, error.message);

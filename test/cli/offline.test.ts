@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { BROKEN, FAILING, HELLO, PARTIAL, REVIEW, REVIEW_FIRST, SLOW, SPENDING, TYPED_INPUT } from "./files.ts";
@@ -18,11 +18,17 @@ const HERE = folder({
   "typed.yaml": TYPED_INPUT,
   "broken.json": BROKEN,
   "empty.json": "",
+  "escape.json": "\u001B[31mred",
+  "items.jsonl": "{}\n",
+  "strange.jsonl": "{}\n",
+  "strange.jsonl.batch": "not\nours\n",
   "handlers.mjs":
     "export const handlers = { 'text.up': (config) => config.text.toUpperCase(), boom: () => { throw undefined; } };",
   "mine.yaml": "name: mine\nnodes: [{ id: a, handler: text.up, config: { text: '{{ input.t }}' } }]\n",
   "secret.yaml": "name: s\nnodes: [{ id: a, handler: text.up, config: { text: '{{ secrets.WORD }}' } }]\n",
 });
+
+mkdirSync(join(HERE, "folder.yaml"));
 
 function run(...args: readonly string[]): Promise<Ended> {
   return millrace(args, { cwd: HERE });
@@ -143,6 +149,49 @@ describe("bin/millrace", () => {
       ["keys", "add", "--role", "king"],
       2,
       "millrace: --role must be one of viewer, author, operator, reviewer, worker, admin.\n",
+    ],
+    [["test", "."], 2, 'millrace: "." is a folder, not a file.\n'],
+    [["run", "folder.yaml"], 2, 'millrace: "folder.yaml" is a folder, not a file.\n'],
+    [["run", "hello.yaml", "--input", "@."], 2, 'millrace: --input names the folder ".", which cannot be read.\n'],
+    [["batch", "run", "nowhere.yaml", "--input", "hello.yaml"], 4, 'millrace: there is no file "nowhere.yaml".\n'],
+    [["batch", "run", "hello.yaml", "--input", "folder.yaml"], 2, 'millrace: "folder.yaml" is a folder, not a file.\n'],
+    [
+      [
+        "batch",
+        "run",
+        "hello.yaml",
+        "--input",
+        "items.jsonl",
+        "--output",
+        "nowhere/results.jsonl",
+        "--store",
+        "memory:",
+      ],
+      6,
+      "millrace: a file cannot be read or written: ENOENT: no such file or directory, open '",
+    ],
+    [
+      ["batch", "run", "hello.yaml", "--input", "items.jsonl", "--output", "folder.yaml", "--store", "memory:"],
+      6,
+      "millrace: a file cannot be read or written: ",
+    ],
+    [
+      ["batch", "run", "hello.yaml", "--input", "strange.jsonl", "--store", "memory:"],
+      2,
+      `millrace: ${realpathSync(HERE)}/strange.jsonl.batch does not tell how far a batch is.\n  hint: remove it, or write over it with --fresh\n`,
+    ],
+    [["run", "empty.json"], 3, "millrace: empty.json: This is not valid JSON: the text ends too early. (INVALID_JSON)"],
+    // What would move the cursor or change colours is told without that.
+    [
+      ["test", "escape.json"],
+      3,
+      "millrace: escape.json: it is not JSON: Unexpected token ' ', \" [31mred\" is not valid JSON.\n  hint: make one with: millrace export <execution>\n",
+    ],
+    [["init", "/proc/x"], 6, "millrace: /proc/x cannot be written: "],
+    [
+      ["ls", "--since", "99999999999d", "--url", "http://127.0.0.1:2"],
+      6,
+      "millrace: cannot reach http://127.0.0.1:2: nobody listens there.",
     ],
     [
       ["run", "mine.yaml", "--handlers", "nowhere.mjs"],
@@ -304,6 +353,12 @@ describe("run, with no server and no project", () => {
     const ended = await run("run", file, ...more);
     expect(ended.stderr).toMatch(says);
     expect(ended.code).toBe(code);
+  });
+
+  test("waits as long as it is told, also beyond what one timer can hold", async () => {
+    const { code, stderr } = await run("run", "hello.yaml", "--timeout", "30d");
+    expect(stderr).not.toMatch(/Warning|timeout/);
+    expect(code).toBe(0);
   });
 
   test("prints the whole execution with --json, also of one that failed", async () => {

@@ -108,6 +108,16 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     expect((await run("why", id)).stdout).toBe(`${id} is over: completed.\n`);
   });
 
+  test("an option that the server cannot read is an error of usage, and what finds nothing says so", async () => {
+    expect((await run("logs", "@latest", "--attempt", "x")).code).toBe(2);
+    expect((await run("dlq", "ls", "--class", "x")).code).toBe(2);
+    expect((await run("ls", "--since", "99999999999d")).code).toBe(0);
+    const nothing = await run("cancel", "--all", "--workflow", "nobody");
+    expect([nothing.code, nothing.stderr]).toEqual([0, "there is nothing to cancel\n"]);
+    const unwritten = await run("reviews", "export", "-o", "nowhere/x.jsonl");
+    expect([unwritten.code, unwritten.stderr]).toEqual([6, expect.stringMatching(/^millrace: a file cannot be .*\n$/)]);
+  });
+
   test("io, open, ls --search, queues, versions and diff tell of parts of it", async () => {
     const id = await started("hello.yaml", "--input", '{"n": 4}');
     await run("watch", id);

@@ -4,6 +4,7 @@ import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { type Call, option, type Terminal } from "../call.ts";
+import { noFile } from "../definition-file.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 
@@ -42,7 +43,7 @@ export async function openInput(call: Call, output: string | undefined): Promise
   if (given === "-") return copiedInput(terminal, output);
   const file = resolve(terminal.directory, given.replace(/^@/, ""));
   const stat = statSync(file, { throwIfNoEntry: false });
-  if (stat?.isFile() !== true) throw new Failure(EXIT.notFound, `there is no file ${JSON.stringify(given)}.`);
+  if (stat?.isFile() !== true) throw noFile(terminal, given);
   const mark = { bytes: stat.size, changedMs: stat.mtimeMs };
   return { file, shown: given, mark, log: `${file}.batch`, canResume: true, forget: () => undefined };
 }

@@ -1,4 +1,6 @@
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { EXIT } from "../exit-code.ts";
+import { Failure } from "../failure.ts";
 import type { InputMark } from "./batch-input.ts";
 import type { Segment, SegmentSize } from "./segments.ts";
 
@@ -38,6 +40,20 @@ type Entry =
   | { readonly kind: "written"; readonly number: number; readonly outcome: Outcome }
   | { readonly kind: "again"; readonly number: number };
 
+function entriesOf(file: string, texts: readonly string[]): readonly Entry[] {
+  try {
+    return texts.map((text) => JSON.parse(text) as Entry);
+  } catch {
+    throw notOurs(file);
+  }
+}
+
+function notOurs(file: string): Failure {
+  return new Failure(EXIT.usage, `${file} does not tell how far a batch is.`, {
+    hint: "remove it, or write over it with --fresh",
+  });
+}
+
 /**
  * How far a batch has come, one line for each step, beside its results: whoever runs it again goes on from there. It
  * grows with the number of segments, not of items.
@@ -62,8 +78,9 @@ export class BatchLog {
     if (!existsSync(file)) return undefined;
     const texts = readFileSync(file, "utf8").split("\n");
     texts.pop();
-    const [first, ...rest] = texts.map((text) => JSON.parse(text) as Entry);
-    if (first?.kind !== "head") return undefined;
+    const [first, ...rest] = entriesOf(file, texts);
+    if (first === undefined) return undefined;
+    if (first.kind !== "head") throw notOurs(file);
     const log = new BatchLog(file, first.head);
     // What was cut off must not stand before what comes next.
     writeFileSync(file, texts.map((text) => `${text}\n`).join(""));

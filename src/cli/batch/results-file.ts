@@ -1,30 +1,13 @@
-import { once } from "node:events";
-import { createWriteStream, existsSync, renameSync, type WriteStream } from "node:fs";
-import { finished } from "node:stream/promises";
+import { existsSync, renameSync } from "node:fs";
 import type { Call } from "../call.ts";
+import { fileLines, type Lines } from "../file-lines.ts";
 import type { Begun } from "./batch-log.ts";
 import { itemLines } from "./item-lines.ts";
 
 /** Where the results of items go, line by line. */
-export interface Results {
-  write(line: string): Promise<void>;
-  /** What was written so far is in the file. */
-  end(): Promise<void>;
-}
-
-export function resultsTo(call: Call, file: string | undefined): Results {
+export function resultsTo(call: Call, file: string | undefined): Lines {
   if (file === undefined) return { write: (line) => call.terminal.outInTurn(`${line}\n`), end: async () => undefined };
-  const stream = createWriteStream(file, { flags: "a" });
-  return { write: (line) => written(stream, line), end: () => ended(stream) };
-}
-
-async function written(stream: WriteStream, line: string): Promise<void> {
-  if (!stream.write(`${line}\n`)) await once(stream, "drain");
-}
-
-async function ended(stream: WriteStream): Promise<void> {
-  stream.end();
-  await finished(stream);
+  return fileLines(file, "a");
 }
 
 /**
@@ -34,12 +17,12 @@ async function ended(stream: WriteStream): Promise<void> {
 export async function keepWritten(file: string, begun: readonly Begun[]): Promise<void> {
   if (!existsSync(file)) return;
   const fresh = `${file}.new`;
-  const stream = createWriteStream(fresh);
+  const kept = fileLines(fresh);
   for await (const { text } of itemLines(file)) {
     const index = /^\{"index":(\d+),/.exec(text)?.[1];
-    if (index !== undefined && isWritten(begun, Number(index))) await written(stream, text);
+    if (index !== undefined && isWritten(begun, Number(index))) await kept.write(text);
   }
-  await ended(stream);
+  await kept.end();
   renameSync(fresh, file);
 }
 

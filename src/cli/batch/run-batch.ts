@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Lines } from "../file-lines.ts";
 import { isJsonObject, type Json } from "../../json/json.ts";
 import type { BatchLog, Begun, Outcome } from "./batch-log.ts";
 import type { BatchProgress } from "./batch-progress.ts";
 import type { BatchItem, BatchSource } from "./batch-source.ts";
-import type { Results } from "./results-file.ts";
 import { itemsOf, type Segment, segmentsOf } from "./segments.ts";
 
 const FIRST_LOOK_MS = 20;
@@ -13,7 +13,7 @@ export interface BatchRun {
   readonly file: string;
   readonly log: BatchLog;
   readonly source: BatchSource;
-  readonly results: Results;
+  readonly results: Lines;
   readonly progress: BatchProgress;
   readonly labels: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;

@@ -64,9 +64,9 @@ async function definitionOf(service: Service, parts: WorkflowParts): Promise<Jso
 /** What the service refuses, in the form of a command. */
 function refusalOf(error: unknown, file: string): unknown {
   if (!(error instanceof MillraceError)) return error;
-  const errors = error instanceof Refusal ? (error.more.errors ?? []) : [];
+  const { errors = [], detail = error.message } = error instanceof Refusal ? error.more : {};
   const exit = error.kind === "unavailable" || error.kind === "internal" ? EXIT.unreachable : EXIT.invalid;
-  return new Failure(exit, `${file}: ${error.message} (${error.code})`, {
+  return new Failure(exit, `${file}: ${detail} (${error.code})`, {
     code: error.code,
     lines: faultLines(errors),
   });

@@ -29,6 +29,7 @@ export const verb: Verb = async (call) => {
       if (exit === EXIT.done) exit = error.exit;
     }
   }
+  if (ids.length === 0) call.terminal.err(`there is nothing to ${call.command}\n`);
   if (call.json) printJson(call, ids.length === 1 ? answers[0] : answers);
   return exit;
 };

@@ -11,7 +11,7 @@ import { outcomeOf, runBatch } from "../batch/run-batch.ts";
 import { countItems, sharing } from "../batch/segments.ts";
 import { isHandlerError } from "../../worker/handler.ts";
 import { type Call, hasSwitch, option, type Verb } from "../call.ts";
-import { definitionText, isFile } from "../definition-file.ts";
+import { definitionText, isFile, looksLikeFile, noFile } from "../definition-file.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { countOption, labelsOption } from "../given-values.ts";
@@ -37,6 +37,7 @@ interface Place {
 export const verb: Verb = async (call) => {
   const [name] = call.args as [string];
   const { terminal } = call;
+  if (!isFile(terminal, name) && looksLikeFile(name)) throw noFile(terminal, name);
   const output = await outputOf(call);
   const input = await openInput(call, output?.file);
   try {

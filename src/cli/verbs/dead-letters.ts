@@ -137,6 +137,7 @@ async function each(
       if (exit === EXIT.done) exit = error.exit;
     }
   }
+  if (letters.length === 0) call.terminal.err("there are no dead letters\n");
   if (call.json) printJson(call, letters.length === 1 ? answers[0] : answers);
   return exit;
 }

@@ -9,6 +9,7 @@ import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { jsonOption } from "../given-values.ts";
 import { localSource } from "../local-source.ts";
+import { harmless } from "../print.ts";
 import { beginExecution, type Runnable } from "../project/begin-execution.ts";
 import { findHandlerModules, findWorkflowFiles } from "../project/find-files.ts";
 import { LiveHandlers } from "../project/live-handlers.ts";
@@ -186,7 +187,7 @@ class Dev {
       if (!(error instanceof Error)) throw error;
       const { lines = [], hint } = error instanceof Failure ? error : { hint: undefined };
       const more = [...lines, ...(hint === undefined ? [] : [`hint: ${hint}`])];
-      this.#call.terminal.out([`  ${error.message}`, ...more.map((line) => `    ${line}`), ""].join("\n"));
+      this.#call.terminal.out(harmless([`  ${error.message}`, ...more.map((line) => `    ${line}`), ""].join("\n")));
     }
   }
 

@@ -1,3 +1,4 @@
+import { abortAfter } from "../abort-after.ts";
 import { type Call, hasSwitch, option, type Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
@@ -25,11 +26,10 @@ export const verb: Verb = async (call) => {
     return EXIT.done;
   }
   const leaving = new AbortController();
-  const timeoutMs = durationOption(call, "timeout");
-  const timer = timeoutMs === undefined ? undefined : setTimeout(() => leaving.abort("timeout"), timeoutMs);
+  const stopTimer = abortAfter(leaving, durationOption(call, "timeout"));
   call.terminal.interrupts().addEventListener("abort", () => leaving.abort("interrupted"), { once: true });
   for await (const event of server.events(id, Number(after), leaving.signal)) print(call, event);
-  clearTimeout(timer);
+  stopTimer();
   if (!leaving.signal.aborted) return EXIT.done;
   return leaving.signal.reason === "timeout" ? EXIT.timeout : EXIT.interrupted;
 };

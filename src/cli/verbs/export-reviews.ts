@@ -1,10 +1,8 @@
-import { createWriteStream } from "node:fs";
 import { resolve } from "node:path";
-import { once } from "node:events";
-import { finished } from "node:stream/promises";
 import type { Json } from "../../json/json.ts";
 import { type Call, option, type Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
+import { fileLines, type Lines } from "../file-lines.ts";
 import { countOption } from "../given-values.ts";
 import { connect } from "../server.ts";
 import type { Listed } from "../shapes.ts";
@@ -15,13 +13,13 @@ const PAGE = 500;
 export const verb: Verb = async (call) => {
   const server = await connect(call);
   const most = countOption(call, "limit", 100_000, 100_000_000);
-  const sink = lines(call, option(call, "output"));
+  const sink = linesTo(call, option(call, "output"));
   let count = 0;
   let cursor: string | undefined;
   do {
     const query = { workflow: option(call, "workflow"), limit: String(Math.min(PAGE, most - count)), cursor };
     const page = await server.get<Listed<Json>>("/v1/reviews/examples", query);
-    for (const example of page.items) await sink.write(`${JSON.stringify(example)}\n`);
+    for (const example of page.items) await sink.write(JSON.stringify(example));
     count += page.items.length;
     cursor = page.next_cursor ?? undefined;
   } while (cursor !== undefined && count < most);
@@ -30,22 +28,8 @@ export const verb: Verb = async (call) => {
   return EXIT.done;
 };
 
-interface Lines {
-  write(line: string): Promise<void>;
-  end(): Promise<void>;
-}
-
 /** Where lines go: a file, which is waited for, or stdout. */
-export function lines(call: Call, file: string | undefined): Lines {
-  if (file === undefined) return { write: async (line) => call.terminal.out(line), end: async () => undefined };
-  const stream = createWriteStream(resolve(call.terminal.directory, file));
-  return {
-    write: async (line) => {
-      if (!stream.write(line)) await once(stream, "drain");
-    },
-    end: async () => {
-      stream.end();
-      await finished(stream);
-    },
-  };
+function linesTo(call: Call, file: string | undefined): Lines {
+  if (file !== undefined) return fileLines(resolve(call.terminal.directory, file));
+  return { write: (line) => call.terminal.outInTurn(`${line}\n`), end: async () => undefined };
 }

@@ -1,5 +1,6 @@
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
+import { makeFolders } from "../../host/make-folders.ts";
 import { hasSwitch, option, type Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
@@ -27,7 +28,7 @@ export const verb: Verb = async (call) => {
     });
   }
   try {
-    mkdirSync(folder, { recursive: true });
+    makeFolders(folder);
     for (const [file, text] of files) writeFileSync(join(folder, file), text);
   } catch (error) {
     throw new Failure(EXIT.unreachable, `${given} cannot be written: ${(error as Error).message}`);

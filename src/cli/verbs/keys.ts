@@ -46,7 +46,7 @@ async function open(call: Call): Promise<Store> {
   try {
     return await openStore(address, { ...settings, host: nodeHost });
   } catch (error) {
-    throw startFailure(error, settings.port);
+    throw startFailure(error, settings.port, call.command);
   }
 }
 

@@ -1,8 +1,7 @@
 import type { Json } from "../../json/json.ts";
 import { type Call, hasSwitch, option, type Verb } from "../call.ts";
-import { definitionText, isFile } from "../definition-file.ts";
+import { definitionText, isFile, looksLikeFile, noFile } from "../definition-file.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
-import { Failure } from "../failure.ts";
 import { followExecution, type FollowOptions } from "../follow-execution.ts";
 import { durationOption, jsonOption, labelsOption } from "../given-values.ts";
 import { localSource } from "../local-source.ts";
@@ -21,8 +20,7 @@ export const verb: Verb = async (call) => {
   const input = await jsonOption(call, "input");
   const isHere = isFile(call.terminal, name);
   if (isHere && !hasSwitch(call, "server")) return runHere(call, name, input);
-  const looksLikeFile = /[/\\]|\.(json|ya?ml|ts|m?js)$/.test(name);
-  if (!isHere && looksLikeFile) throw new Failure(EXIT.notFound, `there is no file ${JSON.stringify(name)}.`);
+  if (!isHere && looksLikeFile(name)) throw noFile(call.terminal, name);
   return runThere(call, name, isHere, input);
 };
 

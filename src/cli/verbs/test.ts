@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import type { Workflow } from "../../definition/workflow.ts";
 import { shownDuration } from "../../drawing/states.ts";
 import { option, type Verb } from "../call.ts";
-import { goodDefinition } from "../definition-file.ts";
+import { goodDefinition, unreadable } from "../definition-file.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { oneLine, printJson } from "../print.ts";
@@ -34,8 +34,8 @@ async function one(
   let text: string;
   try {
     text = readFileSync(path, "utf8");
-  } catch {
-    throw new Failure(EXIT.notFound, `there is no file ${JSON.stringify(name)}.`);
+  } catch (error) {
+    throw unreadable(name, error);
   }
   const recording = readRecording(text);
   if ("fault" in recording)

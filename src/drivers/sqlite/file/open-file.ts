@@ -1,15 +1,6 @@
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  realpathSync,
-  statSync,
-} from "node:fs";
+import { accessSync, closeSync, constants, existsSync, fsyncSync, openSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { makeFolders } from "../../../host/make-folders.ts";
 import { StoreError, type StoreErrorCode } from "../../../store/store-error.ts";
 import { Database } from "./database.ts";
 import { resultCode, SQLITE } from "./failure.ts";
@@ -84,7 +75,7 @@ function openLocked(file: string, lock: FileLock, newIncarnation: string): OpenF
 /** A folder that is made here has to be there after a power loss as well. */
 function makeFolder(folder: string): void {
   try {
-    const first = mkdirSync(folder, { recursive: true });
+    const first = makeFolders(folder);
     if (first === undefined) return;
     for (let made = folder; ; made = dirname(made)) {
       syncFolder(dirname(made));
