@@ -37,6 +37,8 @@ export const MAX_BULK_REPLAYS = 10_000;
 export const MAX_REPLAYS_PER_SECOND = 100;
 
 export const MAX_KEY_CHARS = 255;
+/** Keys of requests that may be repeated anyway, remembered to tell when one comes with another body. */
+export const MAX_USED_KEYS = 10_000;
 
 /** Folded executions kept to be read again, in characters of what they were folded from; in memory they are thrice that. */
 export const MAX_CACHED_CHARS: number = 16 * MIB;

@@ -140,9 +140,12 @@ describe("with keys", () => {
     expect(new Set(answers.map(({ status, body }) => JSON.stringify({ status, body }))).size).toBe(1);
     expect(answers[0]!.status).toBe(401);
     expect((await api.get("/v1/executions", { authorization: "bearer admin-key" })).status).toBe(200);
-    expect((await api.get("/v1/executions?api_key=admin-key", bearer("admin-key"))).body.code).toBe(
-      "CREDENTIAL_IN_URL",
-    );
+    for (const headers of [bearer("admin-key"), {}]) {
+      expect(await api.get("/v1/executions?api_key=admin-key", headers)).toMatchObject({
+        status: 400,
+        body: { code: "CREDENTIAL_IN_URL" },
+      });
+    }
   });
 
   test("to start at once is more than to submit", async () => {
@@ -255,6 +258,12 @@ describe("beyond this machine", () => {
       expect(Number(limited.headers.get("retry-after"))).toBeGreaterThan(0);
       expect(Number(limited.headers.get("retry-after"))).toBeLessThanOrEqual(60);
       expect((await api.post("/v1/workflow/trigger/x", {}, bearer("k"))).status).toBe(429);
+      const page = (await api.get("/v1/limits?limit=1", bearer("k"))).body;
+      expect(page.items).toMatchObject([{ name: "ingress", limit: 60 }]);
+      expect((await api.get(`/v1/limits?limit=1&cursor=${page.next_cursor}`, bearer("k"))).body).toEqual({
+        items: [],
+        next_cursor: null,
+      });
       expect((await api.post("/v1/executions/x/cancel", {}, bearer("k"))).status).toBe(404);
       expect((await api.get("/v1/executions", bearer("k"))).status).toBe(200);
       expect((await api.post("/v1/workflow?start=true", definition, bearer("other"))).status).toBe(201);

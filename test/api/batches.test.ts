@@ -169,7 +169,8 @@ test("goes on after a restart, and what is cancelled can be tried again", async 
 test("what is no batch, or too much for one, is refused", async () => {
   const id = await api.run({ name: "alone", nodes: [{ id: "a", handler: "output" }] });
   for (const path of [`/v1/batches/${id}`, `/v1/batches/${id}/items`, "/v1/batches/nobody"]) {
-    expect((await api.get(path)).body.code).toBe("NOT_FOUND");
+    const { body } = await api.get(path);
+    expect([body.code, body.detail]).toEqual(["NOT_FOUND", expect.stringContaining("There is no batch ")]);
   }
   expect((await api.post(`/v1/batches/${id}/cancel`)).body.code).toBe("NOT_FOUND");
   const send = async (body: object) => (await api.post("/v1/batches", { workflow: "echo", ...body })).body.code;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { HandlerError } from "../../src/worker/handler.ts";
 import { gate } from "../../src/engine/test-engine.ts";
 import { TestApi } from "../support/api.ts";
@@ -160,6 +160,12 @@ describe("retry", () => {
         ],
       },
     });
+    expect(await api.post(`/v1/executions/${id}/retry?dry_run=true`, { from: "w", config: { secs: 1 } })).toMatchObject(
+      {
+        status: 422,
+        body: { code: "INVALID_DEFINITION" },
+      },
+    );
     expect(await retry({ from: "m", config: { items: [1], nodes: [{ id: "x" }] } })).toMatchObject({
       status: 422,
       body: { code: "INVALID_DEFINITION" },
@@ -230,7 +236,7 @@ describe("retry", () => {
     );
     const retry = (input_params: unknown) => api.post(`/v1/executions/${id}/retry`, { input_params });
     expect(await api.ended(id)).toMatchObject({ status: "FAILED" });
-    for (const bad of [{}, { n: "1" }, null]) {
+    for (const bad of [{}, { n: "1" }, []]) {
       expect(await retry(bad)).toMatchObject({
         status: 422,
         body: { code: "INPUT_INVALID", errors: [expect.any(Object)] },
@@ -329,6 +335,16 @@ test("an unknown execution is 404 on every route", async () => {
     expect((await api.post(`/v1/executions/${id}/signal`, { name: "x" })).status).toBe(404);
     expect((await api.post(`/v1/workflow/trigger/${id}`)).status).toBe(404);
   }
+});
+
+test("nothing is written for an execution that is not there", async () => {
+  const put = vi.spyOn(api.memory.records, "put");
+  const large = "x".repeat(100_000);
+  const absent = "0198a000-0000-7000-8000-000000000001";
+  expect((await api.post(`/v1/executions/${absent}/signal`, { name: "x", data: large })).status).toBe(404);
+  expect((await api.post(`/v1/executions/${absent}/retry`, { input_params: { large } })).status).toBe(404);
+  expect(put).not.toHaveBeenCalled();
+  put.mockRestore();
 });
 
 describe("fork", () => {

@@ -114,7 +114,22 @@ describe("the stream", () => {
     ]);
     expect(rest.at(-1)!.event).toBe("end");
     expect((await stream(id, { "last-event-id": "x" })).status).toBe(400);
+    expect((await (await stream(id, { "last-event-id": "" })).all()).length).toBe(seq + 1);
+    const misplaced = await openStream(`${api.url}/v1/executions/${id}/events?cursor=x`);
+    expect([misplaced.status, await misplaced.text()]).toEqual([400, expect.stringContaining("INVALID_CURSOR")]);
     expect((await stream("nobody")).status).toBe(404);
+  });
+
+  test("who has seen more than there is, as a store may have lost it, is told what comes next", async () => {
+    const id = await api.run(one("gate", "behind"));
+    const { seq } = (await api.get(`/v1/executions/${id}`)).body;
+    const following = await stream(id, { "last-event-id": String(seq + 1_000) });
+    held.open("behind", { done: 1 });
+    const rest = await following.all();
+    expect(rest.map(({ event }) => event)).toEqual(
+      expect.arrayContaining(["task_completed", "execution_ended", "end"]),
+    );
+    expect(Number(rest.at(-1)!.id)).toBe((await api.get(`/v1/executions/${id}`)).body.seq);
   });
 
   test("a new generation opens it again", async () => {

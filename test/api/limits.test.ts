@@ -147,6 +147,19 @@ test("a server that wants to be left alone closes the rate for all", async () =>
   await api.post(`/v1/executions/${second}/cancel`, {});
 });
 
+test("a command with a key is one, and another one with the same key is refused", async () => {
+  const handler = unique("step");
+  const name = unique("few");
+  const id = await run(handler, ["a"], { limit: name }, { [name]: { concurrency: 1 } });
+  await until(async () => (await shown(name)).length === 1);
+  const override = (body: object) => api.post(`/v1/limits/${name}/override`, body, { "idempotency-key": name });
+  expect((await override({ concurrency: 2 })).body).toMatchObject({ items: [{ limit: 2 }] });
+  expect((await override({ concurrency: 2 })).body).toMatchObject({ items: [{ limit: 2 }] });
+  expect(await override({ concurrency: 3 })).toMatchObject({ status: 422, body: { code: "IDEMPOTENCY_KEY_REUSED" } });
+  expect(await shown(name)).toMatchObject([{ limit: 2 }]);
+  await api.post(`/v1/executions/${id}/cancel`, {});
+});
+
 test("an unknown limit is not found, and a rule that is none is refused", async () => {
   for (const action of ["trip", "reset", "override"]) {
     expect(await api.post(`/v1/limits/nobody/${action}`, {})).toMatchObject({

@@ -317,6 +317,8 @@ describe("paths and methods", () => {
     ["OPTIONS", "/v1/workflow", 405],
     ["PUT", "/v1/reviews/x", 405],
     ["GET", "/v1/tasks/lease", 405],
+    ["QUERY", "/v1/executions", 405],
+    ["QUERY", "/v1/nobody", 404],
   ])("%s, case %#", async (method, path, status) => {
     const answer = await api.call(method, path, undefined);
     expect(answer.status).toBe(status);
@@ -332,6 +334,22 @@ describe("paths and methods", () => {
     const head = await fetch(`${api.url}/v1/executions`, { method: "HEAD" });
     expect(head.status).toBe(200);
     expect(await head.text()).toBe("");
+    expect((await api.call("PUT", "/v1/workflows", undefined)).headers.get("allow")).toBe("GET, HEAD, POST");
+  });
+
+  test("a field that nobody knows is refused where no body is asked for, too", async () => {
+    for (const [method, path] of [
+      ["POST", "/v1/limits/nobody/trip"],
+      ["POST", "/v1/limits/nobody/reset"],
+      ["DELETE", "/v1/workflows/nobody"],
+      ["DELETE", "/v1/dlq/nobody"],
+    ] as const) {
+      expect(await api.call(method, path, { force: true })).toMatchObject({
+        status: 400,
+        body: { code: "UNKNOWN_FIELD", errors: [{ path: "/force" }] },
+      });
+      expect((await api.call(method, path, {})).status).toBe(404);
+    }
   });
 
   test("queries that repeat, nest or never end", async () => {
@@ -397,6 +415,11 @@ describe("on the wire", () => {
       "a bad chunk",
       "POST /v1/workflow HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
       400,
+    ],
+    [
+      "a body that is packed on the way",
+      "POST /v1/validate HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+      415,
     ],
     ["a folded header", "GET /v1/executions HTTP/1.1\r\nHost: localhost\r\nX-A: a\r\n b\r\n\r\n", 400],
     ["a space before the colon", "GET /v1/executions HTTP/1.1\r\nHost : localhost\r\n\r\n", 400],

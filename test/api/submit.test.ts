@@ -132,6 +132,31 @@ describe("submit and trigger", () => {
     });
     expect((await api.get("/v1/executions?limit=500")).body.items.length).toBe(before);
     expect((await api.get("/v1/workflows/bad-input")).status).toBe(404);
+    const input_params = { who: "x".repeat(1_048_576) };
+    for (const start of [true, false]) {
+      expect(await api.post(`/v1/workflow?start=${start}`, { definition: named, input_params })).toMatchObject({
+        status: 413,
+        body: { code: "PAYLOAD_TOO_LARGE" },
+      });
+    }
+    expect((await api.get("/v1/workflows/bad-input")).status).toBe(404);
+  });
+
+  test("null for an input is none, wherever it comes", async () => {
+    const definition = { name: "no-input", nodes: [{ id: "a", handler: "output", config: { in: "{{ input }}" } }] };
+    const none = { input_params: null };
+    const submitted = async (body: object) => (await api.post("/v1/workflow", body)).body.execution_id as string;
+    const own = await submitted({ definition, input_params: { kept: 1 } });
+    const bare = await submitted({ definition, ...none });
+    for (const id of [own, bare]) expect((await api.post(`/v1/workflow/trigger/${id}`, none)).status).toBe(202);
+    const start = async (body: object) => (await api.post("/v1/workflows/no-input/executions", body)).body;
+    const ids = [bare, (await start(none)).execution_id, (await start({ inputs: [null] })).items[0].execution_id];
+    for (const id of ids) expect(await api.ended(id)).toMatchObject({ input: {}, output: { in: {} } });
+    expect(await api.ended(own)).toMatchObject({ input: { kept: 1 } });
+    const forked = await api.post(`/v1/executions/${own}/fork`, { from: "a", ...none });
+    expect(await api.ended(forked.body.execution_id)).toMatchObject({ input: { kept: 1 } });
+    await api.post(`/v1/executions/${own}/retry`, { from: "a", ...none });
+    expect(await api.ended(own)).toMatchObject({ generation: 2, input: { kept: 1 } });
   });
 
   test("a handler that nobody serves is refused, unless it is said to be missing", async () => {
@@ -289,6 +314,35 @@ describe("Idempotency-Key", () => {
     expect(
       await api.post("/v1/workflows/greeting/executions", { inputs: [...inputs, { who: "d" }] }, key("bulk")),
     ).toMatchObject({ status: 422, body: { code: "IDEMPOTENCY_KEY_REUSED" } });
+  });
+
+  test("a start alone and a start of many are not the same request", async () => {
+    const path = "/v1/workflows/greeting/executions";
+    const bodies = [{ input_params: { who: "x" } }, { inputs: [{ who: "x" }] }] as const;
+    for (const [name, [first, other]] of [
+      ["alone-first", bodies],
+      ["many-first", [bodies[1], bodies[0]]],
+    ] as const) {
+      expect((await api.post(path, first, key(name))).status).toBe(201);
+      expect(await api.post(path, other, key(name))).toMatchObject({
+        status: 422,
+        body: { code: "IDEMPOTENCY_KEY_REUSED" },
+      });
+    }
+  });
+
+  test("also where the same again changes nothing, another body is refused", async () => {
+    for (const path of ["/v1/workflows", "/v1/validate"]) {
+      const first = await api.post(path, diamond, key("again"));
+      expect(await api.post(path, diamond, key("again"))).toMatchObject({ status: first.status, body: first.body });
+      expect(await api.post(path, greeting, key("again"))).toMatchObject({
+        status: 422,
+        body: { code: "IDEMPOTENCY_KEY_REUSED" },
+      });
+    }
+    // What was refused has used no key.
+    expect((await api.post("/v1/workflows", { name: "broken", nodes: [] }, key("mended"))).status).toBe(422);
+    expect((await api.post("/v1/workflows", diamond, key("mended"))).status).toBe(201);
   });
 
   test("a key that is empty or too long is refused", async () => {

@@ -114,6 +114,17 @@ describe("a worker elsewhere", () => {
     expect(await api.ended(id)).toMatchObject({ status: "COMPLETED" });
   });
 
+  test("a key stands for one report", async () => {
+    const name = queue();
+    const id = await run(name);
+    const { token } = await leaseOne(name);
+    const report = (output: unknown) =>
+      api.post("/v1/tasks/complete", { token, output }, { "idempotency-key": `${name} report` });
+    for (let i = 0; i < 2; i++) expect(await report(1)).toMatchObject({ status: 200, body: { accepted: true } });
+    expect(await report(2)).toMatchObject({ status: 422, body: { code: "IDEMPOTENCY_KEY_REUSED" } });
+    expect(await api.ended(id)).toMatchObject({ output: { a: 1 } });
+  });
+
   test("any JSON is an output, and none is null", async () => {
     for (const output of [0, "", false, [], "text", [1, { a: null }], undefined]) {
       const name = queue();
@@ -282,6 +293,7 @@ describe("outputs that cannot be stored fail their node", () => {
     const { token } = await leaseOne(name);
     expect(await complete(token, output)).toMatchObject({ status, body: { code } });
     expect(await api.ended(id)).toMatchObject({ status: "FAILED", error: { code, retryable: false } });
+    expect(await complete(token, output)).toMatchObject({ status, body: { code } });
   });
 
   test("what is not an output is refused with its request if it is that deep", async () => {

@@ -11,6 +11,8 @@ export interface Stream {
   readonly frames: AsyncGenerator<Frame, void>;
   /** All frames until the server ends the stream. */
   all(): Promise<Frame[]>;
+  /** The answer as it is, where it is no stream. */
+  text(): Promise<string>;
   close(): void;
 }
 
@@ -28,6 +30,7 @@ export async function openStream(url: string, headers: Readonly<Record<string, s
       for await (const frame of frames) all.push(frame);
       return all;
     },
+    text: () => response.text(),
     close: () => abort.abort(),
   };
 }

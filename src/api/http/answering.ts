@@ -8,11 +8,12 @@ import type { Caller } from "../service/caller.ts";
 import { Refusal } from "../service/refusal.ts";
 import type { Service } from "../service/service.ts";
 import type { Admission, Knock } from "./admission.ts";
-import { checkBody, checkQuery } from "./check.ts";
+import { checkBody, checkQuery, refuseCredentials } from "./check.ts";
 import type { Principal } from "./keys.ts";
 import { formatOf, readJsonBody } from "./read-body.ts";
 import type { Call, EventSink, Reply, Route } from "./route.ts";
-import { noQuery } from "./schemas.ts";
+import { emptyBody, noQuery } from "./schemas.ts";
+import { UsedKeys } from "./used-keys.ts";
 
 interface Admitted {
   readonly caller: Caller;
@@ -35,6 +36,7 @@ export class Answering {
   readonly #metrics: Metrics;
   readonly #admitted = new WeakMap<FastifyRequest, Admitted>();
   readonly #streams = new Set<AbortController>();
+  readonly #usedKeys = new UsedKeys();
 
   constructor(service: Service, admission: Admission, metrics: Metrics) {
     this.#service = service;
@@ -44,6 +46,8 @@ export class Answering {
 
   /** Before the body is read. */
   async admit(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    // Before the key itself: whoever puts it there has none where it belongs.
+    if (hasQuery(route)) refuseCredentials(request.query as Record<string, unknown>);
     try {
       this.#admitted.set(request, await this.admission.admit(route, knockOf(request)));
     } catch (error) {
@@ -59,6 +63,10 @@ export class Answering {
     }
     const { "content-length": length, "transfer-encoding": encoding } = request.headers;
     if (length === undefined && encoding === undefined) return;
+    if (encoding !== undefined && encoding.toLowerCase() !== "chunked") {
+      const reason = `The transfer encoding ${JSON.stringify(encoding.slice(0, 80))} is not supported`;
+      throw new MillraceError("UNSUPPORTED_MEDIA_TYPE", { reason });
+    }
     const limitBytes = route.body?.limitBytes ?? MAX_BODY_BYTES;
     if (Number(length ?? 0) > limitBytes) throw tooLarge(limitBytes);
     reply.raw.once("close", this.admission.reserve(length, encoding !== undefined, limitBytes));
@@ -72,7 +80,7 @@ export class Answering {
       given.length === 0 || route.body?.isForm === true
         ? "json"
         : formatOf(headerOf(request, "content-type"), headerOf(request, "content-encoding"), isDefinition);
-    if (route.body === undefined && given.length > 0) readJsonBody(given);
+    if (route.body === undefined && given.length > 0) checkBody(emptyBody, readJsonBody(given));
     const call: Call = {
       service: this.#service,
       caller,
@@ -97,7 +105,13 @@ export class Answering {
         isOpen: async () => (await this.admission.sessions.principal(headerOf(request, "cookie"))) !== undefined,
       },
     };
-    return this.#send(await route.handle(call), caller, reply);
+    const use =
+      route.isRepeatable === true && caller.key !== undefined
+        ? this.#usedKeys.use(`${caller.tenant} ${request.method} ${request.url}`, caller.key, given)
+        : undefined;
+    const answer = await route.handle(call);
+    use?.remember();
+    return this.#send(answer, caller, reply);
   }
 
   #send(answer: Reply, caller: Caller, reply: FastifyReply): FastifyReply {
@@ -201,9 +215,12 @@ async function sendFrame(
 
 function queryOf(route: Route, request: FastifyRequest): unknown {
   const query = request.query as Record<string, unknown>;
-  // Probes and pages may be asked with whatever somebody appends; everything else says what it understands.
-  if (route.query === undefined && !route.path.startsWith("/v1/")) return {};
-  return checkQuery(route.query ?? noQuery, query);
+  return hasQuery(route) ? checkQuery(route.query ?? noQuery, query) : {};
+}
+
+/** Probes and pages may be asked with whatever somebody appends; everything else says what it understands. */
+function hasQuery(route: Route): boolean {
+  return route.query !== undefined || route.path.startsWith("/v1/");
 }
 
 /** Fields that come twice count once. */

@@ -26,11 +26,15 @@ export function checkBody<Body>(schema: z.ZodType<Body>, value: Json): Body {
   );
 }
 
-/** Query parameters are text, each given once. */
-export function checkQuery<Query>(schema: z.ZodType<Query>, query: Readonly<Record<string, unknown>>): Query {
+/** An address is written into logs and histories; a key must not be. */
+export function refuseCredentials(query: Readonly<Record<string, unknown>>): void {
   for (const field of Object.keys(query)) {
     if (CREDENTIALS.test(field)) throw new MillraceError("CREDENTIAL_IN_URL", { field });
   }
+}
+
+/** Query parameters are text, each given once. */
+export function checkQuery<Query>(schema: z.ZodType<Query>, query: Readonly<Record<string, unknown>>): Query {
   const result = schema.safeParse(query);
   if (result.success) return result.data;
   const issue = result.error.issues[0]!;

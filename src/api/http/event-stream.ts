@@ -9,15 +9,15 @@ export function wantsEvents(call: Call): boolean {
 }
 
 /** What happens to an execution, as server-sent events: from the beginning, or from where the client was. */
-export async function followEvents(call: Call, after: string | undefined): Promise<Reply> {
+export async function followEvents(call: Call, after: number): Promise<Reply> {
   const { service, params } = call;
   const id = params["id"]!;
-  const last = call.header("last-event-id");
-  const from = last === undefined ? (after === undefined ? 0 : seqOf(after, "after")) : seqOf(last, "Last-Event-ID");
+  const last = call.header("last-event-id") || undefined;
+  const asked = last === undefined ? after : seqOf(last, "Last-Event-ID");
   // A client that has seen the end, and comes again, is told that there is no more: it stops coming.
-  if (last !== undefined && (await service.histories.isOver(id, from))) return { status: 204 };
-  // An unknown execution is an answer, not a stream.
-  await service.histories.list(id, from, 1);
+  if (last !== undefined && (await service.histories.isOver(id, asked))) return { status: 204 };
+  // An unknown execution is an answer, not a stream. And a store may have lost what somebody has seen of it.
+  const from = Math.min(asked, await service.histories.version(id));
   return { status: 200, stream: (out) => send(call, id, from, out) };
 }
 

@@ -77,6 +77,8 @@ export interface Route<Query = unknown, Body = unknown> {
   readonly answers: Readonly<Record<number, RouteAnswer>>;
   /** Codes of problems that are particular to it. */
   readonly problems?: readonly string[];
+  /** To do it again changes nothing, so its answer is not remembered: an Idempotency-Key only keeps another body out. */
+  readonly isRepeatable?: boolean;
   /** Makes work: counted by the ingress limit. */
   readonly isIngress?: boolean;
   readonly handle: (call: Call<Query, Body>) => Promise<Reply>;

@@ -180,7 +180,8 @@ export class ApiServer {
 
   #notFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const path = request.url.split("?", 1)[0]!;
-    const allowed = this.#patterns.filter(({ pattern }) => pattern.test(path)).map(({ route }) => route.method);
+    const methods = this.#patterns.filter(({ pattern }) => pattern.test(path)).map(({ route }) => route.method);
+    const allowed = methods.flatMap((method) => (method === "GET" ? [method, "HEAD"] : [method]));
     if (allowed.length === 0) {
       return send(reply, problemOf(new MillraceError("NOT_FOUND", { what: "route", id: path.slice(0, 200) }), String));
     }
@@ -189,7 +190,14 @@ export class ApiServer {
   }
 
   #error(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    return send(reply, frameworkProblem(error) ?? problemOf(error, () => this.#incident(error, request)));
+    const problem = frameworkProblem(error);
+    if (problem !== undefined) return send(reply, problem);
+    // Fastify has its own ideas of methods that we do not have, such as QUERY.
+    if (request.routeOptions.url === undefined) return this.#notFound(request, reply);
+    return send(
+      reply,
+      problemOf(error, () => this.#incident(error, request)),
+    );
   }
 
   #frameworkError(error: unknown, reply: FastifyReply): void {

@@ -8,6 +8,7 @@ import type { Commands } from "./commands.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
 import { iso, shownError } from "./execution-view.ts";
 import type { Executions } from "./executions.ts";
+import { isExecutionId } from "./ids.ts";
 import { Lru } from "./lru.ts";
 import type { PageOf, PageRequest, Paging } from "./paging.ts";
 import type { Payload, Payloads } from "./payloads.ts";
@@ -246,11 +247,14 @@ export class Batches {
   }
 
   async #read<Seen>(id: string, look: (state: ExecutionState, of: BatchOf) => Seen): Promise<Seen> {
-    return this.#reader.read(id, ({ state }) => {
+    if (!isExecutionId(id)) throw notFound("batch", id);
+    const seen = await this.#reader.find(id, ({ state }) => {
       const of = state.plan.workflow["x-millrace-batch"];
-      if (!isJsonObject(of) || state.parent !== null) throw notFound("batch", id);
-      return look(state, of as unknown as BatchOf);
+      const isBatch = isJsonObject(of) && state.parent === null;
+      return isBatch ? { looked: look(state, of as unknown as BatchOf) } : undefined;
     });
+    if (seen === undefined) throw notFound("batch", id);
+    return seen.looked;
   }
 }
 

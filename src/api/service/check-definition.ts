@@ -54,7 +54,8 @@ export function checkSource(order: CheckOrder): Checked {
   const unknown = Object.keys(envelope).filter((name) => !ENVELOPE.has(name));
   const { definition = null, input_params: input, labels } = envelope;
   const checked = summary(checkDefinition(definition, { handlers }));
-  const beside = { ...(input !== undefined && { input }), ...(labels !== undefined && { labels }) };
+  // Nothing and null are the same: clients that have no input send either.
+  const beside = { ...(input !== undefined && input !== null && { input }), ...(labels !== undefined && { labels }) };
   return { ...checked, ...beside, ...(unknown.length > 0 && { unknown }) };
 }
 

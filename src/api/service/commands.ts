@@ -64,9 +64,7 @@ export class Commands {
   async retry(caller: Caller, id: string, request: RetryRequest): Promise<Json> {
     const { from, config, input_params: input } = request;
     const scope = scopeOf(request);
-    const isEdit = from !== undefined && config !== undefined && isExecutionId(id);
-    const edited = isEdit ? await checkedConfig(this.#checker, this.#reader, id, from, config) : undefined;
-    if (input !== undefined) await this.#checkInput(id, input);
+    const edited = await this.#checked(id, request);
     const value = input === undefined ? undefined : await this.#payloads.keep(id, input);
     return this.#decisions.command(caller, id, "retry", request as Json, (command): Retry => ({
       kind: "retry",
@@ -78,18 +76,24 @@ export class Commands {
     }));
   }
 
-  /** One that is open, or nobody's, is refused by its owner, whatever it is given. */
-  async #checkInput(id: string, input: Json): Promise<void> {
-    if (!isExecutionId(id)) return;
+  /** The config that a retry brings as it would be stored. Throws if that or its input does not fit, or is nobody's. */
+  async #checked(id: string, { from, config, input_params: input }: RetryRequest): Promise<JsonObject | undefined> {
+    if (!isExecutionId(id)) throw notFound("execution", id);
+    const isEdit = from !== undefined && config !== undefined;
+    const edited = isEdit ? await checkedConfig(this.#checker, this.#reader, id, from, config) : undefined;
+    if (input === undefined) return edited;
+    await this.#reader.require(id);
+    // One that is open is refused by its owner, whatever it is given.
     const hash = await this.#reader.find(id, ({ state }) => (state.isEnded ? state.plan.hash : undefined));
     const definition = hash === undefined ? undefined : await this.#definitions.get(hash);
     if (definition !== undefined) checkInput(definition, input);
+    return edited;
   }
 
   /** What a retry would do, judged as its owner would judge it now. */
   async dryRun(id: string, request: RetryRequest): Promise<DryRun> {
     const scope = scopeOf(request);
-    return this.#reader.read(id, ({ state }) => {
+    const judged = await this.#reader.read(id, ({ state }) => {
       const execution = standing(state);
       if (!state.isEnded) throw new Refusal("EXECUTION_OPEN", { id }, { execution });
       if (request.from !== undefined && !state.plan.graph.indexOf.has(request.from))
@@ -99,6 +103,8 @@ export class Commands {
       if (scope === "failed" && state.status === "completed") throw new Refusal("NOT_RETRYABLE", { id }, { execution });
       return dryRun(state, { scope, ...(request.from !== undefined && { from: request.from }) });
     });
+    await this.#checked(id, request);
+    return judged;
   }
 
   /** Lets an execution go on that could not be decided, with all that was sent to it meanwhile. */
@@ -107,6 +113,8 @@ export class Commands {
   }
 
   async signal(caller: Caller, id: string, name: string, data: Json): Promise<Json> {
+    // A large one is written down first, and nothing is written for an execution that is not there.
+    await this.#reader.require(id);
     const value = await this.#payloads.keep(id, data);
     return this.#decisions.command(caller, id, "signal", { name, data }, (command): Signal => ({
       kind: "signal",

@@ -66,9 +66,17 @@ export class ExecutionReader {
 
   /** The same of an execution that need not be there. */
   async find<Seen>(id: string, look: (look: Look) => Seen): Promise<Seen | undefined> {
+    return (await this.#isThere(id)) ? this.read(id, look) : undefined;
+  }
+
+  /** Throws if there is no such execution. Whether it can be read is another question. */
+  async require(id: string): Promise<void> {
+    if (!isExecutionId(id) || !(await this.#isThere(id))) throw notFound("execution", id);
+  }
+
+  async #isThere(id: string): Promise<boolean> {
     const entity = executionKey(id);
-    const version = await this.#store.journal.watch(this.partition(entity), entity, 0, 0);
-    return version === 0 ? undefined : this.read(id, look);
+    return (await this.#store.journal.watch(this.partition(entity), entity, 0, 0)) > 0;
   }
 
   async #read<Seen>(id: string, before: Promise<unknown> | undefined, look: (look: Look) => Seen): Promise<Seen> {

@@ -77,7 +77,7 @@ export class Histories {
     after: number,
     limit: number,
   ): Promise<{ readonly items: readonly ShownEvent[]; readonly next_cursor: string | null }> {
-    const version = await this.#version(id);
+    const version = await this.version(id);
     const items: ShownEvent[] = [];
     for (const [seq, event] of eventsOf(await this.#records(id, after, version), after)) {
       if (items.length === limit) break;
@@ -99,7 +99,7 @@ export class Histories {
 
   /** True if nothing that matters to a follower comes after this event any more, as things stand. */
   async isOver(id: string, after: number): Promise<boolean> {
-    await this.#version(id);
+    await this.version(id);
     const isEnded = await this.#reader.read(id, ({ state }) => state.isEnded);
     if (!isEnded) return false;
     for (const [, { kind }] of eventsOf(await this.#reader.events(id, after), after)) {
@@ -218,7 +218,8 @@ export class Histories {
     };
   }
 
-  async #version(id: string): Promise<number> {
+  /** The number of its last event. */
+  async version(id: string): Promise<number> {
     const entity = executionKey(id);
     const version = isExecutionId(id)
       ? await this.#store.journal.watch(this.#reader.partition(entity), entity, 0, 0)

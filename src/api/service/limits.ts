@@ -6,6 +6,9 @@ import { type GateName, type GateRule, isBucket } from "../../core/gate/rule.ts"
 import { costOf, type GateState, opensAtMs } from "../../core/gate/state.ts";
 import type { GateCommand } from "../../core/message.ts";
 import { PER_SECONDS } from "../../core/execution/plan-gates.ts";
+import { MillraceError } from "../../errors/millrace-error.ts";
+import { canonicalHash } from "../../json/canonical.ts";
+import type { Json } from "../../json/json.ts";
 import type { LimitSpec } from "../../definition/workflow.ts";
 import type { Host } from "../../host/host.ts";
 import type { Requests } from "../../inbox/requests.ts";
@@ -14,7 +17,7 @@ import type { Caller } from "./caller.ts";
 import { accepted, undecided } from "./decisions.ts";
 import { iso } from "./execution-view.ts";
 import { keyedId } from "./ids.ts";
-import type { PageOf, PageRequest, Paging } from "./paging.ts";
+import { BEGINNING, type PageOf, type PageRequest, type Paging } from "./paging.ts";
 import { readEntity } from "./read-entity.ts";
 import { notFound } from "./refusal.ts";
 
@@ -71,10 +74,17 @@ export class Limits {
     this.#paging = paging;
   }
 
-  async list(page: PageRequest): Promise<PageOf<ShownLimit>> {
+  async list(page: PageRequest): Promise<PageOf<ShownLimit>>;
+  /** @param own limits that are none of the store's; they come first. */
+  async list<Own>(page: PageRequest, own: readonly Own[]): Promise<PageOf<ShownLimit | Own>>;
+  async list<Own>({ limit, cursor }: PageRequest, own: readonly Own[] = []): Promise<PageOf<ShownLimit | Own>> {
+    const first = cursor === undefined ? own.slice(0, limit) : [];
+    const room = limit - first.length;
+    if (room === 0) return { items: first, next_cursor: await this.#paging.seal("limits", BEGINNING) };
     const read = (query: { limit: number; cursor?: string }) => this.#store.queries.listing({ list: LIMITS, ...query });
+    const page = { limit: room, cursor };
     const { items, next_cursor } = await this.#paging.page("limits", page, read, (listed: Listed) => listed.id);
-    return { items: await this.#shown(items), next_cursor };
+    return { items: [...first, ...(await this.#shown(items))], next_cursor };
   }
 
   /** Closes or opens the limits of a name, or the one of an id. */
@@ -84,7 +94,8 @@ export class Limits {
 
   /** What is not said stays as the definitions have it. */
   override(caller: Caller, name: string, spec: Override): Promise<PageOf<ShownLimit>> {
-    return this.#command(caller, name, "override", ({ kind }, rule) => ({ rule: ruleOf(kind, spec, rule) }));
+    const make = ({ kind }: GateName, rule: GateRule | null) => ({ rule: ruleOf(kind, spec, rule) });
+    return this.#command(caller, name, "override", make, spec as Json);
   }
 
   /** Where somebody stands who waits at a gate. */
@@ -114,12 +125,14 @@ export class Limits {
     name: string,
     action: GateCommand["action"],
     more: (gate: GateName, rule: GateRule | null) => Pick<GateCommand, "rule">,
+    asked: Json = {},
   ): Promise<PageOf<ShownLimit>> {
     const found = await this.#named(name);
     if (found.length === 0) throw notFound("limit", name);
     for (const { id, gate } of found) {
       const { by, tenant, trace, key } = caller;
       const request = key === undefined ? this.#host.id() : keyedId(tenant, `limits/${id}/${action}`, key);
+      if (key !== undefined) await this.#refuseReuse(entityKey("gate", id), request, asked);
       const rule = (await this.#read(entityKey("gate", id)))?.ruling ?? null;
       const body: GateCommand = { kind: "gateCommand", request, action, ...more(gate, rule) };
       const outcome = await this.#requests.send({ to: entityKey("gate", id), by, tenant, trace, id: request, body });
@@ -127,6 +140,15 @@ export class Limits {
       accepted(id, outcome.answer);
     }
     return { items: await this.#shown(found.map(({ id }) => id)), next_cursor: null };
+  }
+
+  /** A gate knows which commands it has had, not what they said. That is kept beside it, and goes with it. */
+  async #refuseReuse(scope: string, request: string, asked: Json): Promise<void> {
+    const place = { scope, hash: request };
+    const body = canonicalHash(asked);
+    await this.#store.records.put([{ ...place, text: body }]);
+    const [first] = await this.#store.records.get([place]);
+    if (first !== body) throw new MillraceError("IDEMPOTENCY_KEY_REUSED", {});
   }
 
   /** The gates of a name: a limit may have both a rate and places. An id names one. */

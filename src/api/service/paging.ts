@@ -19,6 +19,9 @@ export interface PartRequest {
   readonly cursor?: string | undefined;
 }
 
+/** The place before everything that the store has in a list. */
+export const BEGINNING = "";
+
 /** A number as a place in a list. */
 export function ordinal(place: number): string {
   return String(place).padStart(16, "0");
@@ -42,7 +45,7 @@ export class Paging {
     read: (query: { limit: number; cursor?: string }) => Promise<Page<Stored>>,
     show: (stored: Stored) => Item | undefined,
   ): Promise<PageOf<Item>> {
-    let at = await this.open(list, cursor);
+    let at = (await this.open(list, cursor)) || undefined;
     const items: Item[] = [];
     for (let scanned = 0; ;) {
       const page = await read({ limit: limit - items.length, ...(at !== undefined && { cursor: at }) });

@@ -37,9 +37,7 @@ export class Payloads {
 
   /** An input as events and messages carry it; a large one is written first, under its execution. */
   async keep(id: string, json: Json, limitBytes = MAX_INPUT_BYTES): Promise<Value> {
-    const text = JSON.stringify(json);
-    const bytes = Buffer.byteLength(text);
-    if (bytes > limitBytes) throw new MillraceError("PAYLOAD_TOO_LARGE", { what: "The input", limitBytes });
+    const { text, bytes } = sizedInput(json, limitBytes);
     if (bytes <= INLINE_BYTES) return bytes < SAID_BYTES ? { json } : { json, bytes };
     const hash = contentHash(text);
     const put = await this.#store.records.put([{ scope: executionKey(id), hash, text }], { refusable: true });
@@ -161,6 +159,17 @@ export class Payloads {
       }),
     );
   }
+}
+
+/** An input as text; throws if it is too large. */
+export function sizedInput(
+  json: Json,
+  limitBytes = MAX_INPUT_BYTES,
+): { readonly text: string; readonly bytes: number } {
+  const text = JSON.stringify(json);
+  const bytes = Buffer.byteLength(text);
+  if (bytes > limitBytes) throw new MillraceError("PAYLOAD_TOO_LARGE", { what: "The input", limitBytes });
+  return { text, bytes };
 }
 
 function sizeOf(value: KeptValue): number {

@@ -18,7 +18,7 @@ import { isExecutionId, keyedId, newExecutionId } from "./ids.ts";
 import { checkInput, inputFault, inputInvalid } from "./input-check.ts";
 import { readLabels } from "./labels.ts";
 import { Lru } from "./lru.ts";
-import type { Payloads } from "./payloads.ts";
+import { type Payloads, sizedInput } from "./payloads.ts";
 import { type Fault, notFound, Refusal, refusedByOwner } from "./refusal.ts";
 
 export interface SubmitOptions {
@@ -138,6 +138,8 @@ export class Submissions {
     const { definition, checked } = await this.#good(source, allowMissing);
     // Without an input of its own the execution is judged by the one that its trigger brings.
     if (start || checked.input !== undefined) checkInput(definition, checked.input ?? {});
+    // Nothing is stored of what is refused.
+    if (checked.input !== undefined) sizedInput(checked.input);
     const labels = checked.labels === undefined ? undefined : goodLabels(checked.labels);
     const { key, tenant } = caller;
     const asked = [
@@ -167,8 +169,9 @@ export class Submissions {
   }
 
   /** Runs what was submitted; on an execution that ended badly, runs again what failed. */
-  async trigger(caller: Caller, id: string, input: Json | undefined, labels?: Labels): Promise<Json> {
+  async trigger(caller: Caller, id: string, given: Json | undefined, labels?: Labels): Promise<Json> {
     if (!isExecutionId(id)) throw notFound("execution", id);
+    const input = given ?? undefined;
     await this.#checkTriggered(id, input);
     const value = input === undefined ? undefined : await this.#payloads.keep(id, input);
     const body = { ...(input !== undefined && { input_params: input }), ...(labels !== undefined && { labels }) };
@@ -186,9 +189,10 @@ export class Submissions {
   async start(
     caller: Caller,
     name: string,
-    { input, version, labels }: StartOptions & { readonly input: Json },
+    { input: given, version, labels }: StartOptions & { readonly input: Json },
   ): Promise<{ readonly execution_id: string; readonly status: "RUNNING" }> {
     const definition = await this.named(name, version);
+    const input = given ?? {};
     checkInput(definition, input);
     const { key, tenant } = caller;
     const draft: Draft = {
@@ -278,18 +282,20 @@ export class Submissions {
   async startAll(
     caller: Caller,
     name: string,
-    { inputs, version, labels }: StartOptions & { readonly inputs: readonly Json[] },
+    { inputs: given, version, labels }: StartOptions & { readonly inputs: readonly Json[] },
   ): Promise<{ readonly items: readonly BulkItem[] }> {
     const definition = await this.named(name, version);
+    const inputs = given.map((input) => input ?? {});
     const faults = inputs.flatMap((input, i) =>
       definition.inputFaults(input).map((fault) => inputFault(fault, `/inputs${pointerTo([i])}`)),
     );
     if (faults.length > 0) throw inputInvalid(faults);
     const { key, tenant } = caller;
-    // One hash for all: the first item decides whether the key was used for something else.
-    const bodyHash = key === undefined ? "" : startHash(inputs, { version, labels });
+    // One hash for all: the first item decides whether the key was used for something else, one start alone included.
+    const bodyHash = key === undefined ? "" : canonicalHash(["inputs", inputs, version ?? null, labels ?? null]);
     const drafts = inputs.map((input, i): Draft => {
-      const id = key === undefined ? newExecutionId(this.#host) : keyedId(tenant, "start", name, key, String(i));
+      const place = i === 0 ? [] : [String(i)];
+      const id = key === undefined ? newExecutionId(this.#host) : keyedId(tenant, "start", name, key, ...place);
       return { id, definition, input, hold: false, bodyHash, labels };
     });
     const items: BulkItem[] = [];

@@ -94,7 +94,7 @@ export class TaskResults {
         if (report === undefined) return { token, accepted: false, code: "TASK_TOKEN_INVALID" };
         const isStale = outcomes.get(report) === "stale";
         const { answer } = expected.get(report)!;
-        const settled = isStale ? await this.#repeated(report.ticket, report.body.kind) : verdict(answer, report.unfit);
+        const settled = isStale ? await this.#repeated(report) : verdict(answer, report.unfit);
         if (settled.code !== "STALE_ATTEMPT") return { token, ...settled };
         const execution = await this.#reader.read(entityId(report.ticket.entity), ({ state }) => standing(state));
         return { token, ...settled, execution };
@@ -140,10 +140,11 @@ export class TaskResults {
   /**
    * A failure or hand-back whose task is gone: the very same one that was reported before, or one that counts no more.
    */
-  async #repeated(
-    { entity, token }: Ticket,
-    reported: MessageBody["kind"],
-  ): Promise<{ readonly accepted: boolean; readonly code?: string }> {
+  async #repeated({
+    ticket: { entity, token },
+    body: { kind: reported },
+    unfit,
+  }: Report): Promise<{ readonly accepted: boolean; readonly code?: string }> {
     const dispatch = parseToken(token);
     if (dispatch === undefined) return { accepted: false, code: "TASK_TOKEN_INVALID" };
     const node = dispatch.instance.replace(/@\d+$/, "");
@@ -159,7 +160,7 @@ export class TaskResults {
         event.node === node &&
         event.attempt === dispatch.attempt &&
         event.delivery === dispatch.delivery;
-      if (isIt) return { accepted: true };
+      if (isIt) return unfit === undefined ? { accepted: true } : { accepted: false, code: unfit };
     }
     return { accepted: false, code: "STALE_ATTEMPT" };
   }

@@ -88,8 +88,8 @@ export const executionRoutes: readonly Route[] = [
     handle: async (call) => {
       const { service, params, query } = call;
       const after = query.cursor ?? query.after;
-      if (wantsEvents(call)) return followEvents(call, after);
       const place = after === undefined ? 0 : seqOf(after, query.cursor === undefined ? "after" : "cursor");
+      if (wantsEvents(call)) return followEvents(call, place);
       return json(200, await service.histories.list(params["id"]!, place, query.limit));
     },
   }),
@@ -154,7 +154,7 @@ export const executionRoutes: readonly Route[] = [
       const request = {
         ...rest,
         ...(config !== undefined && { config: asJson(config) as never }),
-        ...(input !== undefined && { input_params: asJson(input) }),
+        ...(input !== undefined && input !== null && { input_params: asJson(input) }),
       };
       const id = params["id"]!;
       if (query.dry_run === true) return json(200, await service.commands.dryRun(id, request));
@@ -173,7 +173,7 @@ export const executionRoutes: readonly Route[] = [
     isIngress: true,
     handle: async ({ service, caller, params, body }) => {
       const { from, input_params: input } = body;
-      const wanted = { from, ...(input !== undefined && { input: asJson(input) }) };
+      const wanted = { from, ...(input !== undefined && input !== null && { input: asJson(input) }) };
       return json(201, await service.submissions.fork(caller, params["id"]!, wanted));
     },
   }),

@@ -20,6 +20,7 @@ export const operationRoutes: readonly Route[] = [
     method: "POST",
     path: "/v1/workflows",
     permission: "submit",
+    isRepeatable: true,
     tag: "Workflows",
     summary: "Store a definition under its name, without an execution of it",
     query: shape.validateQuery,

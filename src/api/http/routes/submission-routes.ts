@@ -42,6 +42,7 @@ export const submissionRoutes: readonly Route[] = [
     method: "POST",
     path: "/v1/validate",
     permission: "definitions",
+    isRepeatable: true,
     tag,
     summary: "Check a definition; nothing is stored",
     query: shape.validateQuery,

@@ -109,9 +109,7 @@ export function systemRoutes(parts: SystemParts): readonly Route[] {
       answers: { 200: { description: "All of them", schema: shape.listOf(shape.shownLimit) } },
       query: shape.pageQuery,
       handle: async ({ service, query }) => {
-        const page = await service.limits.list(query);
-        const own = query.cursor === undefined ? parts.limits() : [];
-        return json(200, { ...page, items: [...own, ...page.items] });
+        return json(200, await service.limits.list(query, parts.limits()));
       },
     }),
     command("trip", "Let nothing through a limit until it is reset; what is under way goes on"),
