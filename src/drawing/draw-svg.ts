@@ -31,7 +31,9 @@ export function drawSvg(diagram: Diagram, { statusOf, href }: SvgOptions = {}): 
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${escaped(title)}">`,
     `<title>${escaped(title)}</title>`,
     `<style>${STYLE}</style>`,
-    '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path class="head" d="M0 0 8 4 0 8z"/></marker></defs>',
+    '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path class="head" d="M0 0 8 4 0 8z"/></marker>' +
+      // How wide letters are is known only where they are drawn.
+      `<clipPath id="box"><path d="M0 0h${BOX_WIDTH - 4}v${BOX_HEIGHT}H0z"/></clipPath></defs>`,
   ];
   for (const { from, to, on } of diagram.edges) {
     const x1 = left(from) + BOX_WIDTH;
@@ -52,7 +54,8 @@ export function drawSvg(diagram: Diagram, { statusOf, href }: SvgOptions = {}): 
       `<g class="node ${escaped(state?.word ?? "")}" transform="translate(${n(left(i))} ${n(top(i))})">` +
       `<title>${escaped(state === undefined ? `${id}, ${handler}` : `${id}, ${handler}, ${state.word}`)}</title>` +
       `<rect width="${BOX_WIDTH}" height="${BOX_HEIGHT}" rx="6"/>` +
-      `<text x="10" y="20">${escaped(cut(id))}</text><text class="second" x="10" y="37">${escaped(cut(second))}</text></g>`;
+      `<g clip-path="url(#box)"><text x="10" y="20">${escaped(cut(id))}</text>` +
+      `<text class="second" x="10" y="37">${escaped(cut(second))}</text></g></g>`;
     parts.push(href === undefined ? box : `<a href="${escaped(href(id))}">${box}</a>`);
   }
   return `${parts.join("\n")}\n</svg>\n`;
@@ -91,5 +94,5 @@ function escaped(text: string): string {
     .replaceAll(">", "&gt;")
     .replaceAll('"', "&quot;")
     .replaceAll("'", "&#39;")
-    .replaceAll(/[\p{Cc}\p{Cs}]/gu, " ");
+    .replaceAll(/[\p{Cc}\p{Cs}\p{Bidi_Control}]/gu, " ");
 }

@@ -49,6 +49,7 @@ export interface ExecutionView {
 
 /** Beyond this a picture is a carpet; the table has them all. */
 const MAX_DRAWN = 400;
+const MAX_REASONS = 50;
 const MAX_JSON_CHARS = 20_000;
 const LIVE_SECONDS = 2;
 
@@ -99,15 +100,17 @@ function errorText({ code, message, node_id: node }: NonNullable<PageExecution["
   return markup`${node !== undefined && markup`<code>${node}</code> `}<strong>${code}</strong> ${message}`;
 }
 
-function why({ why: reasons }: ExecutionView): Html | undefined {
+function why({ why: reasons, execution }: ExecutionView): Html | undefined {
   if (reasons.length === 0) return undefined;
-  const rows = reasons.slice(0, 50).map(
+  const left = reasons.length - MAX_REASONS;
+  const rows = reasons.slice(0, MAX_REASONS).map(
     ({ node_id: node, sentence }) => markup`<dt><code>${node}</code></dt><dd>${sentence}</dd>
 `,
   );
   return markup`<h2>Why it is not done</h2>
 <dl>
-${rows}</dl>`;
+${rows}</dl>
+${left > 0 && markup`<p>And ${left} more: <code>millrace why ${execution.execution_id}</code></p>`}`;
 }
 
 function graph({ execution, workflow }: ExecutionView): Html {

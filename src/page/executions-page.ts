@@ -46,7 +46,7 @@ function table(items: readonly ListedExecution[]): Html {
 <caption>Newest first</caption>
 <thead><tr>
 <th scope="col">Execution</th><th scope="col">Workflow</th><th scope="col">Status</th>
-<th scope="col">Created</th><th scope="col">Took</th>
+<th scope="col" class="wide">Created</th><th scope="col" class="wide">Took</th>
 </tr></thead>
 <tbody>
 ${items.map(row)}</tbody>
@@ -58,7 +58,7 @@ function row(item: ListedExecution): Html {
   const took = finished === null ? "" : shownDuration(Date.parse(finished) - Date.parse(created));
   return markup`<tr>
 <td><a href="/runs/${inPath(id)}"><code>${id}</code></a></td><td>${workflow}</td><td>${state(status)}</td>
-<td><time datetime="${created}">${shownTime(created)}</time></td><td class="short">${took}</td>
+<td class="wide"><time datetime="${created}">${shownTime(created)}</time></td><td class="short wide">${took}</td>
 </tr>
 `;
 }

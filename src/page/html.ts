@@ -31,6 +31,7 @@ function shown(value: Part): string {
   return value.map(({ text }) => text).join("");
 }
 
+/** What would turn round the text after it is left out too: a name must not change how the state beside it reads. */
 function escaped(text: string): string {
   return text
     .replaceAll("&", "&amp;")
@@ -38,5 +39,5 @@ function escaped(text: string): string {
     .replaceAll(">", "&gt;")
     .replaceAll('"', "&quot;")
     .replaceAll("'", "&#39;")
-    .replaceAll(/[\p{Cs}\p{Cc}]/gu, (char) => (char === "\n" || char === "\t" ? char : "\uFFFD"));
+    .replaceAll(/[\p{Cs}\p{Cc}\p{Bidi_Control}]/gu, (char) => (char === "\n" || char === "\t" ? char : "\uFFFD"));
 }

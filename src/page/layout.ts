@@ -41,14 +41,14 @@ header{display:flex;gap:1.5rem;align-items:baseline;padding:.75rem 1.25rem;borde
 main{padding:1.25rem;max-width:80rem;margin:0 auto}a{color:var(--link)}
 a:focus-visible,summary:focus-visible,.scroll:focus-visible{outline:3px solid var(--link);outline-offset:2px}
 .skip{position:absolute;left:-999px}.skip:focus{left:1rem;top:.5rem;background:var(--back);padding:.25rem .5rem}
-h1{font-size:1.4rem;margin:.25rem 0}h2{font-size:1.1rem;margin:1.75rem 0 .5rem}
+h1{font-size:1.4rem;margin:.25rem 0;overflow-wrap:anywhere}h2{font-size:1.1rem;margin:1.75rem 0 .5rem}
 table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.4rem .75rem .4rem 0;border-bottom:1px solid var(--line);vertical-align:top}
-td{overflow-wrap:anywhere}.short{white-space:nowrap;overflow-wrap:normal}th{font-weight:600;color:var(--soft)}caption{text-align:left;color:var(--soft);padding-bottom:.25rem}
+td,th[scope=row],dt,dd,li{overflow-wrap:anywhere}.short{white-space:nowrap;overflow-wrap:normal}th{font-weight:600;color:var(--soft)}caption{text-align:left;color:var(--soft);padding-bottom:.25rem}
 code,pre{font:14px/1.45 ui-monospace,monospace}pre{background:var(--box);padding:.75rem;overflow:auto;max-height:24rem;margin:.25rem 0;white-space:pre-wrap;overflow-wrap:anywhere}
 .soft{color:var(--soft)}.scroll{overflow:auto;border:1px solid var(--line);border-radius:6px}
 .state{white-space:nowrap;font-weight:600}.completed{color:var(--good)}.failed{color:var(--bad)}.running,.queued{color:var(--busy)}
 .waiting,.paused,.partial{color:var(--wait)}.skipped,.cancelled,.pending{color:var(--soft)}
-dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:.5rem 0}dt{color:var(--soft)}dd{margin:0}
+dl{display:grid;grid-template-columns:fit-content(40%) 1fr;gap:.2rem 1rem;margin:.5rem 0}dt{color:var(--soft)}dd{margin:0}
 .filters{margin:1rem 0}.filters a{margin-right:.75rem}.filters [aria-current]{font-weight:700;color:inherit;text-decoration:none}
 @media (max-width:40rem){.wide{display:none}}
 .problem{color:var(--bad);font-weight:600}

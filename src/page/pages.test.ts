@@ -5,7 +5,7 @@ import { executionsPage } from "./executions-page.ts";
 import { markup } from "./html.ts";
 
 /** What somebody may have written into a name, an input or an error. */
-const EVIL = `<script>alert("1")</script>'"&<img src=x onerror=alert(1)> javascript:alert(1) \u0000\uD800`;
+const EVIL = `<script>alert("1")</script>'"&<img src=x onerror=alert(1)> javascript:alert(1) \u0000\uD800\u202E`;
 
 const TIMES = { started_at: "2026-01-01T00:00:00.000Z", finished_at: "2026-01-01T00:00:01.500Z" };
 
@@ -66,6 +66,8 @@ describe("pages", () => {
     for (const page of pages) {
       expect(page).not.toMatch(/<script|<img|href="javascript/i);
       expect(page.isWellFormed() && !page.includes("\u0000")).toBe(true);
+      // It would turn round the state that stands after a name.
+      expect(page).not.toContain("\u202E");
       expect(page).toContain("&lt;script&gt;");
     }
   });
@@ -84,6 +86,18 @@ describe("pages", () => {
       '<meta http-equiv="refresh" content="2">',
     );
     expect(executionPage(view({ isLive: true }))).not.toContain("http-equiv");
+  });
+
+  test("say how many reasons are left out", () => {
+    const why = Array.from({ length: 53 }, (_, i) => ({
+      node_id: `n${i}`,
+      reason: "parents",
+      sentence: "It waits.",
+      details: {},
+    }));
+    const execution = { ...EXECUTION, status: "RUNNING", error: null };
+    expect(executionPage(view({ execution, why }))).toContain("<p>And 3 more: <code>millrace why 0198-1</code></p>");
+    expect(executionPage(view({ execution, why: why.slice(3) }))).not.toContain("more: <code>millrace why");
   });
 
   test("draw no picture that nobody could read, and say so when the definition is gone", () => {
