@@ -22,6 +22,7 @@ export interface Terminal {
   readonly isLive: boolean;
   readonly isInteractive: boolean;
   readonly columns: number;
+  readonly rows: number;
   readonly directory: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** In bold, dim or a colour, if that is wanted where it goes. */

@@ -8,6 +8,7 @@ import { failureText } from "./failure-text.ts";
 import { printJson } from "./print.ts";
 import { progressOn } from "./progress.ts";
 import type { ShownEvent, ShownExecution, ShownExplanation } from "./shapes.ts";
+import { writtenNodes } from "./written-nodes.ts";
 
 /** Where an execution can be followed: on a server, or in this process. */
 export interface ExecutionSource {
@@ -43,7 +44,7 @@ export async function followExecution(
   try {
     const before = await source.execution(id);
     const progress = progressOn(terminal);
-    progress.begin({ id, workflow: before.workflow, nodes: writtenNodes(before) });
+    progress.begin({ id, workflow: before.workflow, nodes: writtenNodes(before.nodes) });
     let left: string | undefined;
     try {
       left = await show(source, id, { ...options, progress, leaving });
@@ -126,12 +127,4 @@ async function tell(
   else if (status === "COMPLETED" || status === "PARTIAL") printJson(call, await source.output(id));
   if (status !== "COMPLETED") call.terminal.err(failureText(execution, onLeave.goesOn));
   return exitCodeOf(status);
-}
-
-/** Without those that the SDK adds to another node, `flag#when` to `flag`. */
-function writtenNodes({ nodes = {} }: ShownExecution): string[] {
-  return Object.keys(nodes).filter((name) => {
-    const at = name.lastIndexOf("#");
-    return at < 1 || !Object.hasOwn(nodes, name.slice(0, at));
-  });
 }

@@ -41,6 +41,7 @@ function progress(more: Partial<Terminal> = {}): Progress {
   return progressOn({
     isLive: true,
     columns: 60,
+    rows: 40,
     err: (text: string) => screen.write(text),
     style: (_: unknown, text: string) => text,
     ...more,
@@ -93,6 +94,21 @@ describe("on a terminal", () => {
     shown.change(change("n7", "FAILED", { error: { code: "BAD", message: "no" } }));
     shown.end();
     expect(screen.shown).toEqual(["w  x  · pending", "  40 nodes: pending 39, failed 1", "  n7  ✗ failed     BAD: no"]);
+  });
+
+  test("nothing is drawn that does not fit into the window: what has scrolled away cannot be drawn over", () => {
+    const nodes = Array.from({ length: 28 }, (_, i) => `n${i}`);
+    const shown = progress({ rows: 24 });
+    shown.begin({ id: "x", workflow: "w", nodes });
+    for (const node of nodes) shown.change(change(node, "FAILED", { error: { code: "BAD", message: "no" } }));
+    shown.end();
+    expect(screen.shown.slice(0, 2)).toEqual(["w  x  · pending", "  28 nodes: failed 28"]);
+    const small = progress({ rows: 6 });
+    screen.lines = [];
+    small.begin({ id: "x", workflow: "w", nodes });
+    for (const node of nodes) small.change(change(node, "FAILED"));
+    small.end();
+    expect(screen.shown).toHaveLength(5);
   });
 
   test("a line is cut at the edge, so that it stays one line", () => {

@@ -118,10 +118,10 @@ class LiveProgress implements Progress {
   }
 
   #draw(): void {
-    const lines = [
-      this.#line(this.#title, this.#status, ""),
-      ...(this.#rows.size <= MAX_ROWS ? this.#list() : this.#counts()),
-    ];
+    // What has scrolled out of the window cannot be drawn over any more; the cursor takes a row too.
+    const most = Math.max(1, Math.min(MAX_ROWS, this.#terminal.rows - 2));
+    const below = this.#rows.size <= most ? this.#list() : this.#counts().slice(0, most);
+    const lines = [this.#line(this.#title, this.#status, ""), ...below];
     const up = this.#drawn > 0 ? `\u001B[${this.#drawn}A` : "";
     const width = Math.max(20, this.#terminal.columns - 1);
     this.#terminal.err(

@@ -20,7 +20,13 @@ export function processTerminal(): Terminal {
     err: (text) => void stderr.write(text),
     isLive: stderr.isTTY && env["CI"] === undefined && env["TERM"] !== "dumb",
     isInteractive: stdin.isTTY && stderr.isTTY,
-    columns: stderr.columns || 80,
+    // Asked each time: windows change.
+    get columns() {
+      return stderr.columns || 80;
+    },
+    get rows() {
+      return stderr.rows || 24;
+    },
     directory: process.cwd(),
     env,
     style: (format: Format, text) => (hasColour ? styleText(format, text, { validateStream: false }) : text),

@@ -27,3 +27,14 @@ test("nodes that were at work at the same time are said to be, and one that nobo
     ].join("\n"),
   );
 });
+
+test("what the SDK adds is shown only if it is what goes wrong", () => {
+  const added = { flag: node(0, 1), "flag#when": node(0, 1), "a#b": node(0, 1), "output#": node() };
+  const execution = { ...node(0, 1), execution_id: "id", workflow: "w", error: null };
+  const shown = (nodes: Readonly<Record<string, ShownNode>>): readonly string[] =>
+    runSummary({ ...execution, nodes } as unknown as ShownExecution, 1, "", terminal)
+      .split("\n")
+      .flatMap((line) => /^ {4}\S (\S+)/.exec(line)?.[1] ?? []);
+  expect(shown(added)).toEqual(["flag", "a#b"]);
+  expect(shown({ ...added, "flag#when": { ...node(0, 1), status: "FAILED" } })).toEqual(["flag", "flag#when", "a#b"]);
+});

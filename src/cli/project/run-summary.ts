@@ -1,7 +1,9 @@
+import { isQuiet } from "../../drawing/fold-parts.ts";
 import { shownDuration, shownState } from "../../drawing/states.ts";
 import type { Terminal } from "../call.ts";
 import { oneLine } from "../print.ts";
 import type { ShownExecution, ShownNode } from "../shapes.ts";
+import { writtenNodes } from "../written-nodes.ts";
 
 /** More rows than this are no summary. */
 const MAX_ROWS = 30;
@@ -13,7 +15,10 @@ export function runSummary(execution: ShownExecution, number: number, url: strin
   const { word } = shownState(status);
   const format = status === "COMPLETED" ? "green" : "red";
   const title = `  ${workflow} #${number}   ${terminal.style(format, word)}${took === undefined ? "" : ` in ${shownDuration(took.endMs - took.startMs)}`}`;
-  const nodes = Object.entries(execution.nodes ?? {});
+  const written = new Set(writtenNodes(execution.nodes));
+  const nodes = Object.entries(execution.nodes ?? {}).filter(
+    ([name, node]) => written.has(name) || !isQuiet(node.status),
+  );
   const lines = nodes.length > MAX_ROWS ? [`    ${counts(nodes)}`] : rows(nodes);
   if (error !== null) lines.push(`    ${oneLine(`${error.code}: ${error.message}`)}`);
   return `${[title, ...lines, `  open ${url}/runs/${id}`].join("\n")}\n`;
