@@ -168,6 +168,37 @@ describe("submit and trigger", () => {
     });
   });
 
+  test("a map is told that nobody serves what it runs for its items", async () => {
+    const inner = { items: [], nodes: [{ id: "b", handler: "later-still" }] };
+    const definition = {
+      name: "later-map",
+      nodes: [
+        { id: "m", handler: "map", config: { items: [], handler: "later" } },
+        { id: "n", handler: "map", config: inner },
+      ],
+    };
+    const { body } = await api.post("/v1/workflow?allow_missing_handlers=true", definition);
+    const told = (body.warnings as { code: string; message: string }[]).map(
+      ({ code, message }) => `${code} ${message}`,
+    );
+    expect(told).toEqual([
+      expect.stringMatching(/^NO_LIVE_WORKER .*"later"/),
+      expect.stringMatching(/^NO_LIVE_WORKER .*"later-still"/),
+    ]);
+  });
+
+  test("keys that no object of ours may have are refused beside a definition in YAML, and kept in JSON", async () => {
+    const definition = { name: "keys", nodes: [{ id: "a", handler: "step" }] };
+    const json = `{"definition": ${JSON.stringify(definition)}, "input_params": {"constructor": 1}}`;
+    expect((await api.post("/v1/workflow", json, { "content-type": "application/json" })).status).toBe(201);
+    // Not the JSON that YAML is a superset of.
+    const yaml = `definition: ${JSON.stringify(definition)}\ninput_params: {constructor: 1}\n`;
+    expect(await api.post("/v1/workflow", yaml, { "content-type": "application/yaml" })).toMatchObject({
+      status: 400,
+      body: { code: "FORBIDDEN_KEY", errors: [{ path: "/input_params/constructor" }] },
+    });
+  });
+
   test("YAML by content type", async () => {
     const yaml = "name: yaml\nnodes:\n  - { id: a, handler: step, config: { x: 1 } }\n";
     for (const type of ["application/yaml", "text/yaml", "application/x-yaml; charset=utf-8"]) {

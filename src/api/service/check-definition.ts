@@ -1,7 +1,7 @@
 import { checkDefinition, type DefinitionReport, readDefinition } from "../../definition/read.ts";
 import type { HandlerEntry, NodeDefaults } from "../../definition/handlers.ts";
 import type { Problem } from "../../definition/problems.ts";
-import { ENGINE_HANDLERS } from "../../definition/workflow.ts";
+import { ENGINE_HANDLERS, type Workflow } from "../../definition/workflow.ts";
 import { type ErrorCode, errorMessage } from "../../errors/registry.ts";
 import type { ReadFault } from "../../json/document.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
@@ -76,7 +76,7 @@ function envelopeOf(
     return undefined;
   }
   const { value, faults } = format === "yaml" ? readYaml(decoded) : readJson(decoded);
-  const root = value ?? lenient(decoded, faults);
+  const root = value ?? (format === "json" ? lenient(decoded, faults) : undefined);
   if (!isJsonObject(root) || !Object.hasOwn(root, "definition")) return undefined;
   return { envelope: root, unfit: faults.flatMap((fault) => lostNumber(fault, format)) };
 }
@@ -92,7 +92,10 @@ function lostNumber(fault: ReadFault, format: "json" | "yaml"): Problem[] {
   return [{ code: "INVALID_JSON", path: fault.pointer, message: errorMessage("INVALID_JSON", told) }];
 }
 
-/** Keys that a definition may not have are fine in an input; those in the definition are found when it is checked. */
+/**
+ * Keys that a definition may not have are fine in an input; those in the definition are found when it is checked. In
+ * YAML, which people write, they stay refused: its reader leaves them out.
+ */
 function lenient(
   text: string,
   faults: readonly { readonly code: string; readonly pointer: string }[],
@@ -106,9 +109,20 @@ function summary({ workflow, hash, failure, errors, warnings, omitted }: Definit
   const told = { errors, warnings, omitted, ...(failure !== undefined && { failure }) };
   if (workflow === undefined || hash === undefined) return told;
   const { name, input_schema: inputSchema } = workflow;
-  const served = new Set(
-    workflow.nodes.map(({ handler }) => handler).filter((handler) => !ENGINE_HANDLERS.has(handler)),
-  );
   const good: GoodDefinition = { hash, text: JSON.stringify(workflow), name, inputSchema };
-  return { ...told, good, served: [...served] };
+  return { ...told, good, served: servedHandlers(workflow.nodes) };
+}
+
+/** What a worker has to serve, also for the items of maps. */
+function servedHandlers(nodes: Workflow["nodes"]): readonly string[] {
+  const served = new Set<string>();
+  const left = [nodes];
+  for (let list = left.pop(); list !== undefined; list = left.pop()) {
+    for (const { handler, config } of list) {
+      const runs = handler === "map" && typeof config["handler"] === "string" ? config["handler"] : handler;
+      if (!ENGINE_HANDLERS.has(runs)) served.add(runs);
+      if (handler === "map" && Array.isArray(config["nodes"])) left.push(config["nodes"]);
+    }
+  }
+  return [...served];
 }
