@@ -1,8 +1,9 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { handlersPage } from "../scripts/write-handlers.ts";
 import { statesPage } from "../scripts/write-states.ts";
+import { parseArguments } from "../src/cli/parse-arguments.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 
@@ -12,4 +13,62 @@ test("docs/states.md is what the move tables say (npm run docs writes it)", () =
 
 test("docs/handlers.md is what configs are checked by (npm run docs writes it)", () => {
   expect(readFileSync(join(ROOT, "docs/handlers.md"), "utf8")).toBe(handlersPage());
+});
+
+/** The commands that a page names, in blocks and in sentences. */
+function commandsOf(page: string): readonly string[] {
+  const text = readFileSync(join(ROOT, page), "utf8").replaceAll("\\\n", " ");
+  const blocks = [...text.matchAll(/```(?:sh|text)\n([\s\S]*?)```/g)].flatMap(([, block]) => block!.split("\n"));
+  const spans = [...text.replaceAll(/```[\s\S]*?```/g, "").matchAll(/`([^`]+)`/g)].map(([, span]) => span!);
+  return [...blocks, ...spans].flatMap(
+    (line) => /^(?:npx |bin\/)?millrace (.+?)(?: +#.*| (?:&&|\|) .*)?$/.exec(line)?.[1] ?? [],
+  );
+}
+
+const PAGES = globSync(["*.md", "docs/*.md", "examples/*/*.md"], { cwd: ROOT });
+
+test("the pages name commands and options that there are", () => {
+  const found: string[] = [];
+  let count = 0;
+  for (const page of PAGES) {
+    for (const command of commandsOf(page)) {
+      // `dev` shows a line of what it prints.
+      if (command.startsWith(" ")) continue;
+      count++;
+      const words = [...command.matchAll(/'[^']*'|\S+/g)].map(([word]) => word.replaceAll("'", ""));
+      try {
+        parseArguments(words);
+      } catch (error) {
+        // A sentence may name a command without what it is to be called with.
+        if (!/ is missing\.$| needs a value\.$/.test((error as Error).message)) {
+          found.push(`${page}: millrace ${command}: ${(error as Error).message}`);
+        }
+      }
+    }
+  }
+  expect(found).toEqual([]);
+  expect(count).toBeGreaterThan(50);
+});
+
+test("the pages name scripts that there are", () => {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { scripts: object };
+  const named = PAGES.flatMap((page) => [...readFileSync(join(ROOT, page), "utf8").matchAll(/npm run ([a-z:-]+)/g)]);
+  expect(named.map(([, script]) => script!).filter((script) => !Object.hasOwn(scripts, script))).toEqual([]);
+});
+
+test("ARCHITECTURE.md names files that there are", () => {
+  const page = readFileSync(join(ROOT, "ARCHITECTURE.md"), "utf8");
+  const files = globSync(["src/**/*.ts", "test/**/*.ts"], { cwd: ROOT }).map((file) => `/${file}`);
+  const named = [...page.matchAll(/`([a-z][a-z/-]*\.ts)`/g)].map(([, name]) => name!);
+  expect(named.filter((name) => !files.some((file) => file.endsWith(`/${name}`)))).toEqual([]);
+  expect(named.length).toBeGreaterThan(20);
+});
+
+test("the pages link to files that there are", () => {
+  const pages = [...PAGES, ...globSync(["docs/decisions/*.md", "bench/*.md"], { cwd: ROOT })];
+  const dead = pages.flatMap((page) => {
+    const links = [...readFileSync(join(ROOT, page), "utf8").matchAll(/\]\((?!https?:|#)([^)#\s]+)[^)]*\)/g)];
+    return links.filter(([, to]) => !existsSync(join(ROOT, dirname(page), to!))).map(([, to]) => `${page}: ${to}`);
+  });
+  expect(dead).toEqual([]);
 });
