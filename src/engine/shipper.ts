@@ -191,6 +191,8 @@ export class Shipper {
     const { partition, incarnation, epoch } = owner.tenure;
     const definitions = prepared.flatMap((one) => one.definitions);
     if (definitions.length > 0) await this.archive.keep(definitions);
+    // Somebody else may own it by now, and we would not know: what we say of it would not be all that there is.
+    if (!owner.valid || this.host.monotonicMs() >= owner.leaseUntilMs) return;
     const outcome = await this.archive.ship({
       partition,
       incarnation,
