@@ -1,4 +1,3 @@
-import { entityId } from "../../src/core/entity.ts";
 import type { Json, JsonObject } from "../../src/json/json.ts";
 import { sameJson } from "../../src/simulator/checker/same-json.ts";
 import type { Journals } from "../world/journals.ts";
@@ -44,9 +43,9 @@ export function* brokenByLoss(loss: Loss, { survivors, tenures }: Lives, journal
 }
 
 /** What was in the archive is what every journal begins with at the end. */
-function* shippedIsThere({ archived }: Loss, { events }: Journals): Iterable<string> {
+function* shippedIsThere({ archived }: Loss, { written }: Journals): Iterable<string> {
   for (const [entity, records] of archived.records) {
-    const own = events.get(entityId(entity)) ?? [];
+    const own = written.get(entity) ?? [];
     const shipped = records.flatMap(({ text }) => JSON.parse(text) as unknown[]);
     if (JSON.stringify(own.slice(0, shipped.length)) === JSON.stringify(shipped)) continue;
     yield `${entity} had ${shipped.length} events in the archive, and they are not what its journal begins with`;

@@ -17,13 +17,20 @@ export interface Found {
   readonly published: Readonly<Record<string, readonly string[]>>;
 }
 
-/** All that a store holds when everybody has left, and what is only in its archive, read by their own contracts. */
-export async function readStore(store: Store, archive?: Archive): Promise<Found> {
+/**
+ * All that a store holds when everybody has left, and what is only in its archive, read by their own contracts; also what
+ * has no header, by its name.
+ */
+export async function readStore(
+  store: Store,
+  archive: Archive | undefined,
+  unlisted: ReadonlySet<string>,
+): Promise<Found> {
   const hot = await allPages((page) => store.queries.headers(page));
   const cold = archive === undefined ? [] : await onlyIn(archive, hot);
   const headers = [...hot, ...cold];
   const parts = [
-    await storedJournals(store, hot),
+    await storedJournals(store, [...hot.map(({ entity }) => entity), ...unlisted]),
     ...(archive === undefined ? [] : [await coldJournals(archive, cold)]),
   ];
   const journals = new Journals({
@@ -89,11 +96,11 @@ async function coldJournals(archive: Archive, headers: readonly Header[]): Promi
   return { definitions: await definitionsIn(archive, hashesIn(records)), records, snapshot: () => undefined };
 }
 
-async function storedJournals(store: Store, headers: readonly Header[]): Promise<StoredJournals> {
+async function storedJournals(store: Store, entities: readonly string[]): Promise<StoredJournals> {
   const { partitionCount } = store.capabilities;
   const snapshots = new Map<string, Snapshot>();
   const records: JournalRecord[] = [];
-  for (const { entity } of headers) {
+  for (const entity of entities) {
     const partition = partitionOf(entity, partitionCount);
     const requests = [
       { partition, entity, aboveVersion: 0 },

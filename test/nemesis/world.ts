@@ -2,9 +2,14 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "../../scripts/services/service.ts";
+import { CACHE_KIND } from "../../src/core/cache/state.ts";
+import { entityKind } from "../../src/core/entity.ts";
 import { Random } from "../../src/simulator/random.ts";
 import type { Store } from "../../src/store/contract.ts";
+import { readLines } from "../world/checks.ts";
 import { type Glances, glanceAt } from "../world/glances.ts";
+import { type Kind, KINDS, MEETING_KINDS } from "../world/kinds.ts";
+import type { Told } from "../world/notes.ts";
 import { People } from "../world/people.ts";
 import { NO_VIEWS, viewAll, type Views } from "../world/views.ts";
 import { drawLossPlan, drawPlan } from "./fault-plan.ts";
@@ -102,7 +107,7 @@ class NemesisWorld {
     this.#options = options;
     this.#store = store;
     this.#random = new Random(options.seed);
-    this.#people = new People(options.seed, this.#random.fork(), LOOK_MS);
+    this.#people = new People(options.seed, this.#random.fork(), LOOK_MS, kindsOf(options));
   }
 
   async run(): Promise<Remainder> {
@@ -127,12 +132,12 @@ class NemesisWorld {
       const views = await this.#viewAll();
       await this.#disperse("SIGTERM");
       const archive = this.#store.archive?.open();
-      const found = await readStore(store, archive);
+      const lives = this.#members.flatMap((member) => member.lives);
+      const found = await readStore(store, archive, unlistedIn(lives.map(({ log }) => log)));
       await store.close();
       await archive?.close();
       const times = { bornAt, healedAt, quietAt };
       const { blows, wrong } = nemesis;
-      const lives = this.#members.flatMap((member) => member.lives);
       return {
         people: this.#people,
         lives,
@@ -168,7 +173,7 @@ class NemesisWorld {
     first.leave();
     // Who comes earlier than the workers is told that nobody can do what is asked for.
     await this.#allReady();
-    const people = new People(this.#options.seed, this.#random.fork(), LOOK_MS);
+    const people = new People(this.#options.seed, this.#random.fork(), LOOK_MS, kindsOf(this.#options));
     people.goOnWith(first.runs, ({ id, isOver, kind, input }) => {
       const header = outlived.archived.headers.get(`execution/${id}`);
       return isOver && header?.status === kind.expected(input).status && header.class !== "open";
@@ -177,8 +182,7 @@ class NemesisWorld {
     this.#introduce();
     const after = await glanceAt(people, [...before.keys()]);
     await sleep(AFTER_LOSS_MS);
-    // Who asks between the loss and the end of who answers is told that there is no such thing.
-    this.#wrong.push(...first.wrong.filter((said) => !/: 404 |"status":404/.test(said)), ...first.client.incidents);
+    this.#wrong.push(...first.wrong, ...first.client.incidents);
     return { ...nemesis.loss, ...outlived, first, seen: { before, after } };
   }
 
@@ -313,4 +317,15 @@ class NemesisWorld {
     );
     return [...wrong, ...client.incidents, ...this.#members.flatMap((member) => member.wrong), ...grave];
   }
+}
+
+function kindsOf({ loses }: WorldOptions): readonly Kind[] {
+  return loses === true ? KINDS.filter(({ definition }) => !MEETING_KINDS.has(definition.name)) : KINDS;
+}
+
+/** What owners have written of which nobody keeps a header, from what they told. */
+function unlistedIn(logs: readonly string[]): ReadonlySet<string> {
+  const sent = logs.flatMap((file) => readLines<Told>(file)).filter((told) => told.kind === "sent");
+  const written = sent.flatMap(({ commit }) => commit.records.map(({ entity }) => entity));
+  return new Set(written.filter((entity) => entityKind(entity) === CACHE_KIND));
 }

@@ -55,15 +55,17 @@ function* witness({ history }: World, { journals }: Evidence): Iterable<string> 
   for (const entry of history) {
     if (entry.kind !== "commit") continue;
     for (const { entity, events } of entry.records) {
-      const id = entityId(entity);
-      noted.set(id, [...(noted.get(id) ?? []), ...events]);
+      noted.set(entity, [...(noted.get(entity) ?? []), ...events]);
     }
   }
-  for (const [id, events] of noted) {
-    const found = journals.events.get(id) ?? [];
-    if (JSON.stringify(found) !== JSON.stringify(events)) yield `The journal of ${id} is not what its commits wrote`;
+  for (const [entity, events] of noted) {
+    const found = journals.written.get(entity) ?? [];
+    if (JSON.stringify(found) !== JSON.stringify(events))
+      yield `The journal of ${entity} is not what its commits wrote`;
   }
-  for (const id of journals.events.keys()) if (!noted.has(id)) yield `No commit wrote the journal of ${id}`;
+  for (const entity of journals.written.keys()) {
+    if (!noted.has(entity)) yield `No commit wrote the journal of ${entity}`;
+  }
 }
 
 /** Everything that was accepted has ended, as it must and with the right output; so have the children. */

@@ -28,6 +28,8 @@ export class Journals {
   readonly definitions: Readonly<Record<string, Workflow>>;
   /** By execution. */
   readonly events: ReadonlyMap<string, readonly ExecutionEvent[]>;
+  /** By entity, of every kind. */
+  readonly written: ReadonlyMap<string, readonly unknown[]>;
   /** Where versions do not follow on each other. */
   readonly gaps: readonly string[];
   readonly #stored: StoredJournals;
@@ -36,18 +38,19 @@ export class Journals {
   constructor(stored: StoredJournals) {
     this.#stored = stored;
     this.definitions = stored.definitions;
-    const events = new Map<string, ExecutionEvent[]>();
+    const written = new Map<string, ExecutionEvent[]>();
     const gaps: string[] = [];
     for (const { entity, version, count, text } of stored.records) {
-      if (entityKind(entity) !== "execution") continue;
-      const list = events.get(entityId(entity)) ?? [];
-      events.set(entityId(entity), list);
+      const list = written.get(entity) ?? [];
+      written.set(entity, list);
       if (version !== list.length + 1) gaps.push(`${entity} goes on with ${version} after ${list.length}`);
       const own = JSON.parse(text) as ExecutionEvent[];
       if (own.length !== count) gaps.push(`${entity} has ${own.length} events at ${version}, and says ${count}`);
       list.push(...own);
     }
-    this.events = events;
+    const executions = [...written].filter(([entity]) => entityKind(entity) === "execution");
+    this.events = new Map(executions.map(([entity, events]) => [entityId(entity), events]));
+    this.written = written;
     this.gaps = gaps;
   }
 

@@ -54,6 +54,10 @@ const CHAIN = [add("a", "{{ input.n }}", 1), add("b", "{{ a.sum }}", 10, ["a"]),
 const CHAIN_KEYS = ["a/1", "b/1", "c/1"];
 const FAN = [0, 1, 2, 3, 4].map((i) => `f${i}`);
 const LARGE = 80_000;
+/** A breaker that is asked and told, and does not open: half a minute is more than a world lives. */
+const NEVER = { failure_rate: 1, min_calls: 1_000, window: 1_000 };
+/** Longer than any clock is set forward: what is too old is removed, and nobody could say what its journal was. */
+const YEAR_S = 31_536_000;
 
 /** Workflows that others call. */
 export const CALLED: readonly Kind[] = [
@@ -290,6 +294,43 @@ export const KINDS: readonly Kind[] = [
   },
   {
     definition: {
+      name: "limited",
+      limits: { few: { concurrency: 2, rate: 200, per: "second", burst: 20, breaker: NEVER } },
+      budget: { calls: 1_000 },
+      nodes: [
+        { id: "f", handler: "flaky", limit: "few", config: { value: "{{ input.n }}", failures: 1 }, retry: quick },
+        { ...add("b", "{{ f.value }}", 1, ["f"]), limit: "few" },
+        { ...add("c", "{{ f.value }}", 2, ["f"]), concurrency: { key: "{{ input.n }}", limit: 1 } },
+        {
+          id: "out",
+          handler: "output",
+          dependencies: ["b", "c"],
+          config: { b: "{{ b.sum }}", c: "{{ c.sum }}" },
+        },
+      ],
+    },
+    input: drawNumber,
+    expected: (input) => ({
+      status: "COMPLETED",
+      output: { b: n(input) + 1, c: n(input) + 2 },
+      keys: ["f/1", "b/1", "c/1"],
+      attempts: { f: 2 },
+    }),
+  },
+  {
+    definition: {
+      name: "cached",
+      nodes: [
+        { id: "c", handler: "double", config: { value: "{{ input.n }}" }, cache: { ttl: YEAR_S } },
+        add("after", "{{ c.value }}", 1, ["c"]),
+      ],
+    },
+    // Few enough that most find what somebody has brought.
+    input: (random) => ({ n: random.integer(0, 5) }),
+    expected: (input) => ({ status: "COMPLETED", output: { after: { sum: 2 * n(input) + 1 } } }),
+  },
+  {
+    definition: {
       name: "slow",
       nodes: [
         { id: "s", handler: "slow", config: { value: "{{ input.n }}", ms: 1_200 } },
@@ -321,3 +362,6 @@ export const KINDS: readonly Kind[] = [
 
 /** Take their time: not everybody runs one in every life of the process. */
 export const SLOW_KINDS: ReadonlySet<string> = new Set(["slow", "stuck"]);
+
+/** Executions of these meet in gates and caches, of which a store that is lost forgets more than the archive tells. */
+export const MEETING_KINDS: ReadonlySet<string> = new Set(["limited", "cached"]);

@@ -25,22 +25,24 @@ export class People {
   readonly #random: Random;
   /** How often the lists are looked at. */
   readonly #lookMs: number;
+  readonly #kinds: readonly Kind[];
   readonly #hashes: Promise<ReadonlyMap<string, string>>;
   #following = 0;
   /** Everybody has left. */
   isOver = false;
 
-  constructor(seed: number, random: Random, lookMs: number = DEFAULT_LOOK_MS) {
+  constructor(seed: number, random: Random, lookMs: number = DEFAULT_LOOK_MS, kinds: readonly Kind[] = KINDS) {
     this.#seed = seed;
     this.#random = random;
     this.#lookMs = lookMs;
-    this.#hashes = this.#publish([...CALLED, ...KINDS]);
+    this.#kinds = kinds;
+    this.#hashes = this.#publish([...CALLED, ...kinds]);
     void this.#look();
   }
 
   /** One execution of each kind; of those that take their time, one now and then or all. */
   startSome(allSlow: boolean): void {
-    for (const kind of KINDS) {
+    for (const kind of this.#kinds) {
       const isSlow = SLOW_KINDS.has(kind.definition.name);
       if (isSlow && !allSlow && !this.#random.chance(0.25)) continue;
       const key = `${this.#seed}-${this.runs.length}`;
