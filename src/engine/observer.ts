@@ -13,6 +13,8 @@ export interface EngineObserver {
   recalled?(key: string): void;
   /** The archive has stopped answering, and why; or answers again. */
   archiveChanged?(trouble: string | undefined): void;
+  /** The archive was shipped from another store than this one. */
+  archiveForeign?(): void;
   /** The archive held another history of an entity, up to this version; now it holds the store's. */
   archiveReplaced?(key: string, version: number): void;
 }
@@ -37,6 +39,7 @@ export function safely(observer: EngineObserver): EngineObserver {
     shipped: quiet(observer.shipped?.bind(observer)),
     recalled: quiet(observer.recalled?.bind(observer)),
     archiveChanged: quiet(observer.archiveChanged?.bind(observer)),
+    archiveForeign: quiet(observer.archiveForeign?.bind(observer)),
     archiveReplaced: quiet(observer.archiveReplaced?.bind(observer)),
   };
 }

@@ -5,6 +5,7 @@ import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import type { Archive, KeptName } from "../store/archive.ts";
 import type { Header, JournalRecord, Published, Store, Tenure } from "../store/contract.ts";
+import { isEmpty } from "../store/is-empty.ts";
 import type { BatchBuilder } from "./batch.ts";
 import { Owner } from "./owner.ts";
 import { Recall, type Recalled } from "./recall.ts";
@@ -86,11 +87,6 @@ export async function recover(parts: RecoveryParts): Promise<Recovery> {
 
 const HELD = "stop every engine, and every other recovery";
 const FORCE = "--force adds what the archive has and the store has not, and leaves the rest as it is";
-
-async function isEmpty({ queries }: Store): Promise<boolean> {
-  const [headers, workflows] = await Promise.all([queries.headers({ limit: 1 }), queries.workflows({ limit: 1 })]);
-  return headers.items.length === 0 && workflows.items.length === 0;
-}
 
 interface Folded {
   readonly resident: Resident;

@@ -9,14 +9,22 @@ import { Unshipped } from "./unshipped.ts";
 
 const settings = { everyMs: 1, windowMs: 0, keepMs: 0 };
 
+interface Said {
+  /** Partitions of which something was said. */
+  readonly said: readonly number[];
+  readonly trouble: string | undefined;
+  readonly isForeign: boolean;
+}
+
 /** What the owners of these partitions say of them, once each was asked. */
-async function saidOf(...owners: readonly Partial<Owner>[]): Promise<readonly number[]> {
+async function saidOf(owners: readonly Partial<Owner>[], outcome = "shipped"): Promise<Said> {
   const said: number[] = [];
+  let isForeign = false;
   const asked = new AbortController();
   const archive = {
     ship: ({ partition }: Shipment) => {
       said.push(partition);
-      return Promise.resolve("shipped");
+      return Promise.resolve(outcome);
     },
     keepNames: () => Promise.resolve(),
   };
@@ -24,7 +32,15 @@ async function saidOf(...owners: readonly Partial<Owner>[]): Promise<readonly nu
     const unshipped = new Unshipped(partition, settings);
     unshipped.wasRead(true);
     const tenure = { partition, incarnation: "i", epoch: 1 };
-    return { partition, tenure, unshipped, valid: true, leaseUntilMs: Infinity, time: { nowMs: (): number => 0 }, ...owner };
+    return {
+      partition,
+      tenure,
+      unshipped,
+      valid: true,
+      leaseUntilMs: Infinity,
+      time: { nowMs: (): number => 0 },
+      ...owner,
+    };
   });
   const store = { queries: { workflows: () => Promise.resolve({ items: [], cursor: null }) } };
   const shipper = new Shipper({
@@ -40,16 +56,24 @@ async function saidOf(...owners: readonly Partial<Owner>[]): Promise<readonly nu
     settings,
     machines: new Map(),
     loader: undefined as unknown as Loader,
-    observer: {},
+    observer: {
+      archiveForeign: () => {
+        isForeign = true;
+      },
+    },
     notes: undefined,
     owners: () => all as unknown as readonly Owner[],
   });
   await shipper.run(asked.signal);
-  expect(shipper.state.trouble).toBe(undefined);
-  return said;
+  return { said, trouble: shipper.state.trouble, isForeign };
 }
 
 test("says how far a partition has come only while nobody else can own it", async () => {
   const lapsed = { leaseUntilMs: nodeHost.monotonicMs() };
-  expect(await saidOf({}, lapsed, { valid: false }, {})).toEqual([0, 3]);
+  const { said, trouble } = await saidOf([{}, lapsed, { valid: false }, {}]);
+  expect([said, trouble]).toEqual([[0, 3], undefined]);
+});
+
+test("tells when the archive is that of another store", async () => {
+  expect(await saidOf([{}], "foreign")).toMatchObject({ isForeign: true, trouble: expect.stringContaining("recover") });
 });

@@ -202,6 +202,7 @@ export class Shipper {
       entities: prepared,
     });
     if (outcome === "fenced") return;
+    if (outcome === "foreign") this.observer.archiveForeign?.();
     if (outcome === "foreign") throw new Error("the archive belongs to another store: see `millrace recover`");
     this.saidAtMs.set(partition, this.host.monotonicMs());
     this.names.keep(definitions);

@@ -4,11 +4,15 @@ import type { Settings } from "../settings/declarations.ts";
 import { archiveAddress, type StoreAddress } from "../settings/store-address.ts";
 import type { Archive } from "../store/archive.ts";
 import type { Store } from "../store/contract.ts";
+import { isEmpty } from "../store/is-empty.ts";
 import { StoreError } from "../store/store-error.ts";
 
 /** A Redis that writes to disk once a second may forget two of them, and needs a moment to say so. */
 const FAST_WINDOW_MS = 3_000;
 const ANSWER_MS = 2_000;
+/** How long a store in which nothing is yet waits for its archive, and how often it asks. */
+const PATIENCE_MS = 30_000;
+const ASK_EVERY_MS = 500;
 
 /** The archive of the settings; undefined if there is none. It need not be there yet. */
 export async function openArchive(settings: Settings, host: Host): Promise<Archive | undefined> {
@@ -34,13 +38,33 @@ export function shippingOf(settings: Settings, { kind }: StoreAddress): Shipping
 export async function checkArchiveOwner(archive: Archive, store: Store, host: Host): Promise<void> {
   const { incarnation } = store.capabilities;
   if (incarnation === undefined) return;
-  const owner = await answerOf(() => archive.owner(), host);
-  // An archive that is away does not keep the store from working; what it would have said, shipping says later.
-  if (owner === undefined || owner === null || owner === incarnation) return;
-  throw new StoreError(
+  let owner = await answerOf(() => archive.owner(), host);
+  // An archive that is away does not keep a store from working; but an empty one may be empty because it was lost.
+  if (owner === undefined && (await isEmpty(store))) owner = await patientAnswerOf(() => archive.owner(), host);
+  if (owner !== undefined && owner !== null && owner !== incarnation) throw foreignStore();
+}
+
+/** The archive knows another store than this one. */
+export function foreignStore(): StoreError {
+  return new StoreError(
     "STORE_LOST",
     "The archive was shipped from another store than this one: the store was lost, or this is another one. " +
       "To rebuild it: millrace recover --from … --store …",
+  );
+}
+
+async function patientAnswerOf<Answer>(ask: () => Promise<Answer>, host: Host): Promise<Answer> {
+  const untilMs = host.monotonicMs() + PATIENCE_MS;
+  for (;;) {
+    const answer = await answerOf(ask, host);
+    if (answer !== undefined) return answer;
+    if (host.monotonicMs() >= untilMs) break;
+    await host.sleep(ASK_EVERY_MS);
+  }
+  throw new StoreError(
+    "STORE_UNAVAILABLE",
+    "The store is empty and its archive does not answer, so nobody can tell whether the store was lost. " +
+      "Start again when the archive is there",
   );
 }
 

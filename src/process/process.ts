@@ -20,7 +20,7 @@ import type { StoreError } from "../store/store-error.ts";
 import type { Handler } from "../worker/handler.ts";
 import { type LeaseKeeping, Worker } from "../worker/worker.ts";
 import type { UserHandlers } from "./user-handlers.ts";
-import { archiveTrouble, checkArchiveOwner, openArchive, shippingOf } from "./archive.ts";
+import { archiveTrouble, checkArchiveOwner, foreignStore, openArchive, shippingOf } from "./archive.ts";
 import { brief, briefError, type Log } from "./log.ts";
 import { logged } from "./logged-store.ts";
 import { isOwnStore, openStore, storeSettings } from "./open-store.ts";
@@ -81,9 +81,11 @@ export class MillraceProcess {
     const isOwn = isOwnStore(address);
     const rest = { options, host, store, service, isOwn, handlers: new Map(), queues: [] };
     const parts: Parts = Object.assign(behind, rest);
-    parts.lost = opened.lost;
+    const foreign = Promise.withResolvers<StoreError>();
+    parts.loseToArchive = () => foreign.resolve(foreignStore());
+    parts.lost = Promise.race(opened.lost === undefined ? [foreign.promise] : [opened.lost, foreign.promise]);
     parts.metrics = metrics;
-    void opened.lost?.then(({ code, message }) => log.fatal({ code }, message));
+    void parts.lost.then(({ code, message }) => log.fatal({ code }, message));
     try {
       if (archive !== undefined) {
         await checkArchiveOwner(archive, opened, host);
@@ -125,6 +127,8 @@ interface Parts {
   /** Nobody else can do what is left undone here. */
   readonly isOwn: boolean;
   lost?: Promise<StoreError> | undefined;
+  /** The archive turned out to be that of another store. */
+  loseToArchive?: () => void;
   metrics?: Metrics | undefined;
   readonly archive?: Archive;
   engine?: Engine;
@@ -189,6 +193,7 @@ function startEngine(parts: Parts): void {
       },
       archiveChanged: (trouble) =>
         trouble === undefined ? log.info("the archive answers") : log.error({ trouble }, "nothing can be archived"),
+      archiveForeign: () => parts.loseToArchive?.(),
       archiveReplaced: (entity, version) =>
         log.error({ entity, version }, "the archive had another history of it, which is replaced by the store's"),
       recalled: (entity) => log.info({ entity }, "brought back from the archive"),
