@@ -157,6 +157,12 @@ test("a command with a key is one, and another one with the same key is refused"
   expect((await override({ concurrency: 2 })).body).toMatchObject({ items: [{ limit: 2 }] });
   expect(await override({ concurrency: 3 })).toMatchObject({ status: 422, body: { code: "IDEMPOTENCY_KEY_REUSED" } });
   expect(await shown(name)).toMatchObject([{ limit: 2 }]);
+  // What it does not have is not taken for done.
+  expect(await api.post(`/v1/limits/${name}/override`, { usd: 5 })).toMatchObject({
+    status: 400,
+    body: { code: "INVALID_TYPE", detail: expect.stringContaining("usd") },
+  });
+  expect(await shown(name)).toMatchObject([{ limit: 2, overridden: true }]);
   await api.post(`/v1/executions/${id}/cancel`, {});
 });
 

@@ -6,9 +6,14 @@ import type { Store } from "../../src/store/contract.ts";
 import { TestApi } from "../support/api.ts";
 
 const held = gate();
+let tries = 0;
+const flaky = (): number => {
+  if (++tries === 1) throw new Error("not yet");
+  return tries;
+};
 let api: TestApi;
 beforeAll(async () => {
-  api = await TestApi.start({ handlers: { step: () => 1, gate: held.handler }, version: "1.2.3" });
+  api = await TestApi.start({ handlers: { step: () => 1, flaky, gate: held.handler }, version: "1.2.3" });
 });
 afterAll(() => api.close());
 
@@ -90,6 +95,20 @@ describe("/metrics", () => {
     ]) {
       expect(body).toMatch(line);
     }
+    // Limits have journals too, and are no executions.
+    const count = (text: string, name: string) => Number(new RegExp(`^millrace_${name} (\\d+)`, "m").exec(text)![1]);
+    const limited = {
+      id: "a",
+      handler: "flaky",
+      limit: "metered",
+      retry: { max_attempts: 2, base_delay_seconds: 0.01 },
+    };
+    const definition = { name: "metered", limits: { metered: { concurrency: 1 } }, nodes: [limited] };
+    await api.ended(await api.run(definition));
+    const then = (await api.get("/metrics")).body as string;
+    expect(count(then, "executions_accepted_total")).toBe(count(body, "executions_accepted_total") + 1);
+    expect(count(then, "tasks_retried_total")).toBe(1);
+    expect(then).toMatch(/^millrace_retry_delay_seconds_count 1$/m);
     // Paths that do not exist, and ids, are no labels.
     await api.get(`/v1/executions/${id}`);
     await api.get("/nobody/knows");
@@ -113,7 +132,9 @@ describe("health", () => {
   test("not ready first, while everything is still served", async () => {
     const other = await TestApi.start({ handlers: { gate: held.handler } });
     other.server.drain();
-    expect(await other.get("/readyz")).toMatchObject({ status: 503, body: { code: "NOT_READY" } });
+    const answer = await other.get("/readyz");
+    expect(answer).toMatchObject({ status: 503, body: { code: "NOT_READY" } });
+    expect(answer.headers.get("retry-after")).toBe("1");
     expect((await other.get("/livez")).status).toBe(200);
     expect((await other.get("/v1/executions")).status).toBe(200);
     await other.close();

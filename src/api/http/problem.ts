@@ -76,7 +76,9 @@ function answer(code: ErrorCode, detail: string, more: RefusalMore, status?: num
     ...(more.omitted !== undefined && { omitted: more.omitted }),
     ...(more.execution !== undefined && { execution: more.execution }),
   };
-  const { retryAfterSeconds } = more;
+  // Whoever is told to come again is told when; a second is right where nobody knows better.
+  const isLater = problem.status === 429 || problem.status === 503;
+  const { retryAfterSeconds = isLater ? 1 : undefined } = more;
   return {
     problem,
     headers: {

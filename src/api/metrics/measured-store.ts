@@ -8,6 +8,8 @@ import type {
   Store,
   Tasks,
 } from "../../store/contract.ts";
+import { entityKind } from "../../core/entity.ts";
+import type { ExecutionEvent } from "../../core/execution/events.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** The same store, counting what goes through it: engine and worker know nothing of measurements. */
@@ -48,17 +50,29 @@ function countBatch(metrics: Metrics, batch: CommitBatch, { kind }: CommitOutcom
   metrics.commits.inc({ outcome: kind });
   // A resend that finds itself applied was counted by nobody: its first answer was lost.
   if (kind !== "committed" && kind !== "alreadyApplied") return;
-  for (const { count, version } of batch.records) {
+  for (const { entity, count, version, text } of batch.records) {
     metrics.events.inc(count);
+    if (entityKind(entity) !== "execution") continue;
     if (version === 1) metrics.accepted.inc();
+    countRetries(metrics, text);
   }
-  for (const { class: kindOfEnd, status, createdAtMs, endedAtMs } of batch.headers) {
-    if (kindOfEnd === "open" || endedAtMs === null) continue;
+  for (const { entity, class: kindOfEnd, status, createdAtMs, endedAtMs } of batch.headers) {
+    if (entityKind(entity) !== "execution" || kindOfEnd === "open" || endedAtMs === null) continue;
     metrics.ended.inc({ status });
     metrics.executionSeconds.observe({ status }, Math.max(0, endedAtMs - createdAtMs) / 1000);
   }
   for (const { queue } of batch.tasks) metrics.dispatched.inc({ queue: metrics.name(queue) });
   for (const letter of batch.deadLetters) metrics.deadLetters.inc({ class: letter.class });
+}
+
+/** Most records have none, and are not read for it. */
+function countRetries(metrics: Metrics, text: string): void {
+  if (!text.includes('"retryAtMs":')) return;
+  for (const event of JSON.parse(text) as ExecutionEvent[]) {
+    if (event.kind !== "taskFailed" || event.retryAtMs === null) continue;
+    metrics.retried.inc();
+    metrics.retrySeconds.observe(Math.max(0, event.retryAtMs - event.atMs) / 1000);
+  }
 }
 
 function measuredTasks(tasks: Tasks, metrics: Metrics): Tasks {

@@ -34,6 +34,8 @@ export class Metrics {
   readonly leased = this.#counter("tasks_leased_total", "Tasks taken by workers", ["queue"]);
   readonly settled = this.#counter("tasks_settled_total", "Tasks reported by workers", ["result", "outcome"]);
   readonly taskSeconds = this.#histogram("task_seconds", "How long handlers ran", LONG_SECONDS, ["result"]);
+  readonly retried = this.#counter("tasks_retried_total", "Attempts that failed and are followed by another");
+  readonly retrySeconds = this.#histogram("retry_delay_seconds", "From a failed attempt to the next", LONG_SECONDS);
   readonly lapsed = this.#counter("tasks_lapsed_total", "Tasks whose worker was lost");
   readonly removedEarly = this.#counter("executions_removed_early_total", "Ended executions removed to make room");
   readonly deadLetters = this.#counter("dead_letters_total", "Dead letters written", ["class"]);

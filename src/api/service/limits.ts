@@ -57,6 +57,14 @@ export interface PlaceInLine {
   readonly atMs: number | null;
 }
 
+/** What can be set of each kind of limit. */
+const RULED: Readonly<Record<GateName["kind"], readonly (keyof Override)[]>> = {
+  rate: ["rate", "per", "burst"],
+  concurrency: ["concurrency"],
+  tokens: ["tokens_per_minute", "tokens_burst"],
+  budget: AMOUNT_UNITS,
+  breaker: [],
+};
 /** More of one name than this are not commanded at once. */
 const MAX_NAMED = 500;
 
@@ -93,7 +101,8 @@ export class Limits {
   }
 
   /** What is not said stays as the definitions have it. */
-  override(caller: Caller, name: string, spec: Override): Promise<PageOf<ShownLimit>> {
+  async override(caller: Caller, name: string, spec: Override): Promise<PageOf<ShownLimit>> {
+    await this.#refuseUnfit(name, spec);
     const make = ({ kind }: GateName, rule: GateRule | null) => ({ rule: ruleOf(kind, spec, rule) });
     return this.#command(caller, name, "override", make, spec as Json);
   }
@@ -140,6 +149,20 @@ export class Limits {
       accepted(id, outcome.answer);
     }
     return { items: await this.#shown(found.map(({ id }) => id)), next_cursor: null };
+  }
+
+  /** What no limit of the name has would be taken for done, and do nothing. */
+  async #refuseUnfit(name: string, spec: Override): Promise<void> {
+    const kinds = (await this.#named(name)).map(({ gate }) => gate.kind);
+    const fields: readonly string[] = kinds.flatMap((kind) => RULED[kind]);
+    const unfit = Object.entries(spec).find(([field, value]) => value !== undefined && !fields.includes(field))?.[0];
+    if (kinds.length === 0 || unfit === undefined) return;
+    const what = [...new Set(kinds)].join(" and ");
+    throw new MillraceError("INVALID_TYPE", {
+      field: unfit,
+      expected: `left out for a limit of ${what}`,
+      got: "given",
+    });
   }
 
   /** A gate knows which commands it has had, not what they said. That is kept beside it, and goes with it. */
