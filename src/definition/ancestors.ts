@@ -3,6 +3,8 @@ import type { Graph } from "./graph.ts";
 
 /** Edges that all questions of one definition together may look at. Beyond it a question gets no answer. */
 const WORK_LIMIT = 100_000_000;
+/** A definition with a circle is refused anyway; what else is wrong with it is told as far as that costs little. */
+const CIRCLES_WORK_LIMIT = 5_000_000;
 
 /** A question: does `ancestor` come before `node`? */
 export interface AncestorQuestion {
@@ -38,6 +40,15 @@ export function answerAncestors(
     }
   }
   if (open.length > 0) walk(new Walks(graph, rank, workLimit), questions, open, answers);
+  return answers;
+}
+
+/** The same for nodes that are in a circle or behind one, where no order helps: all of it is walked, up to a lower limit. */
+export function answerAmidCircles(graph: Graph, questions: readonly AncestorQuestion[]): (boolean | undefined)[] {
+  const answers: (boolean | undefined)[] = questions.map(() => undefined);
+  if (questions.length === 0) return answers;
+  const unranked = new Int32Array(graph.nodeCount);
+  walk(new Walks(graph, unranked, CIRCLES_WORK_LIMIT), questions, [...questions.keys()], answers);
   return answers;
 }
 

@@ -6,7 +6,7 @@ import { compileValue } from "../expression/template.ts";
 import { isJsonObject, type Json } from "../json/json.ts";
 import { pointerStep } from "../json/pointer.ts";
 import type { AncestorQuestion } from "./ancestors.ts";
-import { answerAncestors } from "./ancestors.ts";
+import { answerAmidCircles, answerAncestors } from "./ancestors.ts";
 import { routeConditions } from "./control-nodes.ts";
 import type { TopologicalOrder } from "./cycles.ts";
 import type { Graph } from "./graph.ts";
@@ -26,6 +26,8 @@ export interface ListCheck {
   readonly outer: ListCheck | undefined;
   /** References to nodes of this graph that are not plain parents; answered all at once. */
   readonly questions: Question[];
+  /** Those about nodes that are in a circle, or behind one. */
+  readonly amidCircles: Question[];
 }
 
 /** Something with templates in it: a whole config, one condition. */
@@ -64,7 +66,7 @@ export class TemplateChecker {
 
   check(checks: readonly ListCheck[]): void {
     for (const check of checks) new ListTemplates(this, check).run();
-    for (const { graph, topology, questions } of checks) {
+    for (const { graph, topology, questions, amidCircles } of checks) {
       const answers = answerAncestors(graph, topology, questions);
       const wrong = questions.filter((_, i) => answers[i] === false);
       const turned = wrong.map(({ node, ancestor }) => ({ node: ancestor, ancestor: node }));
@@ -74,7 +76,17 @@ export class TemplateChecker {
         else if (answers[i] === undefined) this.#notChecked(questions[i]!);
       }
       for (let i = 0; i < wrong.length; i++) this.#notBefore(wrong[i]!, comesAfter[i], graph);
+      this.#checkAmidCircles(graph, amidCircles);
     }
+  }
+
+  /** Whether what comes before will be there is told once there is no circle any more. */
+  #checkAmidCircles(graph: Graph, questions: readonly Question[]): void {
+    const answers = answerAmidCircles(graph, questions);
+    const wrong = questions.filter((_, i) => answers[i] === false);
+    const turned = wrong.map(({ node, ancestor }) => ({ node: ancestor, ancestor: node }));
+    const comesAfter = answerAmidCircles(graph, turned);
+    for (let i = 0; i < wrong.length; i++) this.#notBefore(wrong[i]!, comesAfter[i], graph);
   }
 
   compileProblem(piece: Piece, { code, message, hint, pointer }: ExpressionProblem): void {
@@ -260,9 +272,10 @@ class ListTemplates {
       this.#checker.checkAvailable(question);
       return;
     }
-    // In a circle, or behind one, nothing comes before anything: the circle is the problem to solve first.
+    // What solves a circle takes an edge away: what is not upstream with it is not without it either.
     const { rank } = owner.topology;
-    if (rank[node] !== -1 && rank[ancestor] !== -1) owner.questions.push(question);
+    const isOrdered = rank[node] !== -1 && rank[ancestor] !== -1;
+    (isOrdered ? owner.questions : owner.amidCircles).push(question);
   }
 
   #isParent(node: number, parent: number): boolean {

@@ -249,7 +249,7 @@ describe("each error has its code, its pointer and a hint", () => {
     [
       nodes({ id: "m", handler: "map", config: { items: [], handler: "nope" } }),
       "UNKNOWN_HANDLER /nodes/0/config/handler",
-      "allow missing",
+      "--allow-missing-handlers",
     ],
     [
       nodes({ id: "m", handler: "map", config: { items: [], handler: "map" } }),
@@ -554,6 +554,24 @@ describe("circles", () => {
     const report = check(nodes(edge("a", "b"), edge("b", "a"), edge("c", "b"), edge("d", "c"), edge("free")));
     expect(found(report)).toEqual(["CYCLE_DETECTED /nodes/0", "ORPHAN_STEPS /nodes/2"]);
     expect(report.errors[1]!.message).toBe('Never reached, because they come after a circle: "c", "d".');
+  });
+
+  test("a reference to what is not upstream is reported in a circle and behind it too", () => {
+    const reads = (id: string, reference: string, ...dependencies: string[]): JsonObject => ({
+      ...edge(id, ...dependencies),
+      config: { value: `{{ ${reference} }}` },
+      handler: "transform",
+    });
+    const report = check(
+      nodes(reads("a", "meta", "b"), reads("b", "a", "a"), reads("c", "b", "a"), edge("meta"), reads("last", "c")),
+    );
+    expect(found(report)).toEqual([
+      "CYCLE_DETECTED /nodes/0",
+      "ORPHAN_STEPS /nodes/2",
+      "TEMPLATE_REF_NOT_ANCESTOR /nodes/0/config/value",
+      "TEMPLATE_REF_NOT_ANCESTOR /nodes/4/config/value",
+    ]);
+    expect(report.errors[2]!.hint).toBe('Add "meta" to the dependencies of "a".');
   });
 
   test("a long circle shows 20 ids", () => {

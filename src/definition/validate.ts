@@ -24,7 +24,7 @@ export function validate({ workflow, lists }: LoadedDefinition, handlers: KnownH
     const skips = new SkipAnalysis(graph, topology, list.nodes, routed);
     // A map's inner graph comes after the one it stands in.
     const outer = list.parent === undefined ? undefined : checks.get(list.parent.list);
-    checks.set(list, { list, graph, topology, skips, outer, questions: [] });
+    checks.set(list, { list, graph, topology, skips, outer, questions: [], amidCircles: [] });
   }
   new TemplateChecker(handlers, workflow.input_schema, problems).check([...checks.values()]);
 }

@@ -231,7 +231,7 @@ describe("validate", () => {
 
   UNKNOWN_HANDLER        nodes[0].handler   6:18
     No worker and no built-in node provides "htp".
-    hint: Did you mean "http"? To accept it before a worker connects, allow missing handlers.
+    hint: Did you mean "http"? To accept it before a worker connects: --allow-missing-handlers, over HTTP ?allow_missing_handlers=true.
 
   CYCLE_DETECTED         nodes[1]   11:5
     Nodes depend on each other in a circle: ocr → clean → check → ocr.
