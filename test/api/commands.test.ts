@@ -203,6 +203,9 @@ describe("retry", () => {
   test("is refused while it is open, from nowhere, and when it contradicts itself", async () => {
     const id = await api.run(one("gate"));
     expect(await api.post(`/v1/executions/${id}/retry`)).toMatchObject(conflict("EXECUTION_OPEN", id, "RUNNING"));
+    for (const query of ["dry_run", "dry_run=", "dry_run=yes"]) {
+      expect((await api.post(`/v1/executions/${id}/retry?${query}`)).body.code).toBe("INVALID_QUERY");
+    }
     expect(await api.post(`/v1/executions/${id}/retry?dry_run=1`)).toMatchObject(
       conflict("EXECUTION_OPEN", id, "RUNNING"),
     );

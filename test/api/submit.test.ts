@@ -266,6 +266,18 @@ describe("starting a stored workflow", () => {
     expect((await api.post("/v1/workflows/diamond/executions", { version: 99 })).status).toBe(404);
   });
 
+  test("many at once: one that is too large leaves none accepted", async () => {
+    await api.post("/v1/workflows", { ...diamond, name: "too-large-of-many" });
+    const inputs = Array.from({ length: 300 }, (_, i) => ({ text: "x".repeat(i === 299 ? 1_048_576 : 1) }));
+    for (const headers of [{}, { "idempotency-key": "too-large-of-many" }]) {
+      expect(await api.post("/v1/workflows/too-large-of-many/executions", { inputs }, headers)).toMatchObject({
+        status: 413,
+        body: { code: "PAYLOAD_TOO_LARGE" },
+      });
+    }
+    expect((await api.get("/v1/executions?workflow=too-large-of-many")).body.items).toEqual([]);
+  });
+
   test("many at once: all are checked before any is accepted", async () => {
     const inputs = Array.from({ length: 600 }, (_, i) => ({ who: String(i) }));
     const { status, body } = await api.post("/v1/workflows/greeting/executions", { inputs });

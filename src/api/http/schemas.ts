@@ -32,8 +32,9 @@ const statuses = Object.keys(STATUSES) as [Status, ...Status[]];
 
 // ── query parameters: all are text when they arrive ───────────────────────────────────────────────────────────────
 
+/** Nothing is not taken for a yes or a no: `?dry_run` must not do what it was to try. */
 const flag = z
-  .enum(["true", "false", "1", "0", ""])
+  .enum(["true", "false", "1", "0"])
   .transform((text) => text === "true" || text === "1")
   .optional();
 

@@ -290,6 +290,7 @@ export class Submissions {
       definition.inputFaults(input).map((fault) => inputFault(fault, `/inputs${pointerTo([i])}`)),
     );
     if (faults.length > 0) throw inputInvalid(faults);
+    for (const input of inputs) sizedInput(input);
     const { key, tenant } = caller;
     // One hash for all: the first item decides whether the key was used for something else, one start alone included.
     const bodyHash = key === undefined ? "" : canonicalHash(["inputs", inputs, version ?? null, labels ?? null]);
