@@ -25,8 +25,8 @@ export interface Terminal {
   readonly rows: number;
   readonly directory: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** In bold, dim or a colour, if that is wanted where it goes. */
-  style(format: Format, text: string): string;
+  /** In bold, dim or a colour, if that is wanted where it goes; that is stdout if nothing is said. */
+  style(format: Format, text: string, stream?: "stdout" | "stderr"): string;
   readInput(): Promise<string>;
   /** stdin piece by piece, for what may be of any length. */
   inputBytes(): AsyncIterable<Uint8Array>;

@@ -129,7 +129,7 @@ class LiveProgress implements Progress {
         lines
           .map(({ text, format }) => {
             const cut = text.length > width ? `${text.slice(0, width - 1)}…` : text;
-            return `\u001B[2K${format === undefined ? cut : this.#terminal.style(format, cut)}\n`;
+            return `\u001B[2K${format === undefined ? cut : this.#terminal.style(format, cut, "stderr")}\n`;
           })
           .join(""),
     );

@@ -1,20 +1,21 @@
 import { once } from "node:events";
 import { writeSync } from "node:fs";
 import { styleText } from "node:util";
-import type { Format, Terminal } from "./call.ts";
+import type { Terminal } from "./call.ts";
 import { EXIT } from "./exit-code.ts";
 
+type Streams = Pick<NodeJS.Process, "stdout" | "stderr" | "stdin" | "env">;
+
 /** The real terminal, or whatever the standard streams are connected to. */
-export function processTerminal(): Terminal {
-  const { stdout, stderr, stdin, env } = process;
+export function processTerminal({ stdout, stderr, stdin, env }: Streams = process): Terminal {
   let interrupts: AbortSignal | undefined;
   stdout.on("error", endUnread);
   // What is only told on the way may be lost.
   stderr.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(EXIT.done);
   });
-  const isPlain = env["NO_COLOR"] !== undefined && env["NO_COLOR"] !== "";
-  const hasColour = !isPlain && (stderr.isTTY || (env["FORCE_COLOR"] ?? "0") !== "0");
+  // Each for itself: what goes into a file or a pipe has no colours, though somebody looks at the other.
+  const hasColour = { stdout: wantsColour(stdout, env), stderr: wantsColour(stderr, env) };
   return {
     out: (text) => void stdout.write(text),
     err: (text) => void stderr.write(text),
@@ -29,7 +30,8 @@ export function processTerminal(): Terminal {
     },
     directory: process.cwd(),
     env,
-    style: (format: Format, text) => (hasColour ? styleText(format, text, { validateStream: false }) : text),
+    style: (format, text, stream = "stdout") =>
+      hasColour[stream] ? styleText(format, text, { validateStream: false }) : text,
     readInput: async () => {
       const chunks: Buffer[] = [];
       for await (const chunk of stdin) chunks.push(chunk as Buffer);
@@ -41,6 +43,11 @@ export function processTerminal(): Terminal {
     },
     interrupts: () => (interrupts ??= interruptSignal()),
   };
+}
+
+function wantsColour({ isTTY }: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv): boolean {
+  if ((env["NO_COLOR"] ?? "") !== "") return false;
+  return (env["FORCE_COLOR"] ?? "0") !== "0" || (isTTY === true && env["TERM"] !== "dumb");
 }
 
 /**
