@@ -240,7 +240,7 @@ class Rebuilding {
     await this.store.records.put(recalled.values);
     const owner = this.owners.get(partition)!;
     const builder = owner.newBatch();
-    builder.restore(entity, recalled);
+    builder.restore(entity, { ...recalled, letters: [] });
     builder.wake(entity, owner.time.nowMs());
     await this.goOn(owner, builder, entity, recalled);
     owner.unshipped!.form(builder, owner.time.nowMs());
@@ -257,8 +257,7 @@ class Rebuilding {
     try {
       const { resident, letters } = await this.fold(entity, recalled.records);
       const { machine, state } = resident;
-      // Those that were shipped may be older than the journal, or of something that it does not say.
-      for (const { id } of recalled.letters) if (machine.lettersLeft !== undefined) builder.discardLetter(id);
+      // Not those that were shipped: they may be older than the journal, or of something that it does not say.
       for (const { atMs, ...letter } of letters) builder.deadLetter(entity, letter, atMs);
       const isCalledOff = await this.isCalledOff(resident);
       const { tasks, blobs = [] } = openTasks(owner, resident, recalled);
@@ -270,6 +269,7 @@ class Rebuilding {
       this.tasks += tasks.length;
     } catch {
       // An engine will find out by itself, and leave it alone.
+      builder.restore(entity, { ...recalled, records: [], header: null });
       this.unread.push(entity);
     }
   }
