@@ -229,6 +229,23 @@ describe("reviews", () => {
     });
   });
 
+  test("there is none before somebody is asked", async () => {
+    const id = await api.run({
+      name: "asked-later",
+      nodes: [
+        { id: "w", handler: "wait", config: { signal: "go" } },
+        { id: "r", handler: "review", dependencies: ["w"], config: {} },
+      ],
+    });
+    const path = `/v1/reviews/${id}:1:r`;
+    expect(await api.get(path)).toMatchObject({ status: 404, body: { code: "NOT_FOUND" } });
+    expect(await api.post(path, { decision: "approve" })).toMatchObject({ status: 404, body: { code: "NOT_FOUND" } });
+    await api.post(`/v1/executions/${id}/signal`, { name: "go" });
+    await api.eventually(async () => (await api.get(path)).body.status === "open");
+    expect((await api.post(path, { decision: "approve" })).status).toBe(200);
+    expect(await api.ended(id)).toMatchObject({ status: "COMPLETED" });
+  });
+
   test("an id that leads nowhere is 404, a body that says nothing 400", async () => {
     const id = await api.run(reviewed("v3"));
     await open(id);

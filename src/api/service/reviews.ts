@@ -164,6 +164,11 @@ export class Reviews {
       const unit = state.unitOf(review.instance);
       const isReview = unit !== undefined && mayBeReviewed(state.planOf(unit));
       if (!isReview || review.generation > state.generation) throw notFound("review", id);
+      // Nobody has been asked yet: that is not the same as nobody being asked any more. A node whose budget is to be
+      // raised has not begun either, and does ask.
+      const isOfNow = review.generation === state.generation && !state.isEnded;
+      const isToCome = state.planOf(unit).spec.handler === "review" && state.statusOf(unit) === "pending";
+      if (isOfNow && isToCome) throw notFound("review", id);
       return { ...review, workflow: state.plan.workflow.name };
     });
   }
