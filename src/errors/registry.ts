@@ -397,7 +397,8 @@ export const ERRORS = {
   },
   OVERLOADED: {
     kind: "unavailable",
-    message: (): string => "Too much is waiting to be decided. Try again a little later.",
+    message: (): string =>
+      "Too much is waiting to be decided, or the store has no room for more. Try again a little later.",
   },
   STORE_UNAVAILABLE: {
     kind: "unavailable",

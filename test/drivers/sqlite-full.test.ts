@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
@@ -48,6 +49,15 @@ async function openHarness(disk: SmallDisk): Promise<Harness> {
 }
 
 describe.skipIf(disk === undefined)("a disk that is full", () => {
+  test("is what doctor tells first", () => {
+    const bin = join(import.meta.dirname, "../../bin/millrace");
+    const args = ["doctor", "--store", `sqlite:${join(disk!.folder, "m.db")}`];
+    const doctor = (): string => spawnSync(bin, args, { encoding: "utf8" }).stdout;
+    expect(doctor()).toContain("is made by the first");
+    disk!.fill(DISK_MIB * 1024 * 30);
+    expect(doctor()).toMatch(/✗ store .*: its disk is full, and nothing new begins\n +fix: make room on it\n/);
+  });
+
   const big = (owner: Owner, seq: number): CommitBatch => {
     const batch = owner.batch({ records: [{ ...record(`e/${seq}`, 1), text: JSON.stringify("x".repeat(100_000)) }] });
     return { ...batch, fence: { ...batch.fence, seq } };

@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
 import { connect as connectSocket } from "node:net";
 import { dirname, resolve } from "node:path";
+import { isNearlyFull } from "../../host/disk-room.ts";
 import type { ReadSettings } from "../../settings/read-settings.ts";
 import { type SettingName, SETTINGS } from "../../settings/declarations.ts";
 import type { Setting } from "../../settings/setting.ts";
@@ -126,6 +127,9 @@ function fileFinding(file: string, told: string): Finding {
       told: `${told} cannot be written`,
       fix: `give yourself the right to write to ${folder}, or name another place: --store sqlite:PATH`,
     };
+  }
+  if (isNearlyFull(folder)) {
+    return { what, state: "bad", told: `${told}: its disk is full, and nothing new begins`, fix: "make room on it" };
   }
   if (!existsSync(file)) return { what, state: "ok", told: `${told} is made by the first \`millrace dev\`` };
   const size = `${(statSync(file).size / 1_048_576).toFixed(1)} MiB`;

@@ -1,5 +1,6 @@
-import { statfsSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { dirname } from "node:path";
+import { isNearlyFull } from "../../../host/disk-room.ts";
 import type { AcquireOutcome, CommitOutcome, Fence, Registration, RenewOutcome } from "../../../store/contract.ts";
 import { Commit, type FileBatch } from "./commit.ts";
 import type { Columns, Database } from "./database.ts";
@@ -19,10 +20,6 @@ const SQL = {
 const MANY_PAGES = 1000;
 const LARGE_PART = 1 / 4;
 const VACUUM_PAGES = 200;
-
-/** What has to be left on the disk so that what is under way can end: this much, or this part of a small one. */
-const RESERVE_BYTES = 32 * 1024 * 1024;
-const RESERVE_PART = 1 / 20;
 
 /** What a process that has just opened the file has to know of it. */
 export interface Opened {
@@ -128,8 +125,7 @@ export class FileWriter {
 
   /** Whether there is so little room left that nothing new should begin. */
   isNearlyFull(): boolean {
-    const { bavail, blocks, bsize } = statfsSync(dirname(this.opened.file));
-    return bavail * bsize < Math.min(RESERVE_BYTES, blocks * bsize * RESERVE_PART);
+    return isNearlyFull(dirname(this.opened.file));
   }
 
   /** What is written to a file that has lost its name is lost with the process. SQLite does not notice. */
