@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { handlersPage } from "../scripts/write-handlers.ts";
 import { statesPage } from "../scripts/write-states.ts";
 import { parseArguments } from "../src/cli/parse-arguments.ts";
+import { KINDS } from "./world/kinds.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 
@@ -71,4 +72,10 @@ test("the pages link to files that there are", () => {
     return links.filter(([, to]) => !existsSync(join(ROOT, dirname(page), to!))).map(([, to]) => `${page}: ${to}`);
   });
   expect(dead).toEqual([]);
+});
+
+test("the pages count the workflows that processes are killed under", () => {
+  const page = (name: string): string => readFileSync(join(ROOT, "docs", name), "utf8");
+  expect(page("crash-sweep.md")).toContain(`one execution of each of ${KINDS.length} workflows`);
+  expect(page("nemesis.md")).toContain(`'s ${KINDS.length} kinds through both APIs`);
 });
