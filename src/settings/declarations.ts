@@ -116,7 +116,7 @@ export const SETTINGS = {
     default: 7,
     min: 0.01,
     max: 3_650,
-    doc: "Executions are removed this long after their end, if there is no archive. Long keeps history, and lets the store grow.",
+    doc: "Executions are removed this long after their end, if there is no archive, and the Idempotency-Keys they came with. Long keeps history, and lets the store grow; below 1 a key is known for less than a day.",
   }),
   archive: text({
     env: "MILLRACE_ARCHIVE",
