@@ -227,7 +227,7 @@ describe("validate", () => {
   test("prints every problem with place and hint", async () => {
     const { code, stdout } = await run("validate", "broken.json");
     expect(code).toBe(3);
-    expect(stdout).toBe(`broken.json: 6 problems
+    expect(stdout).toBe(`broken.json: 7 problems
 
   UNKNOWN_HANDLER        nodes[0].handler   6:18
     No worker and no built-in node provides "htp".
@@ -236,6 +236,10 @@ describe("validate", () => {
   CYCLE_DETECTED         nodes[1]   11:5
     Nodes depend on each other in a circle: ocr → clean → check → ocr.
     hint: Remove one of these dependencies, for instance "check" from those of "ocr". To run a node again use "retry" or "repeat".
+
+  TEMPLATE_REF_NOT_ANCESTOR nodes[2].config.value   29:18
+    "clean" refers to "meta", which does not come before it.
+    hint: Add "meta" to the dependencies of "clean".
 
   ORPHAN_STEPS           nodes[3]   32:5
     Never reached, because they come after a circle: "merge".
@@ -258,7 +262,7 @@ describe("validate", () => {
       valid: boolean;
       errors: { code: string }[];
     };
-    expect([json.valid, json.errors.length]).toEqual([false, 6]);
+    expect([json.valid, json.errors.length]).toEqual([false, 7]);
     const sarif = JSON.parse((await run("validate", "broken.json", "hello.yaml", "--format", "sarif")).stdout) as {
       runs: [{ results: { ruleId: string; locations: [{ physicalLocation: { region: { startLine: number } } }] }[] }];
     };
@@ -340,7 +344,7 @@ describe("run, with no server and no project", () => {
       /FAILED {2}failing [\s\S]*node "call" failed\n {4}CONNECTION_FAILED: [\s\S]*1 node keeps its result; 1 did not run/,
     ],
     ["partial.yaml", [], 9, /PARTIAL {2}partial /],
-    ["broken.json", [], 3, /The definition has 6 problems; nothing was stored\. \(INVALID_DEFINITION\)/],
+    ["broken.json", [], 3, /The definition has 7 problems; nothing was stored\. \(INVALID_DEFINITION\)/],
     ["typed.yaml", [], 3, /INPUT_INVALID/],
     ["typed.yaml", ["--input", '{"n": "x"}'], 3, /must be a number|must be number|type/],
     ["mine.yaml", [], 3, /No worker and no built-in node provides "text\.up"/],
