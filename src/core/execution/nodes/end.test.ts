@@ -34,6 +34,12 @@ test("FAILED fails it, with its message and its node", () => {
   expect(trial.letters).toEqual([]);
 });
 
+test.each(["FAILDE", "completed", null, 5])("a status of %j is none", (status) => {
+  const trial = new Trial(workflow([engineNode("end", "end", { status: "{{ input.status }}" })]));
+  trial.begin({ json: { status } });
+  expect(trial.view("end").error).toMatchObject({ code: "CONFIG_INVALID", details: { pointer: "/status" } });
+});
+
 test("FAILED without a message says which node ended it", () => {
   expect(ending({ status: "FAILED" }).summary.error?.message).toBe("Node end ended the execution");
 });

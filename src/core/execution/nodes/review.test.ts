@@ -116,6 +116,11 @@ test.each([0, -1, "long"])("a time of %j is none", (s) => {
   expect(trial.view("v").error).toMatchObject({ code: "CONFIG_INVALID", details: { pointer: "/due_seconds" } });
 });
 
+test.each(["x", 5, null, {}, { decision: "maybe" }])("to do %j when it is due is nothing", (onDue) => {
+  const trial = reviewing({ on_due: "{{ input.onDue }}" }, { onDue });
+  expect(trial.view("v").error).toMatchObject({ code: "CONFIG_INVALID", details: { pointer: "/on_due" } });
+});
+
 describe("config.mock", () => {
   test("true approves at once", () => {
     expect(reviewing({ mock: true }).view("v")).toMatchObject({

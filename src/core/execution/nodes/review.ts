@@ -15,6 +15,9 @@ export const reviewNode: EngineNode = (state, unit, context) => {
     return { kind: "completed", output: mock === true ? reviewOutput("approve", null, "mock", context) : mock };
   }
   if (typeof dueSeconds !== "number" || !(dueSeconds > 0)) return invalid("/due_seconds", "must be above 0");
+  if (onDue !== undefined && !isOnDue(onDue)) {
+    return invalid("/on_due", 'must be "fail", or {decision: "approve" | "reject", data}');
+  }
   if (values !== undefined && !isJsonObject(values)) return invalid("/values", "must be an object of fields");
   const sooner = isJsonObject(escalate) ? escalate : undefined;
   const afterSeconds = sooner === undefined ? dueSeconds : sooner["after_seconds"];
@@ -46,6 +49,11 @@ export const reviewNode: EngineNode = (state, unit, context) => {
   const calendarAtMs = context.calendarMs + afterSeconds * 1000;
   return { kind: "waits", wait: { for: "review", review, calendarAtMs }, dueAtMs: null };
 };
+
+function isOnDue(onDue: Json): boolean {
+  if (!isJsonObject(onDue)) return onDue === "fail";
+  return onDue["decision"] === "approve" || onDue["decision"] === "reject";
+}
 
 function textsOf(list: Json | undefined): readonly string[] {
   return Array.isArray(list) ? list.map(String) : [];

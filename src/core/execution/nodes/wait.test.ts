@@ -66,7 +66,12 @@ describe("wait {until}", () => {
     expect(waiting({ until: "2030-01-31T09:00:00+02:00" }).view("w").until).toBe(Date.parse("2030-01-31T07:00:00Z"));
   });
 
-  test.each(["tomorrow", "", {}, null])("of %j is no moment", (t) => {
+  test("is in UTC if it names no zone", () => {
+    const at = waiting({ until: "{{ input.t }}" }, "wait", { t: "2030-01-31T09:00" }).view("w").until;
+    expect(at).toBe(Date.parse("2030-01-31T09:00:00Z"));
+  });
+
+  test.each(["tomorrow", "5", "2030-02-30", "", {}, null])("of %j is no moment", (t) => {
     const trial = waiting({ until: "{{ input.t }}" }, "wait", { t });
     expect(trial.view("w").error).toMatchObject({ code: "CONFIG_INVALID", details: { pointer: "/until" } });
   });

@@ -1,3 +1,4 @@
+import { isDate, withZone } from "../../../definition/dates.ts";
 import { configOf, type EngineNode, invalid } from "./engine-node.ts";
 
 /** Waits for a while, for a date, or for a signal; one that came early was kept for it. */
@@ -11,7 +12,8 @@ export const waitNode: EngineNode = (state, unit, context) => {
     return { kind: "waits", wait: { for: "timer" }, dueAtMs: context.nowMs + seconds * 1000 };
   }
   if (until !== undefined) {
-    const calendarAtMs = typeof until === "number" ? until : typeof until === "string" ? Date.parse(until) : NaN;
+    const isText = typeof until === "string" && isDate(until);
+    const calendarAtMs = typeof until === "number" ? until : isText ? Date.parse(withZone(until)) : NaN;
     if (!Number.isFinite(calendarAtMs)) return invalid("/until", "must be a date such as 2030-01-31T09:00:00Z");
     if (calendarAtMs <= context.calendarMs) return { kind: "completed", output: null };
     return { kind: "waits", wait: { for: "timer", calendarAtMs }, dueAtMs: null };
