@@ -166,12 +166,14 @@ export interface TaskFailedEvent extends At {
   readonly delivery: number;
   readonly error: ErrorValue;
   readonly retryAtMs: number | null;
+  /** When the worker began, if it said so. */
+  readonly startedAtMs?: number;
   /** Which deadline ended it, if one did. */
   readonly deadline?: "queue" | "run";
-  /** For how long whoever it called wants to be left alone; said only of what has a gate. */
-  readonly closeForMs?: number;
-  /** What it has cost all the same, and how long it ran; said likewise. */
+  /** What it has cost all the same, if the worker said so. */
   readonly usage?: Json;
+  /** For how long whoever it called wants to be left alone, and how long it ran; said only of what has a gate. */
+  readonly closeForMs?: number;
   readonly ranMs?: number;
 }
 

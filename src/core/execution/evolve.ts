@@ -352,6 +352,8 @@ function taskFailed(state: ExecutionState, event: TaskFailedEvent): void {
     hasFailed: true,
   });
   const run = state.run(unit);
+  if (event.startedAtMs !== undefined) run.startedAtMs = event.startedAtMs;
+  if (event.usage !== undefined) run.usage = event.usage;
   run.error = event.error;
   run.answered = isDefinite(event.error.code);
   if (event.retryAtMs !== null) {

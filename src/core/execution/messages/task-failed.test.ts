@@ -12,6 +12,15 @@ function fail(trial: Trial, error: Parameters<typeof failure>[0], retryAfterMs?:
 }
 
 describe("a failed attempt", () => {
+  test("shows when it began and what it has cost, however short it was", () => {
+    const trial = solo().at(7_000).fails("a", { retryable: false }, { total_tokens: 12 });
+    expect(trial.view("a")).toMatchObject({
+      status: "FAILED",
+      startedAtMs: START_MS + 6_995,
+      usage: { total_tokens: 12 },
+    });
+  });
+
   test("is followed by another after the backoff, if it may and one is left", () => {
     const trial = solo();
     expect(fail(trial, RETRYABLE)).toEqual([
@@ -22,6 +31,7 @@ describe("a failed attempt", () => {
         attempt: 1,
         delivery: 1,
         error: failure(RETRYABLE),
+        startedAtMs: START_MS,
         retryAtMs: START_MS + 2500,
       },
     ]);

@@ -7,6 +7,7 @@ import { afterFailure } from "../failure.ts";
 import type { ExecutionState } from "../state.ts";
 import { claim } from "./dispatch.ts";
 import { ignoredResult } from "./ignored-result.ts";
+import { startOf } from "./task-started.ts";
 
 /**
  * A task attempt failed: schedule another, or give the node up.
@@ -41,8 +42,11 @@ export function attemptFailed(
     node: state.nameOf(unit),
     ...ending,
     error,
+    ...(runningMs !== undefined && {
+      startedAtMs: startOf(state.run(unit).queuedAtMs, context.nowMs, runningMs),
+    }),
     ...(gates.length > 0 && closeForMs > 0 && { closeForMs }),
-    ...(gates.length > 0 && usage !== undefined && { usage }),
+    ...(usage !== undefined && { usage }),
     ...(gates.length > 0 && runningMs !== undefined && { ranMs: runningMs }),
   };
   const attemptsLeft = spec.retry.max_attempts - ending.attempt;
