@@ -48,7 +48,7 @@ export const MUTANTS: readonly Mutant[] = [
     scripts: [
       {
         script: "commit",
-        find: "if not is_holder(partition, incarnation, epoch, nonce) then return 'fenced' end",
+        find: "if incarnation ~= ARGV[2] or known[1] ~= epoch or known[2] ~= nonce then return 'fenced' end",
         put: "",
       },
       { script: "commit", find: "if next_seq ~= seq then", put: "if false then" },

@@ -40,7 +40,8 @@ export const handlers = {
   join: noted(({ paths }) => ({ paths })),
   meet: noted(async ({ count }, { executionId, nodeId }) => {
     for (;;) {
-      const begun = readFileSync("ledger", "utf8").split("\\n").filter(Boolean).map((line) => JSON.parse(line));
+      // The last line may be half written.
+      const begun = readFileSync("ledger", "utf8").split("\\n").slice(0, -1).map((line) => JSON.parse(line));
       const met = begun.filter((one) => one.kind === "begun" && one.execution === executionId && /^m/.test(one.node));
       if (new Set(met.map((one) => one.node)).size >= count) return { path: nodeId };
       await sleep(5);
@@ -141,7 +142,7 @@ describe.each(STORES)("the scenarios of the source documents on %s", (_kind, sta
   const ledger = (execution: string, kind: Line["kind"]): readonly Line[] =>
     readFileSync(join(here, "ledger"), "utf8")
       .split("\n")
-      .filter((line) => line !== "")
+      .slice(0, -1)
       .map((line) => JSON.parse(line) as Line)
       .filter((line) => line.execution === execution && line.kind === kind);
   /** Nodes in the order in which their tasks went out. */
@@ -168,6 +169,7 @@ describe.each(STORES)("the scenarios of the source documents on %s", (_kind, sta
     expect(await dispatches(id)).toEqual(["A", "B", "C"]);
     const nodes = readFileSync(join(here, "ledger"), "utf8")
       .split("\n")
+      .slice(0, -1)
       .filter((line) => line.includes(id))
       .map((line) => JSON.parse(line) as Line);
     expect(nodes.map(({ kind, node }) => `${node} ${kind}`)).toEqual(
