@@ -54,7 +54,7 @@ export const MUTANTS: readonly Mutant[] = [
       { script: "commit", find: "if next_seq ~= seq then", put: "if false then" },
       {
         script: "commit",
-        find: "if tonumber(version) ~= entity.version + 1 or tonumber(count) < 1 then",
+        find: "if tonumber(version) ~= reached + 1 or tonumber(count) < 1 then",
         put: "if false then",
       },
     ],
