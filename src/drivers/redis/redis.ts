@@ -29,7 +29,7 @@ export async function send<Answer>({ connection }: Redis, ...command: readonly s
   return line.send<Answer>(command);
 }
 
-/** A command that reads. Where nothing is found, the store itself may be gone: then that is told, and not that nothing is there. */
+/** A command that reads. Where nothing is found the store itself may be gone: then that is told, and no absence. */
 export async function look<Answer>(redis: Redis, ...command: readonly string[]): Promise<Answer> {
   const answer = await send<Answer>(redis, ...command);
   const isNothing = answer === null || (Array.isArray(answer) && answer.length === 0);

@@ -12,7 +12,9 @@ while at < #ARGV do
   local pending = task
     and redis.call('XPENDING', key('line', task.line), WORKERS, 'IDLE', AGE - offset, task.id, task.id, 1)
   if pending and #pending > 0 and can_post(partition) then
-    remove_task(token, task.line, task.id)
+    redis.call('XACK', key('line', task.line), WORKERS, task.id)
+    redis.call('XDEL', key('line', task.line), task.id)
+    redis.call('HDEL', key('tasks'), token)
     if not task.is_revoked then post(partition, text) end
     count = count + 1
   end

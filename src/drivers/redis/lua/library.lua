@@ -107,11 +107,3 @@ local function find_task(token, ref)
   if consumer == nil or string.sub(stored, is_revoked and 2 or 1) ~= id .. ' ' .. line then return nil end
   return { consumer = consumer, id = id, line = line, is_revoked = is_revoked }
 end
-
--- Answers whether it was leased.
-local function remove_task(token, line, id)
-  if redis.call('XACK', key('line', line), WORKERS, id) == 0 then return false end
-  redis.call('XDEL', key('line', line), id)
-  redis.call('HDEL', key('tasks'), token)
-  return true
-end
