@@ -144,6 +144,17 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [{ file: `${EXECUTION}/failure.ts`, find: " || caught) return [];", put: ") return [];" }],
   },
   {
+    name: "last-failure-is-blamed",
+    thought: "it is what ended the execution",
+    patches: [
+      {
+        file: `${EXECUTION}/failure.ts`,
+        find: "error: first ?? { ...error, node: id },",
+        put: "error: { ...error, node: id },",
+      },
+    ],
+  },
+  {
     name: "handled-failure-still-counts",
     thought: "a failed node makes a failed execution",
     patches: [

@@ -331,9 +331,11 @@ function failUnit(
   context: Context,
   gathered: Gathered,
 ): void {
-  gathered.events.push({ kind: "nodeFailed", atMs: context.nowMs, node: state.nameOf(unit), error });
-  gathered.events.push(...afterFailure(state, unit, error, context));
   gathered.isOver = true;
+  const after = afterFailure(state, unit, error, context);
+  // Which failure was the first that nobody has handled is asked once all before it is decided.
+  if (after.length > 0 && state.failed.length > 0 && gathered.events.length > 0) return;
+  gathered.events.push({ kind: "nodeFailed", atMs: context.nowMs, node: state.nameOf(unit), error }, ...after);
 }
 
 function end(state: ExecutionState, context: Context): ExecutionDecision | undefined {

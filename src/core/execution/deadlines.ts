@@ -27,6 +27,9 @@ export function deadlines(state: ExecutionState, context: Context): ExecutionDec
     const dueAtMs = state.runs[unit]!.dueAtMs;
     if (!isPatient && (dueAtMs ?? context.nowMs) > context.deadlineMs) continue;
     const more = deadline(state, unit, context);
+    // Which failure was the first that nobody has handled is asked once all before it is decided.
+    const isEnd = more.some(({ kind }) => kind === "executionEnded");
+    if (isEnd && state.failed.length > 0 && events.length > 0) break;
     events.push(...more);
     if (more.some(isFinalFailure)) break;
   }

@@ -9,22 +9,26 @@ import type { ExecutionState } from "./state.ts";
 
 /** The verdict once every node has ended: CONTRACT section 4. */
 export function verdict(state: ExecutionState): EndStatus {
-  const unhandled = state.failed.find((node) => !isHandled(state, node));
-  if (unhandled === undefined) return "completed";
+  if (state.failed.every((node) => isHandled(state, node))) return "completed";
   return state.completedCount > 0 ? "partial" : "failed";
 }
 
 export function naturalEnd(state: ExecutionState, context: Context): ExecutionEnded {
-  const status = verdict(state);
-  const first = state.failed.find((node) => !isHandled(state, node));
-  const error = first === undefined ? undefined : state.runs[first]?.error;
+  const error = firstFailure(state);
   return {
     kind: "executionEnded",
     atMs: context.nowMs,
-    status,
+    status: verdict(state),
     reason: "done",
-    ...(status !== "completed" && error && { error: { ...error, node: state.plan.graph.ids[first!]! } }),
+    ...(error !== undefined && { error }),
   };
+}
+
+/** What an execution has failed by, where it has: the first failure that nobody has handled. */
+export function firstFailure(state: ExecutionState): ExecutionEnded["error"] {
+  const first = state.failed.find((node) => !isHandled(state, node));
+  const error = first === undefined ? undefined : state.runs[first]?.error;
+  return error ? { ...error, node: state.plan.graph.ids[first!]! } : undefined;
 }
 
 export function timedOut(context: Context, state: ExecutionState): ExecutionEnded {

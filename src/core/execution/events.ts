@@ -503,7 +503,10 @@ export interface ExecutionEnded extends At {
   readonly kind: "executionEnded";
   readonly status: EndStatus;
   readonly reason: EndReason;
+  /** Of a failure its first, by the node that failed. */
   readonly error?: ErrorValue & { readonly node?: string };
+  /** The node that has ended it under fail_fast, if it was not the first to fail. */
+  readonly cause?: string;
   /** What an `end` node gives instead of the outputs. */
   readonly output?: Value;
 }

@@ -438,6 +438,7 @@ function executionEnded(state: ExecutionState, event: ExecutionEnded): void {
     reason: event.reason,
     error: event.error ?? null,
     output: event.output ?? null,
+    ...(event.cause !== undefined && { cause: event.cause }),
   };
   state.endedAtMs = event.atMs;
   state.deadlineAtMs = null;

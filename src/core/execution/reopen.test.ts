@@ -60,6 +60,16 @@ describe("what is opened again", () => {
     expect(dryRun(trial.state, { scope: "failed" })).toEqual({ rerun: ["b", "c", "d"], kept: ["a"] });
   });
 
+  test("letters: of a catch that failed too, everything that ended with it", () => {
+    const trial = new Trial(
+      workflow([node("f"), node("catch", [on("f", "failed")]), node("o"), node("o1", ["o"])]),
+    ).begin();
+    trial.fails("f").fails("catch");
+    expect(trial.shown).toMatchObject({ o: "CANCELLED fail_fast", o1: "CANCELLED fail_fast" });
+    expect(dryRun(trial.state, { scope: "letters", instances: ["catch"] }).rerun).toEqual(["catch", "o", "o1"]);
+    expect(dryRun(trial.state, { scope: "letters", instances: ["f"] }).rerun).toEqual(["f", "catch"]);
+  });
+
   test("failed: after fail_fast both what was skipped and what was cancelled", () => {
     const nodes = [node("a"), node("f", ["a"]), node("f1", ["f"]), node("o", ["a"]), node("p", ["o"])];
     const trial = new Trial(workflow(nodes)).begin().completes("a").fails("f");

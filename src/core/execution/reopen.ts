@@ -62,8 +62,8 @@ function descendants(state: ExecutionState, first: readonly number[]): Set<numbe
 }
 
 /** The node whose failure has ended everything, if one has. */
-function failFastCause(state: ExecutionState): string | undefined {
-  return state.end?.reason === "fail_fast" ? state.end.error?.node : undefined;
+export function failFastCause({ end }: ExecutionState): string | undefined {
+  return end?.reason === "fail_fast" ? (end.cause ?? end.error?.node) : undefined;
 }
 
 /** Under fail_fast the open descendants of what failed read as skipped, all other open nodes as cancelled. */

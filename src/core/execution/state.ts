@@ -145,6 +145,8 @@ export interface ExecutionEnd {
   readonly status: EndStatus;
   readonly reason: EndReason;
   readonly error: (ErrorValue & { readonly node?: string }) | null;
+  /** The node that has ended it under fail_fast, if it was not the first to fail. */
+  readonly cause?: string;
   /** What an `end` node gave. */
   readonly output: Value | null;
 }

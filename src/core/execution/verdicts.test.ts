@@ -76,6 +76,35 @@ describe("a failure that somebody depends on is caught", () => {
     expect(viewExecution(trial.state)).toMatchObject({ status: "PARTIAL", error: { code: "NOT", node: "g" } });
   });
 
+  test.each(["fail_fast", "fail_branch"] as const)(
+    "a catch that fails too under %s does not hide the first failure",
+    (on_error) => {
+      const trial = new Trial(
+        workflow([node("f"), node("catch", [on("f", "failed")], { on_error }), node("after", ["catch"])]),
+      ).begin();
+      trial.fails("f", { code: "FIRST" }).fails("catch", { code: "SECOND" });
+      expect(viewExecution(trial.state)).toMatchObject({ status: "FAILED", error: { code: "FIRST", node: "f" } });
+      expect(trial.shown["after"]).toBe("SKIPPED upstream_failed");
+    },
+  );
+
+  test("under fail_fast a failure that was handled before is not the first", () => {
+    const trial = new Trial(workflow([node("f"), node("catch", [on("f", "failed")]), node("g")])).begin();
+    trial.fails("f").completes("catch").fails("g", { code: "NOT" });
+    expect(viewExecution(trial.state)).toMatchObject({ status: "FAILED", error: { code: "NOT", node: "g" } });
+  });
+
+  test("a failure that is handled in the very decision is not the first either", () => {
+    const quick = { handler: "output", timeout_seconds: null };
+    const handled = node("catch", [on("f", "failed")], quick);
+    const broken = node("g", [on("f", "done")], { ...quick, condition: "1 + 1" });
+    const trial = new Trial(workflow([node("f"), handled, broken])).begin().fails("f");
+    expect(viewExecution(trial.state)).toMatchObject({
+      status: "FAILED",
+      error: { code: "CONDITION_ERROR", node: "g" },
+    });
+  });
+
   test("a catch that is skipped handles nothing", () => {
     const trial = new Trial(workflow([node("f"), node("catch", [on("f", "failed")], { condition: "false" })])).begin();
     trial.fails("f");

@@ -301,7 +301,8 @@ export class Story {
   /** How a node stands once its execution is over. */
   endOf(node: NodeStory): NodeEnd {
     if (node.end !== null) return node.end;
-    const culprit = this.ended?.reason === "fail_fast" ? this.node(this.ended.error?.node ?? "") : undefined;
+    const { reason, cause, error } = this.ended ?? {};
+    const culprit = reason === "fail_fast" ? this.node(cause ?? error?.node ?? "") : undefined;
     return culprit?.shape.descendants.has(node.shape.index) ? "skippedUpstream" : "cancelled";
   }
 
@@ -315,9 +316,9 @@ export class Story {
       const hasFailed = (node: NodeStory): boolean => node.items.some((item) => item.status === "failed");
       begin.push(...this.nodes.filter(hasFailed).map((node) => node.shape.index));
     }
-    const { reason, status, error } = this.ended ?? {};
+    const { reason, status, cause, error } = this.ended ?? {};
     const isCaused = reason === "fail_fast" || (reason === "end" && status === "failed");
-    const culprit = isCaused ? this.shape!.indexOf.get(error?.node ?? "") : undefined;
+    const culprit = isCaused ? this.shape!.indexOf.get(cause ?? error?.node ?? "") : undefined;
     return reopened(this.shape!, { ends, open, culprit }, scope, begin);
   }
 
@@ -348,7 +349,7 @@ export class Story {
     this.openCount = this.reopened.size;
     this.outCount = 0;
     this.mapped.clear();
-    this.failed = this.nodes.filter((node) => node.status === "failed");
+    this.failed = this.failed.filter((node) => node.status === "failed");
     this.completedCount = this.nodes.filter((node) => node.status === "completed").length;
     for (const index of this.reopened) this.ask(this.hear(this.nodes[index]!, event.atMs), event.atMs);
   }

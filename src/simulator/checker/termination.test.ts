@@ -43,6 +43,25 @@ describe("termination", () => {
     ],
     [
       "I22",
+      "its error is that of a catch, not of what it was to catch",
+      () => {
+        const world = new TestWorld([
+          node("a", { dlq: "none" }),
+          node("c", { on_error: "fail_fast", dlq: "none", dependencies: [{ id: "a", on: "failed" }] }),
+        ]);
+        world
+          .begin(world.dispatched("a"))
+          .work("a")
+          .commit([world.failed("a", FATAL), world.dispatched("c")]);
+        const ended = world.ended("failed", "fail_fast", { ...FATAL, node: "c" });
+        return world
+          .work("c")
+          .commit([world.failed("c", FATAL), ended])
+          .world();
+      },
+    ],
+    [
+      "I22",
       "it ends with an open node",
       () => {
         const world = new TestWorld([node("a"), node("b", { dependencies: ["a"] })]);

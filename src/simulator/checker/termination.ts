@@ -42,12 +42,21 @@ const verdictCorrect: Invariant = {
   before(step, found) {
     const { story, event } = step;
     if (event.kind !== "executionEnded" || story.ended !== null || story.shape === null) return;
+    blamesTheFirst(step, event, found);
     const expected = expectedEnd(step, event, found);
     if (expected !== undefined && expected !== event.status) {
       found(`It ended ${event.status} (${event.reason}), and by the rules it is ${expected}`, placeOf(step));
     }
   },
 };
+
+/** Its error is the first failure that nobody has handled. */
+function blamesTheFirst(step: Step, { reason, error }: ExecutionEnded, found: Found): void {
+  if (error?.node === undefined || (reason !== "done" && reason !== "fail_fast")) return;
+  const first = step.story.failed.find((node) => !step.story.isHandled(node));
+  if (first?.shape.id === error.node) return;
+  found(`It is said to have failed by ${error.node}, and the first failure is ${first?.shape.id}`, placeOf(step));
+}
 
 function expectedEnd(step: Step, event: ExecutionEnded, found: Found): string | undefined {
   const { story } = step;

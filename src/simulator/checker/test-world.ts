@@ -334,7 +334,7 @@ export class TestWorld {
   ended(
     status: Kind<ExecutionEvent, "executionEnded">["status"] = "completed",
     reason: Kind<ExecutionEvent, "executionEnded">["reason"] = "done",
-    error?: ErrorValue,
+    error?: Kind<ExecutionEvent, "executionEnded">["error"],
   ): ExecutionEvent {
     return { kind: "executionEnded", atMs: this.now, status, reason, ...(error !== undefined && { error }) };
   }

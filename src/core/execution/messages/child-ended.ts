@@ -5,6 +5,7 @@ import { NULL_VALUE } from "../../value.ts";
 import { decided, type ExecutionDecision, NOTHING } from "../decision.ts";
 import type { ChildCall, ExecutionEvent } from "../events.ts";
 import { afterFailure } from "../failure.ts";
+import { failFastCause } from "../reopen.ts";
 import type { ExecutionState } from "../state.ts";
 import { openFailed } from "./retry.ts";
 
@@ -55,8 +56,8 @@ function repairedChild(state: ExecutionState, unit: number, body: ChildEnded, co
   if (!isWhole || !isOurs(state.runs[unit]?.child, body)) return NOTHING;
   const node = state.isItem(unit) ? state.mapOf(unit).node : unit;
   if (state.statusOf(node) !== "failed" || !hasFailedBy(state, unit, body.child)) return NOTHING;
-  const { status, reason, error } = state.end!;
-  const isItsEnd = reason === "done" || (reason === "fail_fast" && error?.node === state.nameOf(node));
+  const { status, reason } = state.end!;
+  const isItsEnd = reason === "done" || failFastCause(state) === state.nameOf(node);
   if (!isItsEnd || (status !== "failed" && status !== "partial")) return NOTHING;
   const opened = { ...openFailed(state, context), scope: "letters" as const, instances: [state.nameOf(unit)] };
   return decided(state, context, [opened]);
