@@ -44,6 +44,11 @@ export async function checkArchiveOwner(archive: Archive, store: Store, host: Ho
   if (owner !== undefined && owner !== null && owner !== incarnation) throw foreignStore();
 }
 
+/** Refuses to have a store made if the archive was shipped from one that is not there any more. */
+export async function checkNothingArchived(archive: Archive, host: Host): Promise<void> {
+  if ((await patientAnswerOf(() => archive.owner(), host)) !== null) throw foreignStore();
+}
+
 /** The archive knows another store than this one. */
 export function foreignStore(): StoreError {
   return new StoreError(

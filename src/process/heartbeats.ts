@@ -12,6 +12,7 @@ export async function openHeartbeats(options: Json): Promise<Heartbeats> {
     settings: StoreSettings;
   };
   // Beats come one after the other, and a pool must have two.
-  const { tasks } = await openStore(address, { ...settings, postgresMaxConnections: 2, host: nodeHost, incarnation });
+  const only = { incarnation, existing: true };
+  const { tasks } = await openStore(address, { ...settings, ...only, postgresMaxConnections: 2, host: nodeHost });
   return tasks;
 }

@@ -23,13 +23,15 @@ export type OpenOptions = StoreSettings & {
   readonly host: Host;
   /** Only the store that has this one, where stores have one: none is made in its place. */
   readonly incarnation?: string | undefined;
+  /** Only one that is there, of those that several processes share: STORE_MISSING where there is none. */
+  readonly existing?: boolean;
   /** Told what somebody should look at, though the store works. */
   readonly warn?: (told: string) => void;
 };
 
 /** Opens a store. Each driver and its client are loaded only when they are needed. */
 export async function openStore(address: StoreAddress, options: OpenOptions): Promise<Store> {
-  const { host, partitions = SHARED_PARTITIONS } = options;
+  const { host, partitions = SHARED_PARTITIONS, existing = false } = options;
   switch (address.kind) {
     case "memory": {
       const { openMemory } = await import("../drivers/memory/memory-store.ts");
@@ -45,6 +47,7 @@ export async function openStore(address: StoreAddress, options: OpenOptions): Pr
         host,
         url: address.url,
         partitions,
+        existing,
         schema: options.postgresSchema,
         maxConnections: options.postgresMaxConnections,
         connectMs: options.postgresConnectTimeout * 1_000,
@@ -58,7 +61,7 @@ export async function openStore(address: StoreAddress, options: OpenOptions): Pr
       const commandMs = Math.min(connectMs, LONGEST_COMMAND_MS);
       const { incarnation } = options;
       const only = incarnation === undefined ? {} : { incarnation };
-      return openRedis({ host, url: address.url, partitions, connectMs, commandMs, ...only });
+      return openRedis({ host, url: address.url, partitions, existing, connectMs, commandMs, ...only });
     }
   }
 }

@@ -20,10 +20,11 @@ import type { StoreError } from "../store/store-error.ts";
 import type { Handler } from "../worker/handler.ts";
 import { type LeaseKeeping, Worker } from "../worker/worker.ts";
 import type { UserHandlers } from "./user-handlers.ts";
-import { archiveTrouble, checkArchiveOwner, foreignStore, openArchive, shippingOf } from "./archive.ts";
+import { archiveTrouble, foreignStore, openArchive, shippingOf } from "./archive.ts";
 import { brief, briefError, type Log } from "./log.ts";
+import { joinStore } from "./join-store.ts";
 import { logged } from "./logged-store.ts";
-import { isOwnStore, openStore, storeSettings } from "./open-store.ts";
+import { isOwnStore, storeSettings } from "./open-store.ts";
 import { ownMemory } from "./own-memory.ts";
 import { checkStoreSafety } from "./store-safety.ts";
 import { WorkerRegistration } from "./registration.ts";
@@ -73,7 +74,12 @@ export class MillraceProcess {
     await checkStoreSafety(address, settings);
     const api = options.roles.includes("api") ? await loadApi() : undefined;
     const archive = await openArchive(settings, host);
-    const opened = await openStore(address, { ...settings, host, warn: (told) => log.warn(told) });
+    const opened = await joinStore({ settings, address, roles: options.roles, archive, host, log }).catch(
+      async (error: unknown) => {
+        await archive?.close();
+        throw error;
+      },
+    );
     const metrics = api === undefined ? undefined : new api.Metrics(opened);
     const store = logged(api === undefined ? opened : api.measured(opened, metrics!), log);
     const behind: { archive?: Archive; engine?: Engine } = archive === undefined ? {} : { archive };
@@ -88,7 +94,6 @@ export class MillraceProcess {
     void parts.lost.then(({ code, message }) => log.fatal({ code }, message));
     try {
       if (archive !== undefined) {
-        await checkArchiveOwner(archive, opened, host);
         metrics?.watchArchive(async () => (await archive.progress()).reduce((sum, one) => sum + one.behind, 0));
       }
       if (api !== undefined) parts.server = serverOf(parts, api, metrics!);

@@ -6,6 +6,7 @@
  * - STORE_INVALID: what is there is no store of ours.
  * - STORE_FORBIDDEN: we may not read or write it.
  * - STORE_CORRUPT: it is damaged.
+ * - STORE_MISSING: nobody has made it yet, and it was not to be made.
  * - STORE_LOST: what was opened is not there any more.
  * - STORE_FULL: there is no room to open it.
  * - STORE_UNAVAILABLE: anything else.
@@ -16,6 +17,7 @@ export type StoreErrorCode =
   | "STORE_INVALID"
   | "STORE_FORBIDDEN"
   | "STORE_CORRUPT"
+  | "STORE_MISSING"
   | "STORE_LOST"
   | "STORE_FULL"
   | "STORE_UNAVAILABLE";

@@ -42,6 +42,7 @@ const TICK_MS = 25;
 /** What a process ends with, and says, whose store is not there any more. */
 const LOST_CODE = 6;
 const LOST = /STORE_LOST/;
+const WAITS = /there is no store yet/;
 
 /** A process of the fleet, in all its lives, on its own way to the store. */
 export class Member {
@@ -133,10 +134,12 @@ export class Member {
     if (!this.#isStill) this.wrong.push(`${this.name} was still there ${STOP_WITHIN_MS} ms after its store was lost`);
   }
 
-  /** Whether nothing comes of it any more. A worker that starts now has no archive to ask, and waits for work. */
+  /** Whether nothing comes of it any more. A worker that starts now has no archive to ask, and waits for a store. */
   get #isStill(): boolean {
     if (this.#lostAt === undefined || this.#hasEndedOfLoss) return true;
-    return this.role === "worker" && this.isReady && this.child!.listenedAt! > this.#lostAt;
+    const { exit, listenedAt, complaints } = this.child!;
+    const waits = exit === undefined && listenedAt === undefined && complaints.some((line) => WAITS.test(line));
+    return this.role === "worker" && waits;
   }
 
   /** Somebody starts it while its store is not there. */

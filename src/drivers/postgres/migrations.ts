@@ -204,17 +204,20 @@ const SQL = {
   store: `select incarnation, partition_count as "partitionCount" from store`,
 };
 
-/** Brings the schema up to date and answers its incarnation, which is drawn when it is created. */
+/**
+ * Brings the schema up to date and answers its incarnation. Where there is none it is made with the new one, if that is
+ * given.
+ */
 export async function migrate(
   database: Database,
   schema: string,
   partitionCount: number,
-  newIncarnation: string,
+  newIncarnation: string | undefined,
 ): Promise<string> {
   return database.transaction(async (connection) => {
     await connection.run(SQL.lock);
     await checkSession(connection, schema);
-    const applied = await appliedMigrations(connection, schema);
+    const applied = await appliedMigrations(connection, schema, newIncarnation !== undefined);
     if (applied > MIGRATIONS.length) {
       const message = `The store has format ${applied}, and this release knows formats up to ${MIGRATIONS.length}`;
       throw new StoreError("STORE_TOO_NEW", message);
@@ -246,14 +249,20 @@ async function checkSession(connection: Connection, schema: string): Promise<voi
   throw new StoreError("STORE_INVALID", message);
 }
 
-/** Makes schema and table if they are not there. What is there and not ours is left alone. */
-async function appliedMigrations(connection: Transaction, schema: string): Promise<number> {
+/** Makes schema and table if they are not there and may be made. What is there and not ours is left alone. */
+async function appliedMigrations(connection: Transaction, schema: string, mayMake: boolean): Promise<number> {
   const [found] = await rows<{ mayUse: boolean }>(connection, SQL.schema, [schema]);
+  if (found === undefined && !mayMake) throw missing(schema);
   if (found === undefined) await connection.runScript(`create schema ${escapeIdentifier(schema)}`);
   if (found?.mayUse === false) throw new StoreError("STORE_FORBIDDEN", `We may not use the schema ${schema}`);
   const tables = new Set((await rows<{ name: string }>(connection, SQL.tables, [schema])).map(({ name }) => name));
   if (tables.size === 1) throw new StoreError("STORE_INVALID", `The schema ${schema} is another program's`);
+  if (tables.size === 0 && !mayMake) throw missing(schema);
   if (tables.size === 0) await connection.run(SQL.createTable);
   const [newest] = await rows<{ number: number }>(connection, SQL.newest);
   return newest!.number;
+}
+
+function missing(schema: string): StoreError {
+  return new StoreError("STORE_MISSING", `There is no store in the schema ${schema} of this database`);
 }

@@ -19,6 +19,8 @@ export interface PostgresOptions {
   readonly host: Host;
   /** Everything is in this one; made if it is not there. */
   readonly schema?: string;
+  /** Only a store that is there: STORE_MISSING where there is none. */
+  readonly existing?: boolean;
   /** Fixed when the store is created. */
   readonly partitions?: number;
   readonly maxInbox?: number;
@@ -37,7 +39,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   const { url, host, schema = "millrace", partitions = 32, maxInbox = 10_000 } = options;
   const { maxConnections = 8, connectMs = 10_000, statementMs = 10_000 } = options;
   const settings = { url, schema, maxConnections, connectMs, statementMs };
-  const incarnation = await migrateStore(settings, host, partitions);
+  const incarnation = await migrateStore(settings, host, partitions, options.existing === true);
   const database = new Database(host, settings);
   try {
     const wakeUps = new WakeUps(host, settings, incarnation);
@@ -52,10 +54,16 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
 }
 
 /** By a connection of its own, with time: another process may be at it, or there may be much to do. */
-async function migrateStore(settings: DatabaseOptions, host: Host, partitions: number): Promise<string> {
+async function migrateStore(
+  settings: DatabaseOptions,
+  host: Host,
+  partitions: number,
+  existing: boolean,
+): Promise<string> {
   const database = new Database(host, { ...settings, maxConnections: 1, statementMs: 0 });
   try {
-    return await migrate(database, settings.schema, partitions, host.id());
+    const fresh = existing ? undefined : host.id();
+    return await migrate(database, settings.schema, partitions, fresh);
   } finally {
     await database.close();
   }

@@ -23,6 +23,8 @@ export interface RedisOptions {
   readonly prefix?: string;
   /** Only this very store: none is made where it is not. */
   readonly incarnation?: string;
+  /** Only a store that is there: STORE_MISSING where there is none. */
+  readonly existing?: boolean;
   /** Fixed when the store is created. */
   readonly partitions?: number;
   readonly maxInbox?: number;
@@ -51,7 +53,8 @@ export async function openRedis(options: RedisOptions): Promise<Store> {
     await makeAofWhole(line, host, facts);
   });
   try {
-    const incarnation = await identity.create(await connection.line(), host.id(), partitions);
+    const fresh = options.existing === true ? undefined : host.id();
+    const incarnation = await identity.find(await connection.line(), fresh, partitions);
     const waiting = new Waiting(connection, host, commandMs);
     const shared = { connection, waiting, host, prefix, incarnation, partitionCount: partitions, maxInbox, lose };
     return new RedisStore(shared, identity.lost);
@@ -77,11 +80,14 @@ class Identity {
     this.#tell = resolve;
   }
 
-  async create(line: Line, fresh: string, partitions: number): Promise<string> {
+  /** Where there is none, it is made with the fresh incarnation, if there is one. */
+  async find(line: Line, fresh: string | undefined, partitions: number): Promise<string> {
     const prefix = this.#key.slice(0, -":store".length);
     type Answer = readonly [string | null, string | null, string | null];
-    const found = await runScript<Answer>(line, scripts.create, [prefix, fresh, partitions, FORMAT]);
+    const found = await runScript<Answer>(line, scripts.create, [prefix, fresh ?? "", partitions, FORMAT]);
     const [incarnation, count, format] = found;
+    if (fresh === undefined && incarnation === null)
+      throw new StoreError("STORE_MISSING", "There is no store in this Redis");
     if (incarnation === null || format === null) throw new StoreError("STORE_INVALID", `${this.#key} is not a store`);
     if (Number(format) > FORMAT) {
       const told = `The store has format ${format}, written by a later release; this one knows ${FORMAT}`;
