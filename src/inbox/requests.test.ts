@@ -131,6 +131,16 @@ test("a start that the inbox has no room for is refused before anything has happ
   await full.close();
 });
 
+test("a start that the store has no room for is told apart from one whose owner is behind", async () => {
+  const full = openMemory({ host: nodeHost });
+  full.faults.isFull = true;
+  requests = new Requests(full, nodeHost);
+  const body = { kind: "start" as const, workflow: "w", definition: "d", input: { json: null }, bodyHash: "" };
+  const outcome = await requests.send({ to: to("x"), by: "t", id: "s", body }, 50);
+  expect(outcome).toEqual({ kind: "overloaded", isFull: true });
+  await full.close();
+});
+
 test("an append whose outcome is not known is looked up like any other", async () => {
   world.engine();
   const id = await world.start(one);

@@ -7,8 +7,8 @@ import type { AppendOutcome, Reply, Store } from "../store/contract.ts";
 /** How a request came out. */
 export type RequestOutcome =
   | { readonly kind: "answered"; readonly answer: Answer }
-  /** Refused before it was taken: nothing has happened. */
-  | { readonly kind: "overloaded" }
+  /** Refused before it was taken: nothing has happened. The store has no room, or its owner is behind. */
+  | { readonly kind: "overloaded"; readonly isFull?: boolean }
   /**
    * No decision came in time; it may still be applied. Sending it again with the same id is safe. `trouble` is what the
    * store said, if it was the store that failed.
@@ -86,19 +86,18 @@ export class Requests {
     const untilMs = this.host.monotonicMs() + timeoutMs;
     const expected = requests.map(() => this.expect());
     const appended = await this.append(requests, expected, timeoutMs);
-    const isTaken = (i: number): boolean => {
-      const taken = "outcomes" in appended && appended.outcomes[i] !== "overloaded";
-      return taken;
-    };
+    const outcomeOf = (i: number): AppendOutcome | undefined =>
+      "outcomes" in appended ? appended.outcomes[i] : undefined;
     await this.wait(
-      expected.filter((_, i) => isTaken(i)),
+      expected.filter((_, i) => outcomeOf(i) === "appended"),
       untilMs - this.host.monotonicMs(),
     );
     this.forget(expected);
     const outcome = async (request: Request, i: number): Promise<RequestOutcome> => {
       const { answer } = expected[i]!;
       if (answer !== undefined) return { kind: "answered", answer };
-      if ("outcomes" in appended && !isTaken(i)) return { kind: "overloaded" };
+      if (outcomeOf(i) === "full") return { kind: "overloaded", isFull: true };
+      if (outcomeOf(i) === "overloaded") return { kind: "overloaded" };
       return this.unanswered(request, "trouble" in appended ? { trouble: appended.trouble } : {});
     };
     return Promise.all(requests.map(outcome));

@@ -172,7 +172,7 @@ async function append(ground: Ground, messages: readonly Outgoing[]): ReturnType
   const { memory, random, weather, timeline } = ground;
   if (timeline.now < weather.fullUntil && messages.some((message) => message.start)) {
     await memory.inbox.append(messages.filter((message) => !message.start));
-    return messages.map((message) => (message.start ? "overloaded" : "appended"));
+    return messages.map((message) => (message.start ? "full" : "appended"));
   }
   if (!random.chance(weather.disorder)) return memory.inbox.append(messages);
   for (const message of messages) {

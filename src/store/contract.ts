@@ -135,7 +135,8 @@ export interface Outgoing {
   readonly text: string;
 }
 
-export type AppendOutcome = "appended" | "overloaded";
+/** A start is refused by an inbox that is `overloaded`, or by a store that is `full`. */
+export type AppendOutcome = "appended" | "overloaded" | "full";
 
 export interface ReadRequest {
   readonly partition: number;
@@ -536,4 +537,6 @@ export interface Counts {
    * before their time, oldest first; at 0.75 new work is refused. Left out: nobody knows, or there is no limit.
    */
   readonly fill?: number;
+  /** There is so little room left that starts are refused, whatever `fill` says. Left out: there is room, or nobody knows. */
+  readonly isFull?: boolean;
 }

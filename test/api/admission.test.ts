@@ -6,6 +6,7 @@ import { TestApi } from "../support/api.ts";
 const held = gate();
 let more: Partial<Counts> = {};
 let used = 0;
+let noRoom = false;
 let api: TestApi;
 beforeAll(async () => {
   const wrap = (store: Store): Store => {
@@ -15,7 +16,13 @@ beforeAll(async () => {
           ? async () => ({ ...(await target.counts()), ...more })
           : (Reflect.get(target, name) as (...args: unknown[]) => unknown).bind(target),
     });
-    return { ...store, ...rolesOf(store), queries };
+    const append: Store["inbox"]["append"] = async (messages) =>
+      noRoom ? messages.map(({ start }) => (start ? "full" : "appended")) : store.inbox.append(messages);
+    const inbox = new Proxy(store.inbox, {
+      get: (target, name) =>
+        name === "append" ? append : (Reflect.get(target, name) as (...args: unknown[]) => unknown).bind(target),
+    });
+    return { ...store, ...rolesOf(store), queries, inbox };
   };
   api = await TestApi.start({ handlers: { gate: held.handler }, wrap, memoryUsed: () => used });
 });
@@ -59,4 +66,15 @@ test("new work gets 503 while there is too much, what was accepted goes on, and 
   expect(await start()).toMatchObject({ status: 503, body: { code: "OVERLOADED" } });
   used = 0;
   expect((await start()).status).toBe(201);
+});
+
+test("a store that is full says so, to a start that came before anybody had looked and in health", async () => {
+  noRoom = true;
+  expect(await start()).toMatchObject({ status: 503, body: { code: "STORE_FULL" } });
+  noRoom = false;
+  more = { isFull: true };
+  const admission = async (): Promise<string> => (await api.get("/health/ready")).body.parts.admission as string;
+  await expect.poll(admission, eventually).toBe("the store has no room left");
+  expect(await start()).toMatchObject({ status: 503, body: { code: "STORE_FULL" } });
+  more = {};
 });

@@ -71,7 +71,9 @@ export class Decisions {
 
 /** Why there is no decision. */
 export function undecided(outcome: Exclude<RequestOutcome, { kind: "answered" }>): MillraceError {
-  if (outcome.kind === "overloaded") return new Refusal("OVERLOADED", {}, { retryAfterSeconds: 1 });
+  if (outcome.kind === "overloaded") {
+    return new Refusal(outcome.isFull === true ? "STORE_FULL" : "OVERLOADED", {}, { retryAfterSeconds: 1 });
+  }
   const { trouble } = outcome;
   if (trouble === undefined) return new Refusal("NO_OWNER", {}, { retryAfterSeconds: 1 });
   return new Refusal("STORE_UNAVAILABLE", {}, { retryAfterSeconds: 1 }, { cause: trouble });

@@ -16,6 +16,7 @@ describe("new work", () => {
     ["is let in when the age does not count", since(60_001), [WORKER], { ...HIGH, queueAgeMs: 0 }, undefined],
     ["is let in by a store that is three quarters full", { ...COUNTS, fill: 0.75 }, [], HIGH, undefined],
     ["is refused by a store that is fuller", { ...COUNTS, fill: 0.76 }, [], HIGH, "store"],
+    ["is refused by a store that has no room", { ...COUNTS, isFull: true }, [], HIGH, "store"],
   ];
   test.each(cases)("%s", (_name, counts, registrations, high, by) => {
     expect(closedBy(counts, registrations, high)?.by).toBe(by);

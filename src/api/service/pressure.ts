@@ -94,6 +94,7 @@ export function closedBy(
   registrations: readonly Registration[],
   { queueAgeMs, fill }: HighWater,
 ): Closed | undefined {
+  if (counts.isFull === true) return { by: "store", sentence: "the store has no room left" };
   if (counts.fill !== undefined && counts.fill > fill) {
     return { by: "store", sentence: `the store is ${percent(counts.fill)} full` };
   }

@@ -26,7 +26,8 @@ export class MemoryInbox implements Inbox {
   appendAt(id: number, message: Outgoing): AppendOutcome {
     const { faults, limits } = this.#memory;
     const { inbox } = partitionData(this.#memory, message.partition);
-    if (message.start && (faults.isFull || inbox.length >= limits.maxInbox)) return "overloaded";
+    if (message.start && faults.isFull) return "full";
+    if (message.start && inbox.length >= limits.maxInbox) return "overloaded";
     insert(this.#memory, id, message);
     return "appended";
   }

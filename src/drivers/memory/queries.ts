@@ -78,7 +78,7 @@ export class MemoryQueries implements Queries {
   }
 
   async counts(): Promise<Counts> {
-    const { host, data } = this.#memory;
+    const { host, data, faults } = this.#memory;
     const leasedOf: Record<string, number> = {};
     const oldestAtMs: Record<string, number> = {};
     // A window bounds how many there can be.
@@ -96,6 +96,7 @@ export class MemoryQueries implements Queries {
       ended: data.endedCount,
       leasedOf,
       oldestAtMs,
+      ...(faults.isFull && { isFull: true }),
     };
   }
 }

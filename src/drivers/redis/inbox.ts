@@ -35,7 +35,7 @@ export class RedisInbox implements Inbox {
       if (!isFull(error)) throw error;
       const others = messages.filter(({ start }) => !start);
       if (others.length > 0) await this.#append(others, scripts.append);
-      return messages.map(({ start }) => (start ? "overloaded" : "appended"));
+      return messages.map(({ start }) => (start ? "full" : "appended"));
     }
   }
 

@@ -1,10 +1,14 @@
 import assert from "node:assert/strict";
+import type { Counts } from "../contract.ts";
 import { canBeFull, type Case, LONG_MS, refusesCommits } from "./harness.ts";
 import { acquire } from "./owner.ts";
 import { inboxTexts, lease, leaseOne, message, settlement, task } from "./things.ts";
 import { createWorld, observe } from "./world.ts";
 
 const BLOB = { scope: "s", hash: "a", text: '"A"' };
+
+/** By a limit of its own, or because what is below it has no room. */
+const saysFull = ({ fill = 0, isFull = false }: Counts): boolean => isFull || fill > 0.75;
 
 /** What a store without room may refuse, and what it may not: else nothing could end, and it would never empty. */
 export const fullCases: readonly Case[] = [
@@ -45,12 +49,14 @@ export const fullCases: readonly Case[] = [
   },
   {
     role: "inbox",
-    name: "a full store refuses starts, and nothing else",
+    name: "a full store refuses starts, and nothing else, and says that it is full",
     requires: canBeFull,
     run: async ({ store, setFull }) => {
+      assert.equal(saysFull(await store.queries.counts()), false);
       await setFull!(true);
+      assert.equal(saysFull(await store.queries.counts()), true);
       const outcomes = await store.inbox.append([message('"start"', { start: true }), message('"command"')]);
-      assert.deepEqual(outcomes, ["overloaded", "appended"]);
+      assert.deepEqual(outcomes, ["full", "appended"]);
       assert.deepEqual(await inboxTexts(store), ['"command"']);
     },
   },

@@ -82,7 +82,7 @@ const appendMutants: readonly Mutant[] = [
   onInbox("a start that is refused is there all the same", (inbox) => ({
     append: async (messages) => {
       const outcomes = await inbox.append(messages);
-      await inbox.append(messages.filter((_, i) => outcomes[i] === "overloaded").map((m) => ({ ...m, start: false })));
+      await inbox.append(messages.filter((_, i) => outcomes[i] !== "appended").map((m) => ({ ...m, start: false })));
       return outcomes;
     },
   })),

@@ -335,6 +335,8 @@ const queryMutants: readonly Mutant[] = [
     ...batch,
     deadLetters: batch.deadLetters.map((letter) => ({ ...letter, class: "exhausted" })),
   })),
+  onCounts("a full store says nothing of it", () => ({ isFull: false })),
+  onCounts("a store is always full", () => ({ isFull: true })),
   onCounts("messages are not counted", () => ({ inbox: 0 })),
   onCounts("queued tasks are counted over all queues", ({ queued }) => ({
     queued: Object.fromEntries(
