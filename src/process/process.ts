@@ -56,15 +56,15 @@ export class MillraceProcess {
   /** Where the API listens, if it does. */
   readonly url: string | undefined;
   /** Resolves when the store is not there any more: all that is left is to stop. */
-  readonly lost: Promise<StoreError> | undefined;
+  readonly lost: Promise<StoreError>;
   readonly #parts: Parts;
   #stopping: Promise<void> | undefined;
 
-  private constructor(parts: Parts, url: string | undefined) {
+  private constructor(parts: Parts, lost: Promise<StoreError>, url: string | undefined) {
     this.#parts = parts;
     this.store = parts.store;
     this.service = parts.service;
-    this.lost = parts.lost;
+    this.lost = lost;
     this.url = url;
   }
 
@@ -89,9 +89,9 @@ export class MillraceProcess {
     const parts: Parts = Object.assign(behind, rest);
     const foreign = Promise.withResolvers<StoreError>();
     parts.loseToArchive = () => foreign.resolve(foreignStore());
-    parts.lost = Promise.race(opened.lost === undefined ? [foreign.promise] : [opened.lost, foreign.promise]);
+    const lost = Promise.race(opened.lost === undefined ? [foreign.promise] : [opened.lost, foreign.promise]);
     parts.metrics = metrics;
-    void parts.lost.then(({ code, message }) => log.fatal({ code }, message));
+    void lost.then(({ code, message }) => log.fatal({ code }, message));
     try {
       if (archive !== undefined) {
         metrics?.watchArchive(async () => (await archive.progress()).reduce((sum, one) => sum + one.behind, 0));
@@ -104,7 +104,7 @@ export class MillraceProcess {
       const url = await parts.server?.listen();
       parts.url = url;
       log.info({ roles: options.roles, store: shownAddress(address), ...(url !== undefined && { url }) }, "started");
-      return new MillraceProcess(parts, url);
+      return new MillraceProcess(parts, lost, url);
     } catch (error) {
       await stopParts(parts);
       throw error;
@@ -131,7 +131,6 @@ interface Parts {
   readonly service: Service;
   /** Nobody else can do what is left undone here. */
   readonly isOwn: boolean;
-  lost?: Promise<StoreError> | undefined;
   /** The archive turned out to be that of another store. */
   loseToArchive?: () => void;
   metrics?: Metrics | undefined;

@@ -1,4 +1,5 @@
 import type { Client } from "./client.ts";
+import type { StoreError } from "../store/store-error.ts";
 import type { Handlers } from "./handlers.ts";
 import type { Workflow } from "./workflow.ts";
 
@@ -22,6 +23,11 @@ export interface EmbeddedOptions {
 export interface EmbeddedEngine extends Client {
   /** Where it serves the HTTP API, if it does. */
   readonly url: string | undefined;
+  /**
+   * Resolves with the reason if it cannot go on and stops by itself, as when its archive (MILLRACE_ARCHIVE) belongs to
+   * another store. Whoever waits for a run is told the same.
+   */
+  readonly lost: Promise<StoreError>;
 }
 
 /**

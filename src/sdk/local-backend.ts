@@ -15,8 +15,8 @@ export class LocalBackend implements Backend {
   }
 
   async publish(definition: JsonObject): Promise<string> {
-    const { workflow_definition_id: hash } = await this.#service.submissions.publish({ definition }, true);
-    return hash;
+    const published = await this.#ask(({ submissions }) => submissions.publish({ definition }, true));
+    return published.workflow_definition_id;
   }
 
   start(
@@ -24,26 +24,25 @@ export class LocalBackend implements Backend {
     request: { readonly input: Json } & StartSettings,
     key: string,
   ): Promise<{ readonly execution_id: string }> {
-    return this.#service.submissions.start(caller(key), name, request);
+    return this.#ask(({ submissions }) => submissions.start(caller(key), name, request));
   }
 
   async execution(id: string): Promise<ExecutionView> {
-    this.#closing.signal.throwIfAborted();
-    return JSON.parse(await this.#service.executions.get(id)) as ExecutionView;
+    return JSON.parse(await this.#ask(({ executions }) => executions.get(id))) as ExecutionView;
   }
 
   async output(id: string): Promise<Json> {
-    return JSON.parse(await this.#service.executions.output(id)) as Json;
+    return JSON.parse(await this.#ask(({ executions }) => executions.output(id))) as Json;
   }
 
   async node(id: string, node: string): Promise<NodeView> {
-    return JSON.parse(await this.#service.executions.node(id, node)) as NodeView;
+    return JSON.parse(await this.#ask(({ executions }) => executions.node(id, node))) as NodeView;
   }
 
   async *events(id: string, after: number, signal: AbortSignal): AsyncGenerator<EventView, void> {
     const { histories } = this.#service;
     const stop = AbortSignal.any([signal, this.#closing.signal]);
-    if (await histories.isOver(id, after)) return;
+    if (await this.#ask(() => histories.isOver(id, after))) return;
     for await (const { events, isEnd } of untilAborted(histories.follow(id, after, stop), stop)) {
       yield* events;
       if (isEnd) return;
@@ -51,20 +50,38 @@ export class LocalBackend implements Backend {
   }
 
   async command(id: string, command: Command, body: JsonObject, key: string): Promise<void> {
-    const { commands } = this.#service;
-    if (command === "signal") await commands.signal(caller(key), id, body["name"] as string, body["data"] ?? null);
-    else if (command === "retry") await commands.retry(caller(key), id, body);
-    else await commands[command](caller(key), id);
+    await this.#ask(async ({ commands }) => {
+      if (command === "signal") await commands.signal(caller(key), id, body["name"] as string, body["data"] ?? null);
+      else if (command === "retry") await commands.retry(caller(key), id, body);
+      else await commands[command](caller(key), id);
+    });
   }
 
   async decide(review: string, decided: Decided, key: string): Promise<void> {
-    await this.#service.reviews.decide(caller(key), review, decided);
+    await this.#ask(({ reviews }) => reviews.decide(caller(key), review, decided));
   }
 
   /** Whoever waits for a run is told that the engine is closed; the run goes on when it is opened again. */
   close(): Promise<void> {
-    this.#closing.abort(new Error("The engine is closed"));
+    return this.closeBecause(new Error("The engine is closed"));
+  }
+
+  /** Whoever waits for a run, or asks for one from now on, is told why. */
+  closeBecause(reason: Error): Promise<void> {
+    this.#closing.abort(reason);
     return this.#close();
+  }
+
+  /** Whatever fails because it was closed meanwhile failed for the reason that it was closed for. */
+  async #ask<Answer>(ask: (service: Service) => Promise<Answer>): Promise<Answer> {
+    const { signal } = this.#closing;
+    signal.throwIfAborted();
+    try {
+      return await ask(this.#service);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw error;
+    }
   }
 }
 

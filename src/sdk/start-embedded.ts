@@ -6,6 +6,7 @@ import { MillraceProcess } from "../process/process.ts";
 import type { Role } from "../settings/declarations.ts";
 import { readSettings } from "../settings/read-settings.ts";
 import type { StoreAddress } from "../settings/store-address.ts";
+import type { StoreError } from "../store/store-error.ts";
 import { Client } from "./client.ts";
 import type { EmbeddedEngine, EmbeddedOptions } from "./embedded.ts";
 import { readyHandlers } from "./handlers.ts";
@@ -15,10 +16,15 @@ import { PARTS } from "./workflow.ts";
 
 class LocalEngine extends Client implements EmbeddedEngine {
   readonly url: string | undefined;
+  readonly lost: Promise<StoreError>;
 
   constructor(process: MillraceProcess, worker: LiveWorker, close: () => Promise<void>) {
-    super(new LocalBackend(process.service, close), nodeHost, (parts) => worker.meet(parts));
+    const backend = new LocalBackend(process.service, close);
+    super(backend, nodeHost, (parts) => worker.meet(parts));
     this.url = process.url;
+    this.lost = process.lost;
+    // If that fails, whoever closes it is told.
+    process.lost.then((reason) => backend.closeBecause(reason)).catch(() => undefined);
   }
 }
 

@@ -14,12 +14,12 @@ export interface StoreWorkerOptions {
   readonly grace?: Duration | undefined;
 }
 
-/** A worker beside the engines, on the store that they share. Gives what stops it. */
+/** A worker beside the engines, on the store that they share. */
 export async function startStoreWorker(
   options: StoreWorkerOptions,
   { handlers, queues }: Served,
   { entries }: ReadyHandlers,
-): Promise<() => Promise<void>> {
+): Promise<Pick<MillraceProcess, "stop" | "lost">> {
   const { env } = process;
   const { store, concurrency, grace } = options;
   const flags = {
@@ -36,7 +36,7 @@ export async function startStoreWorker(
     const hint = "use embedded(), or name a server: worker({ url })";
     throw new TypeError(`A ${address.kind} store belongs to one process; ${hint}`);
   }
-  const running = await MillraceProcess.start({
+  return MillraceProcess.start({
     settings,
     address,
     env,
@@ -46,5 +46,4 @@ export async function startStoreWorker(
     version: "sdk",
     loopback: false,
   });
-  return () => running.stop();
 }

@@ -1,4 +1,5 @@
 import type { JsonObject } from "../json/json.ts";
+import type { StoreError } from "../store/store-error.ts";
 import { httpClient, tokenOf } from "./connect.ts";
 import { type Duration, durationMs } from "./duration.ts";
 import { startGatewayWorker } from "./gateway-worker.ts";
@@ -42,6 +43,8 @@ export interface RunningWorker extends AsyncDisposable {
   start(): Promise<void>;
   /** Takes nothing more, waits for what runs, and gives back the rest. */
   stop(): Promise<void>;
+  /** Resolves with the reason if it cannot go on and stops by itself: the store that it shares is not there any more. */
+  readonly lost: Promise<StoreError>;
 }
 
 /** A worker for the functions of workflows and for handlers by name; it runs until it is stopped. */
@@ -50,11 +53,19 @@ export function worker(options: WorkerOptions): RunningWorker {
   const served = servedBy(options.workflows ?? [], ready);
   if (served.handlers.size === 0) throw new TypeError("A worker needs workflows or handlers to serve");
   const http = options.store === undefined ? clientOf(options) : undefined;
+  const lost = Promise.withResolvers<StoreError>();
   const run = async (): Promise<() => Promise<void>> => {
     if (http !== undefined) return startOver(http, options, served);
     // A worker over HTTP loads neither a store nor what checks definitions.
     const { startStoreWorker } = await import("./store-worker.ts");
-    return startStoreWorker({ ...options, store: options.store! }, served, ready);
+    const started = await startStoreWorker({ ...options, store: options.store! }, served, ready);
+    const end = (reason: StoreError): Promise<void> => {
+      lost.resolve(reason);
+      return (stopping ??= stop());
+    };
+    // If that fails, whoever stops it is told.
+    started.lost.then(end).catch(() => undefined);
+    return () => started.stop();
   };
   let running: Promise<() => Promise<void>> | undefined;
   const stop = async (): Promise<void> => {
@@ -75,6 +86,7 @@ export function worker(options: WorkerOptions): RunningWorker {
       }
     },
     stop: () => (stopping ??= stop()),
+    lost: lost.promise,
     [Symbol.asyncDispose]: () => (stopping ??= stop()),
   };
 }
