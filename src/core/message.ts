@@ -214,6 +214,8 @@ export interface TaskCompleted {
   readonly runningMs: number;
   /** What it has cost, in the handler's own terms: tokens, money. */
   readonly usage?: Json;
+  /** Whoever it called has no more to give for so long. */
+  readonly closeForMs?: number;
 }
 
 export interface TaskFailed {
@@ -224,6 +226,7 @@ export interface TaskFailed {
   readonly runningMs: number;
   /** What it has cost all the same. */
   readonly usage?: Json;
+  readonly closeForMs?: number;
 }
 
 /** A worker that stops gives its task back: the attempt is not used up. */

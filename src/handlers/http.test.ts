@@ -54,6 +54,13 @@ describe("a request", () => {
     expect((await ask(saying("x".repeat(300_000)), { result: true })).output).not.toHaveProperty("result");
   });
 
+  test("closes the limit of its node when the answer says that it was the last for a while", async () => {
+    const { url } = await serve((_, response) => sendJson(response, null, 200, { ratelimit: '"default";r=0;t=7' }));
+    const asked = testCall({ url });
+    expect(await handler(asked)).toMatchObject({ status: 200 });
+    expect(asked.closed).toEqual([7_000]);
+  });
+
   test("is a GET without a body, unless it says otherwise", async () => {
     const { server } = await ask(ok);
     expect(server.requests).toMatchObject([{ method: "GET", url: "/path", body: "" }]);

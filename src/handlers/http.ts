@@ -7,6 +7,7 @@ import { bodyOf } from "./http-body.ts";
 import type { HttpClient } from "./http-client.ts";
 import { httpFailure, MAX_REFUSAL_BYTES } from "./http-failure.ts";
 import { writtenHeaders } from "./http-headers.ts";
+import { mindLimits } from "./rate-limit-headers.ts";
 
 type Scalar = string | number | boolean;
 
@@ -53,6 +54,7 @@ export function httpHandler(client: HttpClient, host: Host): Handler {
         errorMessage("RESPONSE_TOO_LARGE", { limitBytes: MAX_OUTPUT_BYTES }),
       );
     }
+    mindLimits(call, answer, host);
     const read = bodyOf(answer);
     const isRepeated = config.result === true && answer.body.length <= MAX_REPEATED_BYTES;
     return { status, headers, body: read, ...(isRepeated && { result: read }) };

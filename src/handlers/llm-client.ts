@@ -6,6 +6,7 @@ import type { Usage } from "../worker/usage.ts";
 import { bodyOf } from "./http-body.ts";
 import type { HttpAnswer, HttpClient } from "./http-client.ts";
 import { httpFailure, isRetryable, MAX_REFUSAL_BYTES } from "./http-failure.ts";
+import { mindLimits } from "./rate-limit-headers.ts";
 
 export interface LlmSettings {
   /** Of the server, such as `https://api.openai.com/v1`; that one by default. */
@@ -64,6 +65,7 @@ export class LlmClient implements LlmProvider {
     const adapted = answer.status === 400 ? withoutRefused(body, bodyOf(answer)) : undefined;
     if (adapted !== undefined) answer = await this.#post(adapted, call);
     if (answer.status !== 200) throw this.#refusal(answer);
+    mindLimits(call, answer, this.#host);
     const completion = this.#read(bodyOf(answer), model);
     // Paid for, whatever is done with it.
     if (completion.usage !== undefined) {

@@ -46,6 +46,16 @@ describe("a completion", () => {
     expect(call.concealed).toContain("sk-test-0123");
   });
 
+  test("may be the last for a while, and says so to the node's limit", async () => {
+    const headers = { "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "7s" };
+    const respond: Respond = (request, response, connection) => {
+      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+      saying("Hello!")(request, response, connection);
+    };
+    expect((await ask(respond, { prompt: "Say hello" })).call.closed).toEqual([7_000]);
+    expect((await ask(saying("Hello!"), { prompt: "Say hello" })).call.closed).toEqual([]);
+  });
+
   test("has a price where the settings know one", async () => {
     const env = { MILLRACE_PRICES: "dear=1000/2000,*=0/100" };
     const dear = await ask(saying("Hello!"), { prompt: "Say hello", model: "dear" }, env);

@@ -54,12 +54,15 @@ export function sendJson(response: ServerResponse, value: Json, status = 200, he
 export interface TestCall extends HandlerCall {
   readonly usage: Usage[];
   readonly concealed: string[];
+  /** For how long the limit was closed, each time that it was. */
+  readonly closed: number[];
 }
 
 /** A call of a handler as a worker makes it. */
 export function testCall(config: Json, more: Partial<HandlerCall> = {}): TestCall {
   const usage: Usage[] = [];
   const concealed: string[] = [];
+  const closed: number[] = [];
   return {
     executionId: "e1",
     nodeId: "a",
@@ -72,10 +75,12 @@ export function testCall(config: Json, more: Partial<HandlerCall> = {}): TestCal
     timeoutMs: 30_000,
     signal: new AbortController().signal,
     addUsage: (used) => usage.push(used),
+    closeLimit: (forMs) => closed.push(forMs),
     conceal: (text) => concealed.push(text),
     log: () => {},
     ...more,
     usage,
     concealed,
+    closed,
   };
 }

@@ -158,8 +158,8 @@ export class GatewayStore {
     return answer.results;
   }
 
-  #completion(token: string, { output, usage }: TaskCompleted): JsonObject {
-    return { token, output: this.#json(output), ...(usage !== undefined && { usage }) };
+  #completion(token: string, body: TaskCompleted): JsonObject {
+    return { token, output: this.#json(body.output), ...reported(body) };
   }
 
   #json(value: Value): Json {
@@ -170,7 +170,16 @@ export class GatewayStore {
   }
 }
 
-function failure(token: string, { error, retryAfterMs }: TaskFailed): JsonObject {
+/** What is told beside a result, whatever it is. */
+function reported({ usage, closeForMs }: TaskCompleted | TaskFailed): JsonObject {
+  return {
+    ...(usage !== undefined && { usage }),
+    ...(closeForMs !== undefined && { close_limit_seconds: closeForMs / 1_000 }),
+  };
+}
+
+function failure(token: string, body: TaskFailed): JsonObject {
+  const { error, retryAfterMs } = body;
   const { code, message, retryable, details } = error;
   return {
     token,
@@ -181,6 +190,7 @@ function failure(token: string, { error, retryAfterMs }: TaskFailed): JsonObject
       ...(details !== undefined && { details }),
       ...(retryAfterMs !== undefined && { retry_after_seconds: retryAfterMs / 1_000 }),
     },
+    ...reported(body),
   };
 }
 

@@ -21,6 +21,7 @@ function call(config: Json, inputs?: Json): Promise<Json> | Json {
     timeoutMs: 1_000,
     signal: new AbortController().signal,
     addUsage: () => {},
+    closeLimit: () => {},
     conceal: () => {},
     log: () => {},
   };

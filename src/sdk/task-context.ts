@@ -19,6 +19,11 @@ export interface TaskContext {
   progress(done: number, total?: number): void;
   /** Counts what this call has used up; sums add up, and are shown with the node. */
   addUsage(usage: Readonly<Record<string, number>>): void;
+  /**
+   * Whoever this call has asked has no more to give for so long: the limits of the node let no other through until then. An error
+   * with `retryAfterMs` says the same.
+   */
+  closeLimit(forMs: number): void;
   /** Cuts a text out of everything that is reported of this task. */
   conceal(text: string): void;
 }
@@ -36,6 +41,7 @@ export function taskContext(call: HandlerCall): TaskContext {
     log: (message, fields) => call.log(message, fields),
     progress: (done, total) => call.log("progress", { done, ...(total !== undefined && { total }) }),
     addUsage: (usage) => call.addUsage(usage),
+    closeLimit: (forMs) => call.closeLimit(forMs),
     conceal: (text) => call.conceal(text),
   };
 }

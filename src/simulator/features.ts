@@ -99,6 +99,9 @@ const SIGHTS: {
   },
   nodeFailed: (_tour, { error }, count) => count(`failed: ${error.code}`),
   nodeSkipped: (_tour, { reason }, count) => count(`skipped: ${reason}`),
+  taskCompleted: (_tour, { closeForMs }, count) => {
+    if (closeForMs !== undefined) count("closed a limit by a result");
+  },
   roundEnded: (_tour, { nextAtMs }, count) => count(`repeat: ${nextAtMs === null ? "the last" : "another"} round`),
   childrenCancelled: (_tour, { instances }, count) => {
     for (const _ of instances) count("child called off");

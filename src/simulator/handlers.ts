@@ -2,6 +2,7 @@ import type { Json } from "../json/json.ts";
 import type { Handler } from "../worker/handler.ts";
 import { HandlerError } from "../worker/handler.ts";
 import { isSpendingWorld, usageOf } from "./generate-budgets.ts";
+import { closingOf, isClosingWorld } from "./generate-closings.ts";
 import { CANARY_TEXT } from "./generate-config.ts";
 import type { SimProcess } from "./process.ts";
 import { Random } from "./random.ts";
@@ -29,6 +30,7 @@ export function simulatedHandler(
   samples?: Readonly<Record<string, Json>>,
 ): Handler {
   const spends = samples === undefined && isSpendingWorld(seed);
+  const closes = samples === undefined && isClosingWorld(seed);
   return async (call) => {
     const node = new Random(seed ^ hash(`${call.executionId}/${call.nodeId}`));
     const kills = node.chance(mood.killing);
@@ -44,6 +46,8 @@ export function simulatedHandler(
     }
     const used = spends ? usageOf(seed ^ hash(`${instance}/${number}`)) : undefined;
     if (used !== undefined) call.addUsage(used);
+    const closeForMs = closes ? closingOf(seed ^ hash(`${execution}/${instance}/${number}`)) : undefined;
+    if (closeForMs !== undefined) call.closeLimit(closeForMs);
     if (attempt.chance(mood.hanging)) await process.host.sleep(call.timeoutMs * 3, call.signal);
     if (attempt.chance(mood.fatal)) throw new HandlerError("FATAL", "will never work", { retryable: false });
     if (attempt.chance(mood.failing)) {

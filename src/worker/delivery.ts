@@ -27,6 +27,8 @@ export class Delivery {
   readonly startedAtMs: number;
   readonly concealment = new Concealment();
   readonly usage = new UsageMeter();
+  /** For how long whoever it called has no more to give, as far as it has heard. */
+  closeForMs = 0;
   /** Its start was reported; one report is enough. */
   reported = false;
   /** Nothing more will be said of it. If its handler still runs, it only keeps the slot. */
@@ -54,9 +56,15 @@ export class Delivery {
       timeoutMs: task.timeoutMs,
       signal: this.abort.signal,
       addUsage: (usage) => this.usage.add(usage),
+      closeLimit: (forMs) => this.#closeLimit(forMs),
       conceal: (text) => this.concealment.add(text),
       log: (message, fields) => log(this.#logEntry(message, fields)),
     };
+  }
+
+  /** What is no time is left out, as with what was used. */
+  #closeLimit(forMs: unknown): void {
+    if (typeof forMs === "number" && Number.isFinite(forMs)) this.closeForMs = Math.max(this.closeForMs, forMs);
   }
 
   /** Fields that no log can carry are left out: what the handler had to say is worth more. */

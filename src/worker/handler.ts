@@ -19,6 +19,8 @@ export interface HandlerCall<Config = Json> {
   readonly signal: AbortSignal;
   /** Says what this call has used up so far; sums add up, and are told with the result, whatever it is. */
   readonly addUsage: (usage: Usage) => void;
+  /** Whoever was called has no more to give for so long: the limits of the node let no other call through until then. */
+  readonly closeLimit: (forMs: number) => void;
   /** Cuts a text out of everything that is reported of this call, as is done with the secrets of its config. */
   readonly conceal: (text: string) => void;
   readonly log: (message: string, fields?: JsonObject) => void;

@@ -19,7 +19,7 @@ export interface ProcessHandlerOptions {
 }
 
 /** What a call is, apart from what it can do: that crosses as messages. */
-export type CallData = Omit<HandlerCall, "signal" | "addUsage" | "conceal" | "log" | "inputs"> & {
+export type CallData = Omit<HandlerCall, "signal" | "addUsage" | "closeLimit" | "conceal" | "log" | "inputs"> & {
   readonly inputs?: Json;
 };
 
@@ -27,6 +27,7 @@ export type ToProcess = { readonly kind: "call"; readonly call: CallData } | { r
 
 export type FromProcess =
   | { readonly kind: "usage"; readonly usage: Usage }
+  | { readonly kind: "closeLimit"; readonly forMs: number }
   | { readonly kind: "conceal"; readonly text: string }
   | { readonly kind: "log"; readonly message: string; readonly fields?: JsonObject }
   | { readonly kind: "returned"; readonly text: string }
@@ -108,6 +109,7 @@ export class ProcessHandler {
       };
       const hear = (message: FromProcess): void => {
         if (message.kind === "usage") call.addUsage(message.usage);
+        else if (message.kind === "closeLimit") call.closeLimit(message.forMs);
         else if (message.kind === "conceal") call.conceal(message.text);
         else if (message.kind === "log") call.log(message.message, message.fields);
         else if (message.kind === "returned") resolve(JSON.parse(message.text) as Json);
@@ -129,7 +131,7 @@ export class ProcessHandler {
 }
 
 function dataOf(call: HandlerCall): CallData {
-  const { signal: _, addUsage: __, conceal: ___, log: ____, inputs, ...data } = call;
+  const { signal: _, addUsage: __, closeLimit: ___, conceal: ____, log: _____, inputs, ...data } = call;
   return inputs === undefined ? data : { ...data, inputs };
 }
 

@@ -36,6 +36,7 @@ async function run(call: CallData): Promise<void> {
       inputs: call.inputs,
       signal: abort.signal,
       addUsage: (usage) => say({ kind: "usage", usage }),
+      closeLimit: (forMs) => say({ kind: "closeLimit", forMs }),
       conceal: (text) => say({ kind: "conceal", text }),
       log: (message, fields) => say({ kind: "log", message, ...(fields !== undefined && { fields }) }),
     });

@@ -102,6 +102,24 @@ describe("what a call has used up", () => {
   });
 });
 
+test.each<[string, string, () => string]>([
+  ["result", "taskCompleted", () => "done"],
+  [
+    "failure",
+    "taskFailed",
+    () => {
+      throw new HandlerError("BAD", "no use");
+    },
+  ],
+])("that whoever was called has no more for a while goes with the %s", async (_what, kind, end) => {
+  work(({ closeLimit }) => {
+    for (const forMs of [20, 7_000, Number.NaN, -5]) closeLimit(forMs);
+    return end();
+  });
+  await ran();
+  expect(bodies()).toMatchObject([{ kind, closeForMs: 7_000 }]);
+});
+
 describe("no secret leaves the worker", () => {
   const config = { auth: "Bearer {{ secrets.TOKEN }}" };
   const authOf = (given: unknown): string => (given as { auth: string }).auth;

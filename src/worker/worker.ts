@@ -320,11 +320,11 @@ export class Worker {
     }
   }
 
-  private settlement({ leased, usage, startedAtMs }: Delivery, outcome: Outcome): Settlement {
+  private settlement({ leased, usage, closeForMs, startedAtMs }: Delivery, outcome: Outcome): Settlement {
     const { ref, token, partition } = leased;
     const runningMs = Math.round(this.host.monotonicMs() - startedAtMs);
     const used = usage.total();
-    const more = { runningMs, ...(used !== undefined && { usage: used }) };
+    const more = { runningMs, ...(used !== undefined && { usage: used }), ...(closeForMs > 0 && { closeForMs }) };
     if ("error" in outcome) {
       const body = { kind: "taskFailed" as const, token, ...outcome, ...more };
       return { ref, token, partition, outcome: "failed", text: taskMessage(leased, this.name, body) };

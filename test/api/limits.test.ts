@@ -147,6 +147,21 @@ test("a server that wants to be left alone closes the rate for all", async () =>
   await api.post(`/v1/executions/${second}/cancel`, {});
 });
 
+test("a result that says there is no more for a while closes the rate for all", async () => {
+  const handler = unique("step");
+  const name = unique("thin");
+  const first = await run(handler, ["a"], { limit: name }, { [name]: { rate: 1000 } });
+  const [task] = await lease(handler);
+  await api.post("/v1/tasks/complete", { token: task!.token, output: 1, close_limit_seconds: 3_000 });
+  await reads(first, { a: "COMPLETED" });
+  await until(async () => (await shown(name))[0].until !== null);
+  const second = await run(handler, ["b"], { limit: name }, { [name]: { rate: 1000 } });
+  await reads(second, { b: "WAITING rate_limit" });
+  await api.post(`/v1/limits/${name}/reset`, {});
+  expect((await lease(handler)).length).toBe(1);
+  await api.post(`/v1/executions/${second}/cancel`, {});
+});
+
 test("a command with a key is one, and another one with the same key is refused", async () => {
   const handler = unique("step");
   const name = unique("few");

@@ -151,6 +151,17 @@ export const GATE_MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: "result-closes-nothing",
+    thought: "who has answered well can be called again",
+    patches: [
+      {
+        file: `${EXECUTION}/evolve.ts`,
+        find: 'closeForMs: event.closeForMs, outcome: "good"',
+        put: 'outcome: "good"',
+      },
+    ],
+  },
+  {
     name: "one-gate-is-enough",
     thought: "who was let through once may go",
     patches: [

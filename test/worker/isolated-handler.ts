@@ -17,6 +17,7 @@ const handler: Handler = async (call) => {
     }
     case "report":
       call.addUsage({ tokens: 3 });
+      call.closeLimit(7_000);
       call.conceal("hidden-0815");
       call.log("working with hidden-0815", { n: 1 });
       // oxlint-disable-next-line no-console -- must not get into the worker's own output

@@ -71,6 +71,7 @@ describe("a handler in a process of its own", () => {
     const call = testCall({ does: "report" }, { log: (...entry) => logs.push(entry) });
     expect(await does("report", {}, call)).toBe("hidden-0815");
     expect(call.usage).toEqual([{ tokens: 3 }]);
+    expect(call.closed).toEqual([7_000]);
     expect(call.concealed).toEqual(["hidden-0815"]);
     expect(logs).toEqual([["working with hidden-0815", { n: 1 }]]);
   });

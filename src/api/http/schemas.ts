@@ -185,6 +185,12 @@ const usage = z
   .record(z.string(), anyJson)
   .optional()
   .meta({ description: "What it has cost, in the handler's own terms" });
+const close_limit_seconds = z
+  .number()
+  .min(0)
+  .max(31_536_000)
+  .optional()
+  .meta({ description: "Whoever was called has no more to give for so long: the node's limits let nothing through" });
 const reported = z.strictObject({
   code: z.string().min(1).max(128).optional(),
   message: z.string().optional(),
@@ -201,8 +207,9 @@ export const completeBody = z
     token: token.optional(),
     output: anyJson.optional(),
     usage,
+    close_limit_seconds,
     results: z
-      .array(z.strictObject({ token, output: anyJson.optional(), usage }))
+      .array(z.strictObject({ token, output: anyJson.optional(), usage, close_limit_seconds }))
       .max(MAX_RESULTS)
       .optional(),
   })
@@ -212,8 +219,9 @@ export const failBody = z
     token: token.optional(),
     error: reported.optional(),
     usage,
+    close_limit_seconds,
     results: z
-      .array(z.strictObject({ token, error: reported, usage }))
+      .array(z.strictObject({ token, error: reported, usage, close_limit_seconds }))
       .max(MAX_RESULTS)
       .optional(),
   })

@@ -17,10 +17,16 @@ import { type ExecutionReader, standing } from "./execution-reader.ts";
 import type { Ticket, Tickets } from "./tickets.ts";
 
 export type TaskResult =
-  | { readonly token: string; readonly output: Json; readonly usage?: Json | undefined }
-  | { readonly token: string; readonly error: ReportedError; readonly usage?: Json | undefined }
+  | ({ readonly token: string; readonly output: Json } & Told)
+  | ({ readonly token: string; readonly error: ReportedError } & Told)
   /** Not done, and not to be counted: somebody else is to do it. */
   | { readonly token: string; readonly handedBack: true };
+
+/** What is told beside a result, whatever it is. */
+interface Told {
+  readonly usage?: Json | undefined;
+  readonly close_limit_seconds?: number | undefined;
+}
 
 export interface ReportedError {
   readonly code?: string | undefined;
@@ -111,21 +117,22 @@ export class TaskResults {
     const concealment = this.#concealment(ticket);
     const runningMs = this.#tickets.runningMs(ticket);
     if ("handedBack" in result) return { ticket, body: { kind: "taskHandedBack", token } };
-    const usage = result.usage === undefined ? {} : { usage: result.usage };
+    const { usage, close_limit_seconds: closed } = result;
+    const told = { runningMs, ...(usage !== undefined && { usage }), ...(closed && { closeForMs: closed * 1000 }) };
     if ("error" in result) {
       const { code = "HANDLER_ERROR", message = "", retryable = true, details, retry_after_seconds } = result.error;
       const thrown = new HandlerError(code, message, { retryable, ...(details !== undefined && { details }) });
       const error = errorValue(thrown, concealment);
       const retryAfterMs = retry_after_seconds === undefined ? {} : { retryAfterMs: retry_after_seconds * 1000 };
-      return { ticket, body: { kind: "taskFailed", token, error, ...retryAfterMs, runningMs, ...usage } };
+      return { ticket, body: { kind: "taskFailed", token, error, ...retryAfterMs, ...told } };
     }
     const output = storableOutput(result.output, concealment);
     if ("error" in output) {
       const { error } = output;
-      return { ticket, unfit: error.code, body: { kind: "taskFailed", token, error, runningMs, ...usage } };
+      return { ticket, unfit: error.code, body: { kind: "taskFailed", token, error, ...told } };
     }
     const value = await storedValue(this.#store, ticket.entity, output);
-    return { ticket, body: { kind: "taskCompleted", token, output: value, runningMs, ...usage } };
+    return { ticket, body: { kind: "taskCompleted", token, output: value, ...told } };
   }
 
   #concealment({ secrets = [] }: Ticket): Concealment {

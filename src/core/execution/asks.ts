@@ -10,12 +10,27 @@ export function awaitedGate(state: ExecutionState, unit: number): UnitAsk | unde
 }
 
 /** What gates may learn from how a dispatch has ended. */
-export type DispatchEnd = Pick<GateReturned, "closeForMs" | "outcome" | "used" | "keeps"> & {
+export type DispatchEnd = Pick<GateReturned, "outcome" | "used" | "keeps"> & {
+  readonly closeForMs?: number | undefined;
   readonly hasFailed?: boolean;
 };
 
 /** It was out, and nobody says what it has used: as much as was reserved for it. */
 export const AS_RESERVED: { readonly used: Amounts } = { used: {} };
+
+/** The longest that whoever was called is believed to want no calls. */
+const MAX_CLOSE_MS = 3_600_000;
+
+/** What the end of a task says to its gates of whoever it has called. */
+export function closing(
+  plan: { readonly gates: readonly unknown[] },
+  ...wishesMs: readonly (number | undefined)[]
+): {
+  readonly closeForMs?: number;
+} {
+  const closeForMs = Math.min(Math.max(0, ...wishesMs.map((ms) => ms ?? 0)), MAX_CLOSE_MS);
+  return plan.gates.length > 0 && closeForMs > 0 ? { closeForMs } : {};
+}
 
 /** The dispatch is over, or will not come: whatever gates have granted for it, or may yet grant, is given back. */
 export function returnAsks(state: ExecutionState, unit: number, end: DispatchEnd = {}): void {

@@ -156,6 +156,8 @@ export interface TaskCompletedEvent extends At {
   readonly output: Value;
   /** What it has cost, in the handler's own terms. */
   readonly usage?: Json;
+  /** For how long whoever it called has no more to give; said only of what has a gate. */
+  readonly closeForMs?: number;
 }
 
 /** An attempt ended badly: by its handler, a deadline or three lost deliveries. With `retryAtMs` another one comes. */

@@ -88,7 +88,7 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
         const keeps = fallbackModel(state, unit) === undefined ? { keeps: event.node } : {};
         // A delivery that was given up and has answered after all was counted then, and the next is not out yet.
         const used = state.live.has(unit) ? { used: usedByResult(event) } : {};
-        returnAsks(state, unit, { outcome: "good", ...used, ...keeps });
+        returnAsks(state, unit, { closeForMs: event.closeForMs, outcome: "good", ...used, ...keeps });
       }
       if (state.planOf(unit).until === null) {
         move(state, unit, event, "completed");
@@ -343,10 +343,10 @@ function leaveGates(state: ExecutionState): void {
 
 function taskFailed(state: ExecutionState, event: TaskFailedEvent): void {
   const unit = unitOf(state, event.node);
-  const { error, closeForMs } = event;
+  const { error } = event;
   const outcome = error.retryable ? "bad" : isDefinite(error.code) ? "good" : undefined;
   returnAsks(state, unit, {
-    ...(closeForMs !== undefined && { closeForMs }),
+    closeForMs: event.closeForMs,
     ...(outcome && { outcome }),
     used: usedByFailure(event),
     hasFailed: true,

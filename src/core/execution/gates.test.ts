@@ -222,6 +222,19 @@ describe("what was granted is given back", () => {
     expect(bodies).toMatchObject([{ asks: [1] }, { asks: [2], closeForMs: 5000 }, { asks: [3], bad: [3] }]);
     expect(bodies[0]).not.toHaveProperty("bad");
   });
+
+  test("with word that there is no more for a while, though the call has gone well", () => {
+    const trial = limited({ limit: "all" }).begin().passes("a").passes("a").passes("a");
+    trial.starts("a");
+    trial.settle();
+    trial.send({ kind: "taskCompleted", token: trial.token("a"), output: { json: 1 }, runningMs: 1, closeForMs: 7000 });
+    trial.settle();
+    const bodies = trial.mail.filter(({ body }) => body.kind === "gateReturn").map(({ body }) => body);
+    expect(bodies).toMatchObject([{ asks: [2] }, { asks: [1] }, { asks: [2], closeForMs: 7000 }, { good: [3] }]);
+    const open = new Trial(workflow([node("a")])).begin();
+    open.send({ kind: "taskCompleted", token: open.token("a"), output: { json: 1 }, runningMs: 1, closeForMs: 7000 });
+    expect(open.events.find(({ kind }) => kind === "taskCompleted")).not.toHaveProperty("closeForMs");
+  });
 });
 
 test("a route that leads elsewhere takes it away from its gate", () => {

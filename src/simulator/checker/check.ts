@@ -2,6 +2,7 @@ import type { Violation, World } from "../history.ts";
 import { ACCEPTANCE } from "./acceptance.ts";
 import { ATTEMPTS } from "./attempts.ts";
 import { CHILDREN } from "./children.ts";
+import { CLOSINGS } from "./closings.ts";
 import { COMMANDS } from "./commands.ts";
 import { CONTROL } from "./control.ts";
 import { COUNTERS } from "./counters.ts";
@@ -47,6 +48,7 @@ const ALL: readonly Invariant[] = [
   ...GATES,
   ...CACHES,
   ...BUDGETS,
+  ...CLOSINGS,
   ...RENEWALS,
 ];
 

@@ -153,4 +153,26 @@ export function rateWorld(apartMs = 1_000): World {
     .world();
 }
 
-export const GATE_WORLDS: Readonly<Record<string, () => World>> = { placesWorld, rateWorld, budgetWorld };
+/** The first comes back with word that there is no more for three seconds, and the other waits for so long. */
+export function closedWorld({ isTold = true, isMinded = true } = {}): World {
+  const closeForMs = 3_000;
+  const world = oneASecond().beginAtGate().grant(1);
+  world.commit(world.passed("a", 1)).work("a", 1);
+  const body = { kind: "gateReturn", asks: [1], ...(isTold && { closeForMs }) };
+  const mail = [{ to: world.gate, from: world.entity, id: "m2", body }];
+  world.commit([{ ...world.completed("a", 1), closeForMs } as ExecutionEvent, world.returned(1)], { mail }).giveBack(1);
+  if (isMinded) world.tell({ kind: "gateClosed", atMs: world.now, untilMs: world.now + closeForMs });
+  world.pass(closeForMs).grant(2);
+  world.commit(world.passed("b", 2)).work("b", 1);
+  return world
+    .commit([world.completed("b", 1), world.ended(), world.returned(2)])
+    .giveBack(2)
+    .world();
+}
+
+export const GATE_WORLDS: Readonly<Record<string, () => World>> = {
+  placesWorld,
+  rateWorld,
+  budgetWorld,
+  closedWorld,
+};

@@ -36,8 +36,8 @@ export const taskRoutes: readonly Route[] = [
     answers: { 200: { description: "What the owner made of it", schema: shape.settled } },
     problems: PROBLEMS,
     handle: async ({ service, caller, body }) => {
-      const { results, token, output, usage } = body;
-      const given = results ?? [{ token: token!, output, usage }];
+      const { results, token, output, usage, close_limit_seconds } = body;
+      const given = results ?? [{ token: token!, output, usage, close_limit_seconds }];
       if (given.some((one) => one.usage !== undefined && isTooDeep(asJson(one.usage)))) {
         throw new MillraceError("JSON_TOO_DEEP", { limit: MAX_JSON_DEPTH });
       }
@@ -47,6 +47,7 @@ export const taskRoutes: readonly Route[] = [
           token: one.token,
           output: asJson(one.output ?? null),
           ...(one.usage !== undefined && { usage: asJson(one.usage) }),
+          close_limit_seconds: one.close_limit_seconds,
         })),
       );
       return answer(settled, results !== undefined);
@@ -63,8 +64,8 @@ export const taskRoutes: readonly Route[] = [
     answers: { 200: { description: "What the owner made of it", schema: shape.settled } },
     problems: PROBLEMS,
     handle: async ({ service, caller, body }) => {
-      const { results, token, error, usage } = body;
-      const given = results ?? [{ token: token!, error: error!, usage }];
+      const { results, token, error, usage, close_limit_seconds } = body;
+      const given = results ?? [{ token: token!, error: error!, usage, close_limit_seconds }];
       const settled = await service.gateway.settle(
         caller,
         given.map((one) => {
@@ -73,6 +74,7 @@ export const taskRoutes: readonly Route[] = [
             token: one.token,
             error: { ...rest, ...(details !== undefined && { details: asJson(details) }) },
             ...(one.usage !== undefined && { usage: asJson(one.usage) }),
+            close_limit_seconds: one.close_limit_seconds,
           };
         }),
       );

@@ -2,6 +2,7 @@ import type { Context } from "../../machine.ts";
 import type { TaskCompleted } from "../../message.ts";
 import { decided, type ExecutionDecision, NOTHING } from "../decision.ts";
 import type { ExecutionState } from "../state.ts";
+import { closing } from "../asks.ts";
 import { claim } from "./dispatch.ts";
 import { ignoredResult } from "./ignored-result.ts";
 import { startOf } from "./task-started.ts";
@@ -39,6 +40,7 @@ export function taskCompleted(state: ExecutionState, body: TaskCompleted, contex
         startedAtMs: startOf(run.queuedAtMs, context.nowMs, body.runningMs),
         output: body.output,
         ...(body.usage !== undefined && { usage: body.usage }),
+        ...closing(state.planOf(unit), body.closeForMs),
       },
     ],
     { reply: { ok: { accepted: true } } },

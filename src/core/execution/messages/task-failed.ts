@@ -1,6 +1,7 @@
 import type { Context } from "../../machine.ts";
 import type { ErrorValue, TaskFailed } from "../../message.ts";
-import { backoffMs, MAX_RETRY_AFTER_MS } from "../backoff.ts";
+import { closing } from "../asks.ts";
+import { backoffMs } from "../backoff.ts";
 import { decided, type ExecutionDecision } from "../decision.ts";
 import type { ExecutionEvent, TaskFailedEvent } from "../events.ts";
 import { afterFailure } from "../failure.ts";
@@ -32,10 +33,15 @@ export function attemptFailed(
   ending: Pick<TaskFailedEvent, "attempt" | "delivery" | "deadline">,
   error: ErrorValue,
   context: Context,
-  { retryAfterMs = 0, usage, runningMs }: Partial<Pick<TaskFailed, "retryAfterMs" | "usage" | "runningMs">> = {},
+  {
+    retryAfterMs = 0,
+    closeForMs,
+    usage,
+    runningMs,
+  }: Partial<Pick<TaskFailed, "retryAfterMs" | "closeForMs" | "usage" | "runningMs">> = {},
 ): readonly ExecutionEvent[] {
-  const { spec, gates } = state.planOf(unit);
-  const closeForMs = Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);
+  const plan = state.planOf(unit);
+  const { spec, gates } = plan;
   const failed = {
     kind: "taskFailed" as const,
     atMs: context.nowMs,
@@ -45,7 +51,7 @@ export function attemptFailed(
     ...(runningMs !== undefined && {
       startedAtMs: startOf(state.run(unit).queuedAtMs, context.nowMs, runningMs),
     }),
-    ...(gates.length > 0 && closeForMs > 0 && { closeForMs }),
+    ...closing(plan, retryAfterMs, closeForMs),
     ...(usage !== undefined && { usage }),
     ...(gates.length > 0 && runningMs !== undefined && { ranMs: runningMs }),
   };
