@@ -64,6 +64,8 @@ export interface Evidence {
   readonly surviving: readonly Commit[];
   readonly tenures: readonly Tenure[];
   readonly acknowledged: readonly Numbered<Kind<JournalEntry, "acknowledged">>[];
+  /** Who was told that it is an owner no more. */
+  readonly fenced: readonly Numbered<Kind<JournalEntry, "fenced">>[];
   readonly tokens: ReadonlyMap<string, TokenFacts>;
   readonly clients: ReadonlyMap<string, ClientFacts>;
   readonly reads: readonly Numbered<Kind<ClientEntry, "read">>[];
@@ -122,6 +124,7 @@ class Gathering {
   private readonly commits: Commit[] = [];
   private readonly tenures: Tenure[] = [];
   private readonly acknowledged: Numbered<Kind<JournalEntry, "acknowledged">>[] = [];
+  private readonly fenced: Numbered<Kind<JournalEntry, "fenced">>[] = [];
   private readonly tokens = new Map<string, TokenFacts>();
   private readonly clients = new Map<string, ClientFacts>();
   private readonly reads: Numbered<Kind<ClientEntry, "read">>[] = [];
@@ -169,6 +172,7 @@ class Gathering {
         this.acknowledged.push({ entry, order });
         return;
       case "fenced":
+        this.fenced.push({ entry, order });
         return;
     }
   }
@@ -242,7 +246,7 @@ class Gathering {
   }
 
   evidence(): Evidence {
-    const { world, commits, tenures, acknowledged, tokens, clients, reads, rollbacks, mail } = this;
+    const { world, commits, tenures, acknowledged, fenced, tokens, clients, reads, rollbacks, mail } = this;
     const learned = new Map<string, Json>();
     let blobs: Map<string, Json> | undefined;
     return {
@@ -251,6 +255,7 @@ class Gathering {
       surviving: rollbacks.length === 0 ? commits : commits.filter((commit) => commit.voidedAt === null),
       tenures,
       acknowledged,
+      fenced,
       tokens,
       clients,
       reads,

@@ -10,6 +10,8 @@ function followedBy(world: World, ...entries: readonly HistoryEntry[]): World {
 const ACQUIRED = { log: "journal", kind: "acquired", at: 2_000, partition: 0, owner: "engine-2" } as const;
 const ACKNOWLEDGED = { log: "journal", kind: "acknowledged", at: 2_000, partition: 0, owner: "engine-1" } as const;
 
+const FENCED = { log: "journal", kind: "fenced", at: 2_000, partition: 0, nonce: "nonce-1", owner: "engine-1" } as const;
+
 /** The second owner has taken over when a commit of the first arrives. */
 function lateCommit(): World {
   const world = new TestWorld([node("a")]);
@@ -25,6 +27,11 @@ describe("ownership", () => {
     ["I1", "a nonce is drawn twice", () => followedBy(plainWorld(), { ...ACQUIRED, epoch: 2, nonce: "nonce-1" })],
     // The acknowledgement names the new tenure's nonce, under which nothing is stored.
     ["I2", "a commit of an earlier epoch takes effect", lateCommit, ["I3", "I4"]],
+    [
+      "I2",
+      "an owner goes on that was told it is fenced",
+      () => followedBy(plainWorld(), { ...FENCED, seq: 7 }, { ...FENCED, seq: 8 }),
+    ],
     ["I3", "a sequence number is left out", () => change(retriedWorld(), "commit", 4, { seq: 9 })],
     ["I3", "an acknowledged commit never was", () => followedBy(plainWorld(), { ...ACKNOWLEDGED, nonce: "x", seq: 9 })],
     ["I3", "an acknowledged commit is lost by a store that must not", () => ({ ...rolledBackWorld(), lossy: false })],

@@ -25,11 +25,15 @@ const epochMonotonic: Invariant = {
   },
 };
 
-/** After a commit of an epoch there is none of an earlier one, nor after a later tenure has begun. */
+/**
+ * After a commit of an epoch there is none of an earlier one, nor after a later tenure has begun; and who was told that it
+ * is an owner no more goes by it.
+ */
 const fenceHolds: Invariant = {
   id: "I2",
   name: "fence holds",
-  world({ surviving, tenures }, _stories, found) {
+  world({ surviving, tenures, fenced }, _stories, found) {
+    fencedOnce(fenced, found);
     const highest = new Map<number, number>();
     const tenuresLeft = tenures.filter((tenure) => tenure.voidedAt === null);
     let next = 0;
@@ -46,6 +50,19 @@ const fenceHolds: Invariant = {
     }
   },
 };
+
+function fencedOnce(fenced: Evidence["fenced"], found: Found): void {
+  const told = new Map<string, number>();
+  for (const { entry } of fenced) {
+    const { partition, nonce, seq, owner } = entry;
+    const name = `${owner} ${partition} ${nonce}`;
+    const before = told.get(name);
+    if (before !== undefined && before !== seq) {
+      found(`${owner} was told at its commit ${partition}/${before} that it is fenced, and went on with ${seq}`);
+    }
+    told.set(name, seq);
+  }
+}
 
 /** Sequence numbers are 0, 1, 2 … without a gap, and what was acknowledged to an owner is there. */
 const gapFree: Invariant = {
