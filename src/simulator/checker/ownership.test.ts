@@ -10,7 +10,14 @@ function followedBy(world: World, ...entries: readonly HistoryEntry[]): World {
 const ACQUIRED = { log: "journal", kind: "acquired", at: 2_000, partition: 0, owner: "engine-2" } as const;
 const ACKNOWLEDGED = { log: "journal", kind: "acknowledged", at: 2_000, partition: 0, owner: "engine-1" } as const;
 
-const FENCED = { log: "journal", kind: "fenced", at: 2_000, partition: 0, nonce: "nonce-1", owner: "engine-1" } as const;
+const FENCED = {
+  log: "journal",
+  kind: "fenced",
+  at: 2_000,
+  partition: 0,
+  nonce: "nonce-1",
+  owner: "engine-1",
+} as const;
 
 /** The second owner has taken over when a commit of the first arrives. */
 function lateCommit(): World {
