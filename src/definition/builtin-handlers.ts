@@ -115,7 +115,11 @@ const BUILTINS: Readonly<Record<string, BuiltinHandler>> = {
       config["nodes"] !== undefined && config["config"] !== undefined
         ? 'must not have "config" beside "nodes": each node has its own'
         : exactlyOne(config, "handler", "nodes"),
-    output: ({ collect }) => (collect === false ? closed("total", "completed", "failed") : { type: "array" }),
+    output: ({ collect }) => {
+      // A template says nothing before it is resolved.
+      if (typeof collect === "string") return undefined;
+      return collect === false ? closed("total", "completed", "failed") : { type: "array" };
+    },
   },
   workflow: {
     engine: true,

@@ -268,10 +268,28 @@ function checkConfig(
   const schema = key === undefined ? undefined : config[key];
   if (key === undefined || schema === undefined || isTemplate(schema)) return;
   const compiled = Schema.compile(schema);
-  if (compiled instanceof Schema) return;
+  if (compiled instanceof Schema) {
+    if (handler === "review") checkOnDue(id, compiled, config, pointer, problems);
+    return;
+  }
   for (const { pointer: below, reason } of compiled) {
     const name = (below || `/${key}`).slice((below || `/${key}`).lastIndexOf("/") + 1);
     problems.add("CONFIG_INVALID", pointer(`/${key}${below}`), { id, reason: `${quote(name)} ${reason}` });
+  }
+}
+
+/** What is decided when nobody does has to fit the form, as far as both are written out. */
+function checkOnDue(
+  id: string,
+  form: Schema,
+  { form: written, on_due: onDue }: JsonObject,
+  pointer: (below: string) => string,
+  problems: ProblemList,
+): void {
+  if (!isJsonObject(onDue) || onDue["data"] === undefined || JSON.stringify(written).includes("{{")) return;
+  for (const fault of form.check(onDue["data"], isTemplate)) {
+    const reason = `"on_due" has data that does not fit the form: it ${fault.reason}`;
+    problems.add("CONFIG_INVALID", pointer(`/on_due/data${fault.pointer}`), { id, reason });
   }
 }
 

@@ -28,6 +28,8 @@ function nodes(...list: readonly JsonObject[]): JsonObject {
   return { name: "w", nodes: list.map((node) => ({ handler: "work", ...node })) };
 }
 
+const FORM = { type: "object", properties: { n: { type: "integer" } } };
+
 const found = (report: DefinitionReport): string[] => report.errors.map(({ code, path }) => `${code} ${path}`);
 const warned = (report: DefinitionReport): string[] => report.warnings.map(({ code, path }) => `${code} ${path}`);
 
@@ -130,6 +132,15 @@ describe("each error has its code, its pointer and a hint", () => {
     [
       nodes({ id: "a", handler: "wait", config: { until: "2030-02-30T10:00Z" } }),
       "CONFIG_INVALID /nodes/0/config",
+      undefined,
+    ],
+    [
+      nodes({
+        id: "a",
+        handler: "review",
+        config: { form: FORM, on_due: { decision: "approve", data: { n: "one" } } },
+      }),
+      "CONFIG_INVALID /nodes/0/config/on_due/data/n",
       undefined,
     ],
     [nodes({ id: "a", handler: "typed", config: { n: 1.5 } }), "CONFIG_INVALID /nodes/0/config/n", undefined],

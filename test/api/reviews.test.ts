@@ -72,11 +72,11 @@ describe("what a model proposes", () => {
 
   test("keeps its own words in the history", async () => {
     const values = { latencyMs: 5_000, dueAtMs: 1_000 };
-    const { id } = await opened("worded", { values, on_due: { decision: "reject", data: { waitedMs: 1 } } });
+    const { id } = await opened("worded", { values, on_due: { decision: "reject", data: { total: 0, waitedMs: 1 } } });
     const { body } = await api.get(`/v1/executions/${id}/events`, as("boss"));
     const asked = (body.items as { type: string; data: object }[]).find(({ type }) => type === "node_waiting")!;
     expect(asked.data).toMatchObject({
-      wait: { for: "review", review: { values, on_due: { decision: "reject", data: { waitedMs: 1 } } } },
+      wait: { for: "review", review: { values, on_due: { decision: "reject", data: { total: 0, waitedMs: 1 } } } },
     });
   });
 

@@ -344,6 +344,8 @@ export interface MapOpened extends At {
   readonly kept: boolean;
   /** The version its items were made from, and what each of them can see. */
   readonly seen: number;
+  /** Results are counted, not kept. */
+  readonly collect?: false;
 }
 
 /** Kept until a `wait` takes it. */

@@ -31,6 +31,7 @@ export function openMap(state: ExecutionState, node: number, event: MapOpened): 
     items: event.items,
     itemsHash: event.itemsHash,
     seen: event.seen,
+    ...(event.collect !== undefined && { collect: event.collect }),
     next: 0,
     open: 0,
     completed: 0,

@@ -337,7 +337,8 @@ function subWorkflows(
       const { condition: _, repeat: __, join_timeout_seconds: ___, ...plain } = spec;
       const budget = spec.budget && { budget: { name: `${workflow.name}/${spec.id}`, ...spec.budget } };
       const node: WorkflowNode = { ...plain, config, dependencies: [], join: "none_failed", ...budget };
-      const own = { config: itemConfig ?? null, max_concurrency: spec.config["max_concurrency"] ?? null };
+      const { max_concurrency = null, collect = null } = spec.config;
+      const own = { config: itemConfig ?? null, max_concurrency, collect };
       const around = new Set([...(item?.around ?? []), ...referredTo([{ ...node, config: own }], outside)]);
       const part = { ...base, name: `${workflow.name}[${spec.id}]`, nodes: [node], "x-millrace-part": true };
       return (chunk = subWorkflow(

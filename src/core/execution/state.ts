@@ -96,6 +96,7 @@ export interface MapRun {
   readonly items: Value;
   readonly itemsHash: string;
   readonly seen: number;
+  readonly collect?: false;
   /** The first item that has not been put in line. */
   next: number;
   /** Items that have been put in line and have not ended. */

@@ -52,6 +52,30 @@ describe("items", () => {
     });
   });
 
+  test("are counted where a template says so, those of a large map too", () => {
+    const config = {
+      items: "{{ p.list }}",
+      collect: "{{ p.collect }}",
+      handler: "output",
+      config: { is: "{{ item }}" },
+    };
+    const all = new Family(workflow([node("p"), mapNode("m", config, ["p"])])).begin();
+    all.root.completes("p", { list: Array.from({ length: 1001 }, (_, i) => i), collect: false });
+    expect(all.deliver().root.view("m").output).toEqual({ json: { total: 1001, completed: 1001, failed: 0 } });
+  });
+
+  test.each([
+    ["collect", "no"],
+    ["collect", null],
+    ["max_concurrency", 1_001],
+    ["max_concurrency", 1.5],
+    ["tolerated_failures", 1.5],
+    ["tolerated_failures", "150%"],
+  ])("%s of %j is none", (name, value) => {
+    const trial = mapping({ items: [1], [name]: "{{ input.value }}" }, { value });
+    expect(trial.view("m").error).toMatchObject({ code: "CONFIG_INVALID", details: { pointer: `/${name}` } });
+  });
+
   test("of which there are none complete the map with an empty list", () => {
     const trial = mapping({ items: [] });
     expect(trial.view("m")).toMatchObject({ status: "COMPLETED", output: { json: [] } });

@@ -10,6 +10,7 @@ import type { ExecutionState, MapRun } from "../state.ts";
 import { configOf, type EngineNode, type EngineResult, invalid } from "./engine-node.ts";
 
 const MAX_ITEMS = 100_000;
+const MAX_CONCURRENCY = 1_000;
 
 /** How much the results of all items may be together. */
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
@@ -22,19 +23,21 @@ export const mapNode: EngineNode = (state, unit, context) => {
 function open(state: ExecutionState, unit: number, context: Context): EngineResult {
   const resolved = configOf(state, unit, context);
   if (resolved.kind !== "config") return resolved;
-  const { items } = resolved.config;
+  const { items, collect } = resolved.config;
   if (!Array.isArray(items)) return failed("MAP_ITEMS_INVALID", `"items" must be a list, not ${typeName(items)}`);
   if (items.length > MAX_ITEMS) {
     return failed("MAP_TOO_LARGE", `It has ${items.length} items; ${MAX_ITEMS} are allowed. Use a batch for more`);
   }
+  if (collect !== undefined && typeof collect !== "boolean") return invalid("/collect", "must be true or false");
   if (items.length === 0) {
-    const isCounted = resolved.config["collect"] === false;
-    return { kind: "completed", output: isCounted ? { total: 0, completed: 0, failed: 0 } : [] };
+    return { kind: "completed", output: collect === false ? { total: 0, completed: 0, failed: 0 } : [] };
   }
   const { max_concurrency: most, tolerated_failures: tolerated } = resolved.config;
-  if (!Number.isSafeInteger(most) || (most as number) < 1) return invalid("/max_concurrency", "must be 1 or more");
+  if (!Number.isSafeInteger(most) || (most as number) < 1 || (most as number) > MAX_CONCURRENCY) {
+    return invalid("/max_concurrency", `must be a whole number from 1 to ${MAX_CONCURRENCY}`);
+  }
   const mayFail = toleratedOf(tolerated, items.length);
-  if (mayFail === undefined) return invalid("/tolerated_failures", 'must be a number or a share such as "10%"');
+  if (mayFail === undefined) return invalid("/tolerated_failures", 'must be a whole number or a share such as "10%"');
   const chunked = items.length > PART_ITEMS;
   const units = chunked ? parts(items as readonly Json[]) : (items as readonly Json[]);
   const { value, blob } = toValue(units);
@@ -54,14 +57,15 @@ function open(state: ExecutionState, unit: number, context: Context): EngineResu
       tolerated: mayFail,
       kept,
       seen: state.version,
+      ...(collect === false && { collect }),
     },
     blobs: blob === undefined ? [] : [blob],
   };
 }
 
 function toleratedOf(tolerated: Json | undefined, total: number): number | undefined {
-  if (typeof tolerated === "number") return tolerated >= 0 ? tolerated : undefined;
-  const share = typeof tolerated === "string" ? /^(\d{1,3}(?:\.\d+)?)%$/.exec(tolerated) : null;
+  if (typeof tolerated === "number") return Number.isSafeInteger(tolerated) && tolerated >= 0 ? tolerated : undefined;
+  const share = typeof tolerated === "string" ? /^((?:100|\d{1,2})(?:\.\d+)?)%$/.exec(tolerated) : null;
   return share === null ? undefined : Math.floor((Number(share[1]) / 100) * total);
 }
 
@@ -78,7 +82,8 @@ function parts(items: readonly Json[]): Json[] {
 function close(state: ExecutionState, map: MapRun, context: Context): EngineResult {
   if (!isMapDone(map)) throw new Error(`map ${state.nameOf(map.node)} is not done`);
   if (map.failures > map.tolerated) return { kind: "failed", error: tooManyFailed(state, map) };
-  if (state.planOf(map.node).spec.config["collect"] === false) {
+  // What was opened by an earlier release has it in its config only.
+  if (map.collect === false || state.planOf(map.node).spec.config["collect"] === false) {
     const { total, failures } = map;
     return { kind: "completed", output: { total, completed: total - failures, failed: failures } };
   }

@@ -121,6 +121,40 @@ test.each(["x", 5, null, {}, { decision: "maybe" }])("to do %j when it is due is
   expect(trial.view("v").error).toMatchObject({ code: "CONFIG_INVALID", details: { pointer: "/on_due" } });
 });
 
+const FORM = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
+
+test.each([
+  ["form", "text"],
+  ["form", null],
+  ["form", { type: "thing" }],
+  ["assignees", "ann"],
+  ["assignees", [5]],
+  ["four_eyes", "yes"],
+  ["escalate", "soon"],
+  ["due_seconds", 31_536_001],
+] as const)("%s of %j is none", (name, value) => {
+  const trial = reviewing({ [name]: "{{ input.value }}" }, { value: value as never });
+  expect(trial.view("v").error).toMatchObject({ code: "CONFIG_INVALID", details: { pointer: `/${name}` } });
+});
+
+test.each([[5], ["ann", null]])("to escalate to %j is to nobody", (...assignees) => {
+  const trial = reviewing({ escalate: { after_seconds: 1, assignees: "{{ input.assignees }}" } }, { assignees });
+  expect(trial.view("v").error).toMatchObject({ details: { pointer: "/escalate/assignees" } });
+});
+
+test.each([
+  [{ n: 1 }, undefined],
+  [{ n: "one" }, '"on_due/data" does not fit the form at /n: it must be an integer, not a string'],
+  [null, '"on_due/data" does not fit the form: it must be an object, not null'],
+])("when it is due %j is held against the form", (data, message) => {
+  const trial = reviewing({ form: FORM, on_due: { decision: "approve", data: "{{ input.data }}" } }, { data });
+  expect(trial.view("v").error?.message).toBe(message);
+});
+
+test("when it is due nothing at all need not fit the form", () => {
+  expect(reviewing({ form: FORM, on_due: { decision: "reject" } }).shown["v"]).toBe("WAITING review");
+});
+
 describe("config.mock", () => {
   test("true approves at once", () => {
     expect(reviewing({ mock: true }).view("v")).toMatchObject({

@@ -1,4 +1,6 @@
+import { MAX_SECONDS } from "../../../definition/fields.ts";
 import { isJsonObject, type Json } from "../../../json/json.ts";
+import { Schema } from "../../../json/schema.ts";
 import type { Context } from "../../machine.ts";
 import { INLINE_BYTES } from "../../value.ts";
 import type { ReviewSpec } from "../events.ts";
@@ -14,16 +16,20 @@ export const reviewNode: EngineNode = (state, unit, context) => {
   if (mock !== undefined) {
     return { kind: "completed", output: mock === true ? reviewOutput("approve", null, "mock", context) : mock };
   }
-  if (typeof dueSeconds !== "number" || !(dueSeconds > 0)) return invalid("/due_seconds", "must be above 0");
+  if (!isLimit(dueSeconds)) return invalid("/due_seconds", LIMIT);
   if (onDue !== undefined && !isOnDue(onDue)) {
     return invalid("/on_due", 'must be "fail", or {decision: "approve" | "reject", data}');
   }
+  if (assignees !== undefined && !areTexts(assignees)) return invalid("/assignees", TEXTS);
+  if (fourEyes !== undefined && typeof fourEyes !== "boolean") return invalid("/four_eyes", "must be true or false");
   if (values !== undefined && !isJsonObject(values)) return invalid("/values", "must be an object of fields");
-  const sooner = isJsonObject(escalate) ? escalate : undefined;
+  const misfit = formMisfit(form, onDue);
+  if (misfit !== undefined) return misfit;
+  if (escalate !== undefined && !isJsonObject(escalate)) return invalid("/escalate", "must be an object");
+  const sooner = escalate;
   const afterSeconds = sooner === undefined ? dueSeconds : sooner["after_seconds"];
-  if (typeof afterSeconds !== "number" || !(afterSeconds > 0)) {
-    return invalid("/escalate/after_seconds", "must be above 0");
-  }
+  if (!isLimit(afterSeconds)) return invalid("/escalate/after_seconds", LIMIT);
+  if (sooner !== undefined && !areTexts(sooner["assignees"])) return invalid("/escalate/assignees", TEXTS);
   if (sooner !== undefined && afterSeconds >= dueSeconds) {
     return invalid("/escalate/after_seconds", 'must be less than "due_seconds"');
   }
@@ -40,11 +46,11 @@ export const reviewNode: EngineNode = (state, unit, context) => {
   const review: ReviewSpec = {
     ...(form !== undefined && { form }),
     ...(title !== undefined && { title: typeof title === "string" ? title : JSON.stringify(title) }),
-    ...(Array.isArray(assignees) && { assignees: textsOf(assignees) }),
+    ...(assignees !== undefined && { assignees }),
     onDue: (onDue ?? "fail") as ReviewSpec["onDue"],
     ...shown,
     ...(fourEyes === true && { fourEyes }),
-    ...(sooner !== undefined && { escalate: { assignees: textsOf(sooner["assignees"]), dueAtMs } }),
+    ...(sooner !== undefined && { escalate: { assignees: sooner["assignees"] as string[], dueAtMs } }),
   };
   const calendarAtMs = context.calendarMs + afterSeconds * 1000;
   return { kind: "waits", wait: { for: "review", review, calendarAtMs }, dueAtMs: null };
@@ -55,8 +61,31 @@ function isOnDue(onDue: Json): boolean {
   return onDue["decision"] === "approve" || onDue["decision"] === "reject";
 }
 
-function textsOf(list: Json | undefined): readonly string[] {
-  return Array.isArray(list) ? list.map(String) : [];
+/** The form has to be a schema, and what is decided when nobody does has to fit it as if a person had written it. */
+function formMisfit(form: Json | undefined, onDue: Json | undefined): ReturnType<typeof invalid> | undefined {
+  if (form === undefined) return undefined;
+  const schema = isJsonObject(form) || typeof form === "boolean" ? Schema.compile(form) : [];
+  if (!(schema instanceof Schema)) {
+    return invalid("/form", `must be a JSON Schema${schema[0] === undefined ? "" : `: ${schema[0].reason}`}`);
+  }
+  const data = isJsonObject(onDue) ? onDue["data"] : undefined;
+  const fault = data === undefined ? undefined : schema.check(data)[0];
+  return fault && invalid("/on_due/data", `does not fit the form${at(fault.pointer)}: it ${fault.reason}`);
+}
+
+function at(pointer: string): string {
+  return pointer === "" ? "" : ` at ${pointer}`;
+}
+
+const LIMIT = `must be above 0, and at most ${MAX_SECONDS}`;
+const TEXTS = "must be a list of texts";
+
+function isLimit(seconds: Json | undefined): seconds is number {
+  return typeof seconds === "number" && seconds > 0 && seconds <= MAX_SECONDS;
+}
+
+function areTexts(list: Json | undefined): list is string[] {
+  return Array.isArray(list) && list.every((text) => typeof text === "string");
 }
 
 export function reviewOutput(

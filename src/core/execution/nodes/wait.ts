@@ -1,4 +1,5 @@
 import { isDate, withZone } from "../../../definition/dates.ts";
+import { MAX_SECONDS } from "../../../definition/fields.ts";
 import { configOf, type EngineNode, invalid } from "./engine-node.ts";
 
 /** Waits for a while, for a date, or for a signal; one that came early was kept for it. */
@@ -7,7 +8,7 @@ export const waitNode: EngineNode = (state, unit, context) => {
   if (resolved.kind !== "config") return resolved;
   const { seconds, until, signal, timeout_seconds: timeout } = resolved.config;
   if (seconds !== undefined) {
-    if (!isDuration(seconds)) return invalid("/seconds", "must be a number of seconds, 0 or more");
+    if (!isDuration(seconds)) return invalid("/seconds", `must be a number of seconds, ${DURATION}`);
     if (seconds === 0) return { kind: "completed", output: null };
     return { kind: "waits", wait: { for: "timer" }, dueAtMs: context.nowMs + seconds * 1000 };
   }
@@ -19,14 +20,13 @@ export const waitNode: EngineNode = (state, unit, context) => {
     return { kind: "waits", wait: { for: "timer", calendarAtMs }, dueAtMs: null };
   }
   if (typeof signal !== "string" || signal === "") return invalid("/signal", "must be the name of a signal");
-  if (!isDuration(timeout)) return invalid("/timeout_seconds", "must be a number of seconds, 0 or more");
+  if (!isDuration(timeout)) return invalid("/timeout_seconds", `must be a number of seconds, ${DURATION}`);
   const kept = state.signals.get(signal)?.[0];
   if (kept !== undefined) return { kind: "taken", value: kept, signal };
   return { kind: "waits", wait: { for: "signal", signal }, dueAtMs: context.nowMs + timeout * 1000 };
 };
 
-/** Longer than this is no duration any more: 10,000 years. */
-const MAX_SECONDS = 315_576_000_000;
+const DURATION = `from 0 to ${MAX_SECONDS}`;
 
 function isDuration(value: unknown): value is number {
   return typeof value === "number" && value >= 0 && value <= MAX_SECONDS;
