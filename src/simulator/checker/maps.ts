@@ -111,9 +111,11 @@ function judgeItem(step: Step, item: NodeStory, found: Found): void {
   if (others >= limit) {
     found(`It was begun while ${others} items of its map were under way, and ${limit} may be`, placeOf(step));
   }
-  // What stands at a gate may be refused there at the same time as others.
-  const isRefused = step.event.kind === "nodeFailed" && underWay?.has(item) === true;
-  if (!isRefused && failuresOf(map) > toleratedOf(map)) {
+  // What stands at a gate may be refused there at the same time as others, and what asks a cache may be answered.
+  const { event } = step;
+  const isAnswered = event.kind === "nodeFailed" || (event.kind === "nodeCompleted" && event.reason === "cached");
+  const isTold = isAnswered && underWay?.has(item) === true;
+  if (!isTold && failuresOf(map) > toleratedOf(map)) {
     found("It was begun after more items of its map had failed than are tolerated", placeOf(step));
   }
 }
