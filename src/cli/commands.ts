@@ -71,6 +71,12 @@ const NO_APPROVAL: OptionSpec = {
   doc: "stop waiting when only a person can go on (exit 8)",
 };
 const LIMIT: OptionSpec = { name: "limit", value: "N", doc: "how many at most (default 50)" };
+const AMOUNTS: readonly OptionSpec[] = [
+  { name: "usd", value: "N", doc: "US dollars" },
+  { name: "tokens", value: "N", doc: "LLM tokens" },
+  { name: "calls", value: "N", doc: "tasks handed out" },
+  { name: "seconds", value: "N", doc: "that handlers run" },
+];
 const STATUS: OptionSpec = { name: "status", value: "STATUS", doc: "only those in this state" };
 const WORKFLOW: OptionSpec = { name: "workflow", value: "NAME", doc: "only those of this workflow" };
 const SINCE: OptionSpec = { name: "since", value: "TIME", doc: "only those created then or later: 1h, 2d, or a date" };
@@ -734,6 +740,7 @@ export const COMMANDS: readonly CommandSpec[] = [
       { name: "concurrency", value: "N", doc: "how many may be under way at a time" },
       { name: "tokens-per-minute", value: "N", doc: "LLM tokens a minute" },
       { name: "tokens-burst", value: "N", doc: "LLM tokens at once after a quiet time" },
+      ...AMOUNTS.map((amount) => ({ ...amount, doc: `of a budget, in all: ${amount.doc}` })),
     ],
     settings: CLIENT,
     load: () => import("./verbs/limits.ts"),
@@ -756,12 +763,9 @@ export const COMMANDS: readonly CommandSpec[] = [
     also: [],
     group: "rest",
     args: ["<budget>"],
-    summary: "Let a budget allow so much in all; what waits for it goes on, what failed goes on by a retry",
+    summary: "Let a budget allow at least so much in all; what waits for it goes on, what failed goes on by a retry",
     options: [
-      { name: "usd", value: "N", doc: "US dollars" },
-      { name: "tokens", value: "N", doc: "LLM tokens" },
-      { name: "calls", value: "N", doc: "tasks handed out" },
-      { name: "seconds", value: "N", doc: "that handlers run" },
+      ...AMOUNTS,
       { name: "key", value: "KEY", doc: "that of this key, or of this execution" },
       { name: "all", doc: "all of that name" },
     ],

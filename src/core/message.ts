@@ -324,6 +324,10 @@ export interface GateCommand extends Command {
   readonly kind: "gateCommand";
   readonly action: "trip" | "reset" | "override";
   readonly rule?: GateRule | null;
+  /** Of a budget, instead of a rule: what it is to allow in all. What is not named stays as it is at that moment. */
+  readonly amounts?: Amounts;
+  /** It is a raise: where it allows more already, that stays. */
+  readonly atLeast?: true;
 }
 
 /** An execution asks whether the result of some work is kept, before it does it. */

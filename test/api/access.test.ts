@@ -98,6 +98,7 @@ describe("with keys", () => {
     "POST /v1/limits/{name}/trip": ["operator", "admin"],
     "POST /v1/limits/{name}/reset": ["operator", "admin"],
     "POST /v1/limits/{name}/override": ["operator", "admin"],
+    "POST /v1/limits/{name}/raise": ["operator", "admin"],
   };
   const OPEN = ["/health/live", "/health/ready", "/livez", "/readyz", "/healthz", "/metrics", "/openapi.json", "/docs"];
 

@@ -105,6 +105,24 @@ describe("a budget of a workflow", () => {
     await until(async () => ((await shown(name))[0].budget.tokens.spent === 15 ? true : undefined));
   });
 
+  test("is raised by two at once to the most that they said, of each unit, and never lowered by it", async () => {
+    const { name, id } = await nearlySpent({ on_limit: "pause", calls: 5 });
+    await reads(id, "b", "WAITING budget");
+    const raises = [{ tokens: 12 }, { calls: 9 }, { tokens: 14 }, { tokens: 11, calls: 7 }];
+    const answers = await Promise.all(raises.map((amounts) => api.post(`/v1/limits/${name}/raise`, amounts)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect((await shown(name))[0].budget).toMatchObject({ tokens: { limit: 14 }, calls: { limit: 9 } });
+    const set = await Promise.all(
+      [{ tokens: 30 }, { calls: 3 }].map((spec) => api.post(`/v1/limits/${name}/override`, spec)),
+    );
+    expect(set.map(({ status }) => status)).toEqual([200, 200]);
+    expect((await shown(name))[0].budget).toMatchObject({ tokens: { limit: 30 }, calls: { limit: 3 } });
+    expect((await lease(name)).node_id).toBe("b");
+    expect((await api.post(`/v1/limits/${name}/raise`, {})).status).toBe(400);
+    expect((await api.post(`/v1/limits/${name}/raise`, { usd: -1 })).status).toBe(400);
+    await api.post(`/v1/executions/${id}/cancel`, {});
+  });
+
   test("falls back to another model", async () => {
     const { name, id } = await nearlySpent({ on_limit: "fallback", fallback: "small" });
     const { node_id: node, config, token } = await lease(name);

@@ -162,6 +162,11 @@ export const GATE_MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: "raise-takes-back",
+    thought: "who raises a budget knows what it allows",
+    patches: [{ file: `${GATE}/decide.ts`, find: "atLeast && (limits[unit]", put: "!atLeast && (limits[unit]" }],
+  },
+  {
     name: "one-gate-is-enough",
     thought: "who was let through once may go",
     patches: [

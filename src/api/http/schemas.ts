@@ -517,6 +517,12 @@ export const shownLimit = z.looseObject({
   tripped: z.boolean().optional().meta({ description: "Closed by a person" }),
   overridden: z.boolean().optional().meta({ description: "A person's rule goes before that of the definitions" }),
 });
+const amounts = {
+  usd: z.number().positive().max(1e12).optional(),
+  tokens: z.number().positive().max(1e12).optional(),
+  calls: z.number().positive().max(1e12).optional(),
+  seconds: z.number().positive().max(1e12).optional(),
+};
 export const overrideBody = z.strictObject({
   rate: z.number().positive().max(1_000_000).optional(),
   per: z.enum(["second", "minute", "hour"]).optional(),
@@ -524,9 +530,9 @@ export const overrideBody = z.strictObject({
   concurrency: z.int().min(1).max(1_000_000).optional(),
   tokens_per_minute: z.number().positive().max(1e12).optional(),
   tokens_burst: z.int().min(1).max(1e12).optional(),
-  usd: z.number().positive().max(1e12).optional(),
-  tokens: z.number().positive().max(1e12).optional(),
-  calls: z.number().positive().max(1e12).optional(),
-  seconds: z.number().positive().max(1e12).optional(),
+  ...amounts,
 });
+export const raiseBody = z
+  .strictObject(amounts)
+  .refine((body) => Object.keys(body).length > 0, { message: "must say to what" });
 export const health = z.looseObject({ status: z.string(), parts: z.record(z.string(), z.string()).optional() });

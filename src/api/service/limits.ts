@@ -8,7 +8,7 @@ import type { GateCommand } from "../../core/message.ts";
 import { PER_SECONDS } from "../../core/execution/plan-gates.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import { canonicalHash } from "../../json/canonical.ts";
-import type { Json } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
 import type { LimitSpec } from "../../definition/workflow.ts";
 import type { Host } from "../../host/host.ts";
 import type { Requests } from "../../inbox/requests.ts";
@@ -100,11 +100,18 @@ export class Limits {
     return this.#command(caller, name, action, () => ({}));
   }
 
-  /** What is not said stays as the definitions have it. */
+  /** What is not said stays as the definitions have it; of a budget, as it is. */
   async override(caller: Caller, name: string, spec: Override): Promise<PageOf<ShownLimit>> {
     await this.#refuseUnfit(name, spec);
-    const make = ({ kind }: GateName, rule: GateRule | null) => ({ rule: ruleOf(kind, spec, rule) });
-    return this.#command(caller, name, "override", make, spec as Json);
+    return this.#command(caller, name, "override", ({ kind }) => ruling(kind, spec), spec as Json);
+  }
+
+  /** Lets budgets allow at least so much in all. Whatever else is said at the same time, none allows less afterwards. */
+  async raise(caller: Caller, name: string, amounts: Override): Promise<PageOf<ShownLimit>> {
+    await this.#refuseUnfit(name, amounts);
+    const make = ({ kind }: GateName): Ruling =>
+      kind === "budget" ? { amounts: amountsOf(amounts), atLeast: true } : undefined;
+    return this.#command(caller, name, "override", make, { ...(amounts as JsonObject), at_least: true });
   }
 
   /** Where somebody stands who waits at a gate. */
@@ -133,17 +140,18 @@ export class Limits {
     caller: Caller,
     name: string,
     action: GateCommand["action"],
-    more: (gate: GateName, rule: GateRule | null) => Pick<GateCommand, "rule">,
+    more: (gate: GateName) => Ruling,
     asked: Json = {},
   ): Promise<PageOf<ShownLimit>> {
     const found = await this.#named(name);
     if (found.length === 0) throw notFound("limit", name);
     for (const { id, gate } of found) {
+      const told = more(gate);
+      if (told === undefined) continue;
       const { by, tenant, trace, key } = caller;
       const request = key === undefined ? this.#host.id() : keyedId(tenant, `limits/${id}/${action}`, key);
       if (key !== undefined) await this.#refuseReuse(entityKey("gate", id), request, asked);
-      const rule = (await this.#read(entityKey("gate", id)))?.ruling ?? null;
-      const body: GateCommand = { kind: "gateCommand", request, action, ...more(gate, rule) };
+      const body: GateCommand = { kind: "gateCommand", request, action, ...told };
       const outcome = await this.#requests.send({ to: entityKey("gate", id), by, tenant, trace, id: request, body });
       if (outcome.kind !== "answered") throw undecided(outcome);
       accepted(id, outcome.answer);
@@ -202,13 +210,22 @@ export class Limits {
   }
 }
 
-function ruleOf(kind: GateName["kind"], spec: Override, before: GateRule | null): GateRule | null {
+/** What a gate is told to let through from now on; undefined if it is not meant. */
+type Ruling = Pick<GateCommand, "rule" | "amounts" | "atLeast"> | undefined;
+
+/** Amounts are put together with what there is by the gate itself: here they may have changed since they were read. */
+function ruling(kind: GateName["kind"], spec: Override): Ruling {
+  if (kind !== "budget") return { rule: ruleOf(kind, spec) };
+  const amounts = amountsOf(spec);
+  return Object.keys(amounts).length === 0 ? { rule: null } : { amounts };
+}
+
+function amountsOf(spec: Override): Amounts {
+  return Object.fromEntries(AMOUNT_UNITS.flatMap((unit) => (spec[unit] === undefined ? [] : [[unit, spec[unit]]])));
+}
+
+function ruleOf(kind: Exclude<GateName["kind"], "budget">, spec: Override): GateRule | null {
   const { rate, per = "second", burst, concurrency, tokens_per_minute: perMinute } = spec;
-  if (kind === "budget") {
-    const given = AMOUNT_UNITS.flatMap((unit) => (spec[unit] === undefined ? [] : [[unit, spec[unit]] as const]));
-    if (given.length === 0 || before?.kind !== "budget") return null;
-    return { ...before, limits: { ...before.limits, ...Object.fromEntries(given) } };
-  }
   if (kind === "tokens") {
     if (perMinute === undefined) return null;
     return { kind, perSecond: perMinute / 60, burst: spec.tokens_burst ?? Math.max(1, Math.ceil(perMinute)) };

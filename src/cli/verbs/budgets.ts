@@ -35,7 +35,7 @@ async function raised(call: Call): Promise<readonly ShownLimit[]> {
   const found = await meant(call, server);
   const answers: ShownLimit[] = [];
   for (const { id } of found) {
-    const path = `/v1/limits/${segment(id!)}/override`;
+    const path = `/v1/limits/${segment(id!)}/raise`;
     answers.push(...(await server.post<Listed<ShownLimit>>(path, { body: amounts })).items);
   }
   return answers;

@@ -32,5 +32,9 @@ function ruleGiven(call: Call): object {
     concurrency: amountOption(call, "concurrency"),
     tokens_per_minute: amountOption(call, "tokens-per-minute"),
     tokens_burst: amountOption(call, "tokens-burst"),
+    usd: amountOption(call, "usd"),
+    tokens: amountOption(call, "tokens"),
+    calls: amountOption(call, "calls"),
+    seconds: amountOption(call, "seconds"),
   };
 }

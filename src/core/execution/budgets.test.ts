@@ -146,7 +146,7 @@ describe("a node that waits for a budget to be raised", () => {
     trial.does({ ...decision, decision: "approve", data: { tokens: 90 } });
     expect(trial.mail.at(-1)).toMatchObject({
       to: expect.stringMatching(/^gate\/budget:/),
-      body: { kind: "gateCommand", action: "override", rule: { limits: { tokens: 90 }, onLimit: "pause" } },
+      body: { kind: "gateCommand", action: "override", amounts: { tokens: 90 }, atLeast: true },
     });
     expect(trial.shown["a"]).toBe("WAITING budget");
   });

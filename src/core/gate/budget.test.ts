@@ -91,6 +91,28 @@ describe("a budget that waits for a person", () => {
     expect(gate.state.stalled.size).toBe(0);
   });
 
+  test("keeps what several allow at once: the most of each, and nobody undoes what another has said", () => {
+    const gate = ask(used(), 2, { tokens: 20 });
+    const allow = (request: string, amounts: Amounts, atLeast?: true): unknown => {
+      const how = atLeast === undefined ? {} : { atLeast };
+      gate.send({ kind: "gateCommand", action: "override", request, amounts, ...how });
+      return gate.state.ruling;
+    };
+    expect(allow("r1", { tokens: 50 }, true)).toEqual(budget({ tokens: 100 }, "pause"));
+    expect(gate.state.override).toBe(null);
+    expect(allow("r2", { tokens: 200, usd: 5 })).toEqual(budget({ tokens: 200, usd: 5 }, "pause"));
+    expect(allow("r3", { tokens: 150 }, true)).toEqual(budget({ tokens: 200, usd: 5 }, "pause"));
+    expect(allow("r4", { usd: 7 }, true)).toEqual(budget({ tokens: 200, usd: 7 }, "pause"));
+    expect(allow("r5", { tokens: 120 })).toEqual(budget({ tokens: 120, usd: 7 }, "pause"));
+    expect(gate.granted).toEqual(["a1", "a2"]);
+  });
+
+  test("that has no limit of a unit is not given one by a raise", () => {
+    const gate = used();
+    gate.send({ kind: "gateCommand", action: "override", request: "r1", amounts: { usd: 5 }, atLeast: true });
+    expect(gate.state.ruling).toEqual(budget({ tokens: 100 }, "pause"));
+  });
+
   test("begins anew when it is reset", () => {
     const gate = ask(used(), 2, { tokens: 20 }).send({ kind: "gateCommand", action: "reset", request: "r" });
     expect([gate.granted, gate.state.spent]).toEqual([["a1", "a2"], {}]);

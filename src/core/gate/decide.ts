@@ -1,8 +1,9 @@
 import type { Context, ListingDraft } from "../machine.ts";
 import type { GateAcquire, GateCommand, GateReturn, Message } from "../message.ts";
+import { AMOUNT_UNITS, type Amounts, type AmountUnit } from "./amounts.ts";
 import type { GateEvent } from "./events.ts";
 import { answer, type GateDecision, NOTHING } from "./grant.ts";
-import { type GateName, sameRule } from "./rule.ts";
+import { type GateName, type GateRule, sameRule } from "./rule.ts";
 import { freePlaces, type GateState, heldKey } from "./state.ts";
 
 /** What a message means for a gate. Who may go is decided afterwards, by `grant`. */
@@ -75,9 +76,10 @@ function forsake({ ruling, isForsaken }: GateState, context: Context): GateDecis
 
 /** A person closes it, opens it, or sets another rule. */
 function command(state: GateState, message: Message, body: GateCommand, context: Context): GateDecision {
-  const { request, action, rule, bodyHash } = body;
+  const { request, action, bodyHash } = body;
   const reply = { ok: {} };
   if (state.requests.includes(request)) return { ...NOTHING, reply };
+  const rule = body.amounts === undefined ? body.rule : allowing(state, body.amounts, body.atLeast === true);
   const event: GateEvent = {
     kind: "commandApplied",
     atMs: context.nowMs,
@@ -88,4 +90,14 @@ function command(state: GateState, message: Message, body: GateCommand, context:
     ...(rule !== undefined && { rule }),
   };
   return { events: [event], reply };
+}
+
+/** The rule that lets a budget allow these amounts. Several may command at once, so it is made here, of what counts now. */
+function allowing({ ruling, override }: GateState, amounts: Amounts, atLeast: boolean): GateRule | null {
+  if (ruling?.kind !== "budget") return override;
+  const { limits } = ruling;
+  const isKept = (unit: AmountUnit): boolean => atLeast && (limits[unit] ?? Infinity) >= amounts[unit]!;
+  const changed = AMOUNT_UNITS.filter((unit) => amounts[unit] !== undefined && !isKept(unit));
+  if (changed.length === 0) return override;
+  return { ...ruling, limits: { ...limits, ...Object.fromEntries(changed.map((unit) => [unit, amounts[unit]])) } };
 }

@@ -32,9 +32,23 @@ function forgotten(): World {
     .world();
 }
 
+/** Two raise it, and the second to less than the first. */
+function lowered(): World {
+  const world = tenTokens().beginAtGate();
+  const raise = (request: string, tokens: number): void => {
+    const rule = { kind: "budget", limits: { tokens }, onLimit: "fail" } as const;
+    const how = { kind: "commandApplied", command: "override", by: "p", request, rule } as const;
+    world.tell({ ...how, atMs: world.now });
+  };
+  raise("r1", 20);
+  raise("r2", 15);
+  return world.world({ liveness: false });
+}
+
 describe("budgets", () => {
   itReports([
     ["I38a", "more may be used than there is", overspent],
+    ["I38a", "somebody who raises it takes back what another has allowed", lowered],
     ["I38b", "something was out and is not counted", forgotten],
   ]);
 });

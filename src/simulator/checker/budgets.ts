@@ -26,7 +26,10 @@ class Account {
       this.rule = event.rule;
       if (event.rule.kind === "tokens") this.level = Math.min(this.level, event.rule.burst);
     }
-    if (event.kind === "commandApplied" && event.command === "override") this.override = event.rule ?? null;
+    if (event.kind === "commandApplied" && event.command === "override") {
+      this.judgeRaise(event.rule ?? null, found, entity, commit);
+      this.override = event.rule ?? null;
+    }
     if (event.kind === "gateForsaken") this.spent = {};
     if (event.kind === "asksQueued") {
       for (const { ask, estimate = {} } of event.asks) this.estimates.set(`${event.execution} ${ask}`, estimate);
@@ -88,6 +91,17 @@ class Account {
       found(`${entity} let somebody through, and ${-this.level} tokens were missing`, { commit });
     }
     if (ruling?.kind === "budget") this.judgeBudget(ruling, found, entity, commit);
+  }
+
+  /** People only ever raise here, and do so at once: none may undo what another has allowed. */
+  private judgeRaise(rule: GateRule | null, found: Found, entity: string, commit: Commit): void {
+    const { ruling } = this;
+    const after = rule ?? this.rule;
+    if (ruling?.kind !== "budget" || after?.kind !== "budget") return;
+    for (const unit of AMOUNT_UNITS) {
+      const [before = Infinity, now = Infinity] = [ruling.limits[unit], after.limits[unit]];
+      if (now < before) found(`${entity} was raised, from ${before} ${unit} to ${now}`, { commit });
+    }
   }
 
   private judgeBudget({ limits }: BudgetRule, found: Found, entity: string, commit: Commit): void {

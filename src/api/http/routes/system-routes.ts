@@ -128,6 +128,18 @@ export function systemRoutes(parts: SystemParts): readonly Route[] {
         json(200, await service.limits.override(caller, params["name"]!, body)),
     }),
     route({
+      method: "POST",
+      path: "/v1/limits/{name}/raise",
+      permission: "operate",
+      tag,
+      summary: "Let a budget allow at least so much in all; of several at once the most counts",
+      body: { schema: shape.raiseBody, limitBytes: MAX_BODY_BYTES },
+      answers: { 200: { description: "As they stand now", schema: shape.listOf(shape.shownLimit) } },
+      problems: ["NO_OWNER"],
+      handle: async ({ service, caller, params, body }) =>
+        json(200, await service.limits.raise(caller, params["name"]!, body)),
+    }),
+    route({
       method: "GET",
       path: "/openapi.json",
       permission: "open",

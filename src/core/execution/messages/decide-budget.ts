@@ -39,7 +39,6 @@ export function judgeBudget(
       errors: faults.map(({ pointer, reason }) => ({ path: pointer, message: reason })),
     };
   }
-  const limits: Amounts = { ...asked.stalled.limits, ...(body.data as Amounts) };
   const raise: Message = {
     id: `gateCommand:${entityKey("execution", state.id)}:${body.request}`,
     to: asked.gate,
@@ -50,7 +49,8 @@ export function judgeBudget(
       kind: "gateCommand",
       request: `${state.id}:${body.request}`,
       action: "override",
-      rule: { kind: "budget", limits, onLimit: "pause" },
+      amounts: body.data as Amounts,
+      atLeast: true,
     },
   };
   return { events: [], extras: { mail: [raise] } };
