@@ -81,9 +81,10 @@ const STATUS: OptionSpec = { name: "status", value: "STATUS", doc: "only those i
 const WORKFLOW: OptionSpec = { name: "workflow", value: "NAME", doc: "only those of this workflow" };
 const SINCE: OptionSpec = { name: "since", value: "TIME", doc: "only those created then or later: 1h, 2d, or a date" };
 const FOLLOW: OptionSpec = { name: "follow", short: "f", doc: "wait for more until the execution is over" };
+const YES: OptionSpec = { name: "yes", doc: "do not ask (needed with --all off a terminal)" };
 const ALL: readonly OptionSpec[] = [
   { name: "all", doc: "all that the filters below find, instead of ids" },
-  { name: "yes", doc: "do not ask (needed with --all off a terminal)" },
+  YES,
   STATUS,
   WORKFLOW,
   SINCE,
@@ -620,6 +621,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     summary: "Take them off the list for good",
     options: [
       { name: "all", doc: "all that the filters below find, instead of ids" },
+      YES,
       ...LETTER_FILTERS,
       LETTER_STATUS,
       { name: "limit", value: "N", doc: "with --all: how many at most (default 1000)" },

@@ -279,6 +279,16 @@ describe("validate", () => {
       ),
       stderr: "",
     });
+    expect(await run("validate", "hello.yaml", "missing.yaml", "broken.json", ".")).toMatchObject({
+      code: 4,
+      stdout: expect.stringMatching(/^hello.yaml: hello is valid[^]*broken.json: \d+ problems/) as string,
+      stderr: 'millrace: there is no file "missing.yaml".\nmillrace: "." is a folder, not a file.\n',
+    });
+    const rest = await run("validate", "hello.yaml", "missing.yaml", "--json");
+    expect(JSON.parse(rest.stdout)).toMatchObject([
+      { file: "hello.yaml", valid: true },
+      { file: "missing.yaml", valid: false, unreadable: 'there is no file "missing.yaml".' },
+    ]);
     const piped = await millrace(["validate", "-"], { cwd: HERE, input: HELLO });
     expect(piped).toEqual({ code: 0, stdout: "stdin: hello is valid, 4 nodes\n", stderr: "" });
     expect((await run("validate", "mine.yaml")).code).toBe(3);

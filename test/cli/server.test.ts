@@ -288,7 +288,12 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     await run("watch", one!.execution_id);
     expect((await run("dlq", "retry", ...all)).stdout).toBe("1 run again\n");
     await run("watch", one!.execution_id);
-    expect((await run("dlq", "drop", ...all, "--status", "replayed")).stdout).toMatch(/dropped\n.*dropped\n/);
+    expect(await run("dlq", "drop", ...all, "--status", "replayed")).toMatchObject({
+      code: 2,
+      stderr: "millrace: this would drop 2 dead letters.\n  hint: say so with --yes\n",
+    });
+    const dropped = await run("dlq", "drop", ...all, "--status", "replayed", "--yes");
+    expect(dropped.stdout).toMatch(/dropped\n.*dropped\n/);
     expect((await run("dlq", "drop")).code).toBe(2);
   });
 

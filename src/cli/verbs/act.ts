@@ -1,4 +1,5 @@
 import { type Call, hasSwitch, option, type Verb } from "../call.ts";
+import { confirm } from "../confirm.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { momentOption, statusOption } from "../given-values.ts";
@@ -74,16 +75,8 @@ async function found(call: Call, server: Server): Promise<readonly string[]> {
     );
     ids.push(...items.map(({ execution_id: id }) => id));
   }
-  if (ids.length > 0 && !hasSwitch(call, "yes")) await confirm(call, ids.length);
+  if (ids.length > 0) {
+    await confirm(call, `${call.command} ${ids.length === 1 ? "1 execution" : `${ids.length} executions`}`);
+  }
   return ids;
-}
-
-async function confirm(call: Call, count: number): Promise<void> {
-  const what = `${call.command} ${count === 1 ? "1 execution" : `${count} executions`}`;
-  if (!call.terminal.isInteractive) throw new Failure(EXIT.usage, `this would ${what}.`, { hint: "say so with --yes" });
-  const { createInterface } = await import("node:readline/promises");
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await lines.question(`${what}? [y/N] `);
-  lines.close();
-  if (!/^y(es)?$/i.test(answer.trim())) throw new Failure(EXIT.interrupted, "nothing was done.");
 }

@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from "../../json/json.ts";
 import { type Call, hasSwitch, option, type Verb } from "../call.ts";
 import { changedConfig, changesOf } from "../changed-config.ts";
+import { confirm } from "../confirm.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { countOption } from "../given-values.ts";
@@ -43,7 +44,7 @@ export const verb: Verb = async (call) => {
         return { told: `${id} runs again in ${answer.execution_id}`, answer };
       });
     default:
-      return each(call, await ids(call, server), async (id) => {
+      return each(call, await toDrop(call, server), async (id) => {
         await server.delete(`/v1/dlq/${segment(id)}`);
         return { told: `${id} dropped`, answer: { id } };
       });
@@ -63,6 +64,15 @@ async function ids(call: Call, server: Server): Promise<readonly string[]> {
     most(call),
   );
   return items.map(({ id }) => id);
+}
+
+/** What is dropped does not come back. */
+async function toDrop(call: Call, server: Server): Promise<readonly string[]> {
+  const letters = await ids(call, server);
+  if (hasSwitch(call, "all") && letters.length > 0) {
+    await confirm(call, `drop ${letters.length === 1 ? "1 dead letter" : `${letters.length} dead letters`}`);
+  }
+  return letters;
 }
 
 /** All that pass the filters, as one request: those of one execution make one generation. */

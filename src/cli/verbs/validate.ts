@@ -14,11 +14,21 @@ export const verb: Verb = async (call) => {
   }
   const handlers = await catalogueOf(call);
   const checked: Checked[] = [];
+  const unread: Unread[] = [];
   for (const file of call.args) {
-    const text = await definitionText(call.terminal, file);
-    checked.push({ file: text.file, report: await checkText(text, handlers) });
+    try {
+      const text = await definitionText(call.terminal, file);
+      checked.push({ file: text.file, report: await checkText(text, handlers) });
+    } catch (error) {
+      // One that cannot be read does not hide what the others are like.
+      if (!(error instanceof Failure) || call.args.length === 1) throw error;
+      unread.push({ file, failure: error });
+    }
   }
-  call.terminal.out(shown(format, checked));
+  call.terminal.out(shown(format, checked, unread));
+  for (const { failure } of unread) call.terminal.err(`millrace: ${failure.message}\n`);
+  const [first] = unread;
+  if (first !== undefined) return first.failure.exit;
   return checked.some(({ report }) => report.failure !== undefined) ? EXIT.invalid : EXIT.done;
 };
 
@@ -27,12 +37,19 @@ interface Checked {
   readonly report: DefinitionReport;
 }
 
-function shown(format: "text" | "json" | "sarif", checked: readonly Checked[]): string {
+interface Unread {
+  readonly file: string;
+  readonly failure: Failure;
+}
+
+function shown(format: "text" | "json" | "sarif", checked: readonly Checked[], unread: readonly Unread[]): string {
   switch (format) {
     case "text":
       return checked.map(asText).join("\n");
-    case "json":
-      return `${JSON.stringify(checked.length === 1 ? asJson(checked[0]!) : checked.map(asJson), null, 2)}\n`;
+    case "json": {
+      const all = [...checked.map(asJson), ...unread.map(asUnread)];
+      return `${JSON.stringify(all.length === 1 ? all[0] : all, null, 2)}\n`;
+    }
     case "sarif":
       return `${JSON.stringify(asSarif(checked), null, 2)}\n`;
   }
@@ -49,6 +66,10 @@ function asJson({ file, report }: Checked): object {
   const { workflow, hash, errors, warnings, omitted } = report;
   const good = workflow === undefined ? {} : { name: workflow.name, workflow_definition_id: hash };
   return { file, valid: workflow !== undefined, ...good, errors, warnings, ...(omitted > 0 && { omitted }) };
+}
+
+function asUnread({ file, failure }: Unread): object {
+  return { file, valid: false, unreadable: failure.message, errors: [], warnings: [] };
 }
 
 /** What code scanning tools read. */
