@@ -27,7 +27,12 @@ export type Rule =
       readonly code: "INVALID_TIMEOUT" | "INVALID_RETRY_POLICY" | "NUMBER_OUT_OF_RANGE";
     }
   | { readonly kind: "boolean" }
-  | { readonly kind: "choice"; readonly choices: readonly string[] }
+  /** `elsewhere` says to whoever writes a word that this field does not know what to write instead. */
+  | {
+      readonly kind: "choice";
+      readonly choices: readonly string[];
+      readonly elsewhere?: Readonly<Record<string, string>>;
+    }
   | { readonly kind: "object" }
   | { readonly kind: "any" }
   /** Read by code of its own; `schema` is what an editor may know of it. */
@@ -53,8 +58,8 @@ function text(maxLength: number): Rule {
   return { kind: "text", maxLength };
 }
 
-function choice(choices: readonly string[]): Rule {
-  return { kind: "choice", choices };
+function choice(choices: readonly string[], elsewhere?: Readonly<Record<string, string>>): Rule {
+  return { kind: "choice", choices, ...(elsewhere && { elsewhere }) };
 }
 
 function timeout(min: 0 | "above 0"): Rule {
@@ -337,7 +342,10 @@ export const CONCURRENCY_FIELDS: FieldTable = {
     doc: "With templates, what the limit is counted by: each value has a limit of its own. {{ input.customer }}",
   },
   on_conflict: {
-    rule: choice(["queue", "reject"]),
+    rule: choice(["queue", "reject"], {
+      cancel_old:
+        "Only whole executions make room for newer ones: say it in the concurrency of the workflow, or let the node's tasks queue.",
+    }),
     default: "queue",
     doc: "What becomes of a task for which there is no room: it waits, or its node fails.",
   },

@@ -112,6 +112,13 @@ describe("what does not fit is told", () => {
       "/nodes/0/concurrency/on_conflict",
       "",
     ],
+    [
+      "a conflict that only workflows have",
+      { concurrency: { limit: 1, on_conflict: "cancel_old" } },
+      {},
+      "/nodes/0/concurrency/on_conflict",
+      "Only whole executions make room for newer ones: say it in the concurrency of the workflow, or let the node's tasks queue.",
+    ],
     ["a key that names nobody", { concurrency: { limit: 1, key: "{{ b.x }}" } }, {}, "/nodes/0/concurrency/key", ""],
     ["a key of an item", { concurrency: { limit: 1, key: "{{ item }}" } }, {}, "/nodes/0/concurrency/key", ""],
     [

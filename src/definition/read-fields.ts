@@ -125,7 +125,8 @@ export function checkField(
       return false;
     case "choice": {
       const nearest = typeof value === "string" ? nearestName(value, rule.choices) : undefined;
-      const hint = nearest === undefined ? undefined : `Did you mean ${quote(nearest)}?`;
+      const elsewhere = typeof value === "string" ? rule.elsewhere?.[value] : undefined;
+      const hint = elsewhere ?? (nearest === undefined ? undefined : `Did you mean ${quote(nearest)}?`);
       const expected = `one of ${rule.choices.map(quote).join(", ")}`;
       const got = typeof value === "string" ? quote(value) : withArticle(typeName(value));
       problems.add("INVALID_TYPE", at, { field: name, expected, got }, { hint });
