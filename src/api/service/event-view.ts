@@ -1,7 +1,7 @@
 import type { ExecutionEvent } from "../../core/execution/events.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
 import type { JournalRecord } from "../../store/contract.ts";
-import { nodeHref } from "./execution-view.ts";
+import { executionError, nodeHref } from "./execution-view.ts";
 
 /** One event of an execution's history, as clients see it. */
 export interface ShownEvent {
@@ -55,6 +55,7 @@ export function showEvent(seq: number, event: ExecutionEvent, id: string): Shown
   }
   // States are in capitals wherever people see them.
   if (event.kind === "executionEnded") data["status"] = event.status.toUpperCase();
+  if (event.kind === "executionEnded" && event.error !== undefined) data["error"] = executionError(event.error);
   return {
     seq,
     type: snake(event.kind),

@@ -50,7 +50,7 @@ export function draftExecution(state: ExecutionState, version: number | null): A
   });
   const retryable = retryableFrom(state);
   const tail = JSON.stringify({
-    error: executionError(state),
+    error: executionError(state.end?.error ?? null),
     created_at: iso(state.createdAtMs),
     started_at: iso(state.startedAtMs),
     finished_at: iso(state.endedAtMs),
@@ -123,8 +123,8 @@ export function shownError({ code, message, retryable, details }: ErrorValue): J
   return { code, message, retryable, ...(details !== undefined && { details }) };
 }
 
-function executionError({ end }: ExecutionState): Json {
-  const error = end?.error ?? null;
+/** That of an execution names the node that failed first. */
+export function executionError(error: NonNullable<ExecutionState["end"]>["error"]): Json {
   if (error === null) return null;
   return { ...(shownError(error) as object), ...(error.node !== undefined && { node_id: error.node }) };
 }

@@ -34,7 +34,11 @@ test.each(["failed", "partial", "cancelled"])("a child that is %s fails the node
       code: "CHILD_FAILED",
       retryable: false,
       message: `The child execution ${child} ended ${status.toUpperCase()}: broke`,
-      details: { execution_id: child, status: status.toUpperCase(), error: { code: "INNER", node: "deep" } },
+      details: {
+        execution_id: child,
+        status: status.toUpperCase(),
+        error: { ...failure({ code: "INNER" }), node_id: "deep" },
+      },
     },
   });
   expect(trial.summary).toMatchObject({ status: "FAILED", error: { code: "CHILD_FAILED", node: "c" } });

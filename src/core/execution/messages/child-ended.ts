@@ -1,3 +1,4 @@
+import type { Json } from "../../../json/json.ts";
 import { entityKey } from "../../entity.ts";
 import type { Context } from "../../machine.ts";
 import type { ChildEnded } from "../../message.ts";
@@ -35,11 +36,16 @@ export function childEnded(state: ExecutionState, body: ChildEnded, context: Con
     details: {
       execution_id: wait.child.execution,
       status: body.status.toUpperCase(),
-      ...(body.error !== undefined && { error: body.error as never }),
+      ...(body.error !== undefined && { error: shownError(body.error) }),
     },
   };
   const events: ExecutionEvent[] = [{ kind: "nodeFailed", atMs, node, error }];
   return decided(state, context, [...events, ...afterFailure(state, unit, error, context)]);
+}
+
+/** As whoever reads the details knows it of an execution. */
+function shownError({ node, ...error }: NonNullable<ChildEnded["error"]>): Json {
+  return { ...error, ...(node !== undefined && { node_id: node }) };
 }
 
 function isOurs(child: ChildCall | null | undefined, body: ChildEnded): boolean {
