@@ -122,7 +122,7 @@ export const SETTINGS = {
     env: "MILLRACE_ARCHIVE",
     flag: "archive",
     default: undefined,
-    doc: "`postgres://…`: journals are copied there and stay for good; what has ended leaves the store soon after. See archive.md.",
+    doc: "`postgres://…`, or `postgres` for the address of `POSTGRES_*`: journals are copied there and stay for good; what has ended leaves the store soon after. See archive.md.",
   }),
   checkpointInterval: seconds({
     env: "ORCHESTRATOR_CHECKPOINT_INTERVAL",
@@ -178,7 +178,7 @@ export const SETTINGS = {
   postgresHost: text({
     env: "POSTGRES_HOST",
     default: "localhost",
-    doc: "When `MILLRACE_STORE=postgres` and there is no `DATABASE_URL`.",
+    doc: "When `MILLRACE_STORE` or `MILLRACE_ARCHIVE` is `postgres` and there is no `DATABASE_URL`.",
   }),
   postgresPort: integer({ env: "POSTGRES_PORT", default: 5432, min: 1, max: 65_535, doc: "As `POSTGRES_HOST`." }),
   postgresUser: text({ env: "POSTGRES_USER", default: "postgres", doc: "As `POSTGRES_HOST`." }),

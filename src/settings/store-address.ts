@@ -28,9 +28,13 @@ export function storeAddress(settings: Settings): StoreAddress | { readonly faul
 }
 
 /** Where the archive is; undefined if there is none. */
-export function archiveAddress({ archive }: Settings): string | { readonly fault: string } | undefined {
+export function archiveAddress(settings: Settings): string | { readonly fault: string } | undefined {
+  const { archive } = settings;
   if (archive === undefined || /^postgres(ql)?:\/\/./.test(archive)) return archive;
-  return { fault: `MILLRACE_ARCHIVE must be postgres://…, not ${JSON.stringify(withoutPassword(archive))}.` };
+  if (archive === "postgres") return settings.postgresUrl ?? postgresUrl(settings);
+  return {
+    fault: `MILLRACE_ARCHIVE must be postgres or postgres://…, not ${JSON.stringify(withoutPassword(archive))}.`,
+  };
 }
 
 /** The address as it may be shown. */
