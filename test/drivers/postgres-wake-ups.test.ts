@@ -70,7 +70,11 @@ describe("what one process does wakes another", () => {
 
 describe("hints", () => {
   /** What another session hears of these, until it has heard that many. */
-  async function heard(keys: readonly string[], count: number): Promise<readonly (readonly string[])[]> {
+  async function heard(
+    keys: readonly string[],
+    count: number,
+    host = nodeHost,
+  ): Promise<readonly (readonly string[])[]> {
     const name = nodeHost.id();
     const listener = new Client({ connectionString: service.url });
     await listener.connect();
@@ -81,7 +85,7 @@ describe("hints", () => {
       if (payloads.flat().length === count) resolve();
     });
     await listener.query(`listen ${escapeIdentifier(`millrace_${name}`)}`);
-    const wakeUps = new WakeUps(nodeHost, { url: service.url, schema: "public", ...SECONDS }, name);
+    const wakeUps = new WakeUps(host, { url: service.url, schema: "public", ...SECONDS }, name);
     await wakeUps.connect();
     for (const key of keys) wakeUps.announce([key]);
     await isComplete;
@@ -93,6 +97,11 @@ describe("hints", () => {
   test("that are given at once are sent as one, and a key only once", async () => {
     const keys = Array.from({ length: 300 }, (_, i) => `inbox/${i % 100}`);
     expect(await heard(keys, 100)).toEqual([keys.slice(0, 100)]);
+  });
+
+  test("go out at once if none went out just before", async () => {
+    const sleepless: Host = { ...nodeHost, sleep: (ms, signal) => nodeHost.sleep(ms < 900 ? LONG_MS : ms, signal) };
+    expect(await heard(["inbox/1"], 1, sleepless)).toEqual([["inbox/1"]]);
   });
 
   test("that are too long for one payload are sent as several, whatever their letters", async () => {

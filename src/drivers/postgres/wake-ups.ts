@@ -100,13 +100,17 @@ export class WakeUps {
     if (client !== undefined) await sayGoodbye(this.#host, client.end(), () => [client]);
   }
 
-  /** What is announced while this sends goes out with the next payload: one statement at a time. */
+  /**
+   * What is announced in one turn goes out at once. What comes just after it goes out together: one statement at a time,
+   * and not more than one every other millisecond.
+   */
   async #send(): Promise<void> {
     this.#isSending = true;
+    await Promise.resolve();
     while (this.#outgoing.size > 0) {
-      await this.#host.sleep(COALESCE_MS);
       const payload = this.#takePayload();
       await this.#client?.query(SQL.notify, [this.#channel, payload]).catch(() => {});
+      await this.#host.sleep(COALESCE_MS);
     }
     this.#isSending = false;
   }
