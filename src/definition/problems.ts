@@ -77,7 +77,7 @@ export class ProblemList {
   }
 
   /** The problems in the order of the document. Without a document they stay in the order they were found. */
-  finish(source?: { readonly document: Document; readonly text: string }): {
+  finish(source?: { readonly locate: Document["locate"]; readonly text: string }): {
     errors: readonly Problem[];
     warnings: readonly Problem[];
   } {
@@ -88,7 +88,7 @@ export class ProblemList {
       };
     }
     const drafts = [...this.#errors, ...this.#warnings];
-    const places = source.document.locate(withParents(drafts.map(({ path }) => path)));
+    const places = source.locate(withParents(drafts.map(({ path }) => path)));
     const offsets = new Map<Draft, number>();
     for (const draft of drafts) offsets.set(draft, draft.offset ?? offsetOf(draft, places));
     const positions = positionsOf(source.text, offsets.values());

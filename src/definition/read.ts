@@ -1,7 +1,7 @@
 import { MAX_YAML_BYTES, readYaml } from "../json/read-yaml.ts";
 import { type DefinitionReport, type Language, readIn, readJsonDefinition, type ReadOptions } from "./report.ts";
 
-export { checkDefinition, type DefinitionReport, type ReadOptions } from "./report.ts";
+export { checkDefinition, type DefinitionReport, type ReadOptions, type TextAround } from "./report.ts";
 
 const YAML: Language = {
   name: "YAML",

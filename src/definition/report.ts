@@ -68,12 +68,19 @@ export function readIn(language: Language, source: string | Uint8Array, options:
   return checkDocument(language.parse(text), text, options);
 }
 
-/** Loads and checks a definition that somebody has parsed, or built, already. */
-export function checkDefinition(value: Json, options: ReadOptions = {}): DefinitionReport {
+/** The text around a definition, and where its values are in it. */
+export interface TextAround {
+  readonly text: string;
+  /** Of pointers into the definition. */
+  readonly locate: Document["locate"];
+}
+
+/** Loads and checks a definition that somebody has parsed, or built, already; with the text it stands in, if there is one. */
+export function checkDefinition(value: Json, options: ReadOptions = {}, around?: TextAround): DefinitionReport {
   const problems = new ProblemList();
   const failure = checkValue(value, problems);
-  if (failure !== undefined) return failed(failure, problems);
-  return report(value, options, problems);
+  if (failure !== undefined) return failed(failure, problems, around);
+  return report(value, options, problems, around);
 }
 
 function checkDocument(document: Document, text: string, options: ReadOptions): DefinitionReport {
@@ -92,14 +99,19 @@ function checkDocument(document: Document, text: string, options: ReadOptions): 
     const placed = errors.map((error, i) => ({ ...error, ...positions.get(document.faults[i]!.offset) }));
     return { failure: first.code, errors: placed, warnings, omitted: problems.omitted };
   }
-  return report(document.value, options, problems, options.positions === false ? undefined : { document, text });
+  return report(
+    document.value,
+    options,
+    problems,
+    options.positions === false ? undefined : { locate: (pointers) => document.locate(pointers), text },
+  );
 }
 
 function report(
   value: Json,
   { handlers: catalogue = NO_HANDLERS }: ReadOptions,
   problems: ProblemList,
-  source?: { readonly document: Document; readonly text: string },
+  source?: TextAround,
 ): DefinitionReport {
   const handlers = new KnownHandlers(catalogue);
   const loaded = loadDefinition(value, handlers, problems);
@@ -110,8 +122,8 @@ function report(
   return { workflow: loaded.workflow, hash: definitionHash(loaded.workflow), errors, warnings, omitted };
 }
 
-function failed(failure: ErrorCode, problems: ProblemList): DefinitionReport {
-  return { failure, ...problems.finish(), omitted: problems.omitted };
+function failed(failure: ErrorCode, problems: ProblemList, source?: TextAround): DefinitionReport {
+  return { failure, ...problems.finish(source), omitted: problems.omitted };
 }
 
 /** In UTF-8, without encoding 32 MiB only to measure them. */

@@ -1,10 +1,11 @@
-import { checkDefinition, type DefinitionReport, readDefinition } from "../../definition/read.ts";
+import { checkDefinition, type DefinitionReport, readDefinition, type TextAround } from "../../definition/read.ts";
 import type { HandlerEntry, NodeDefaults } from "../../definition/handlers.ts";
 import type { Problem } from "../../definition/problems.ts";
 import { ENGINE_HANDLERS, type Workflow } from "../../definition/workflow.ts";
 import { type ErrorCode, errorMessage } from "../../errors/registry.ts";
 import type { ReadFault } from "../../json/document.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
+import { locateJson } from "../../json/locate.ts";
 import { readJson } from "../../json/read-json.ts";
 import { readYaml } from "../../json/read-yaml.ts";
 import type { GoodDefinition } from "./definitions.ts";
@@ -13,6 +14,8 @@ import type { GoodDefinition } from "./definitions.ts";
 export interface CheckOrder {
   readonly source: Uint8Array | string;
   readonly format: "json" | "yaml";
+  /** Somebody wrote the text, and can find a place in it. */
+  readonly isWritten: boolean;
   readonly handlers: readonly (readonly [string, HandlerEntry])[];
   readonly allowMissing: boolean;
   readonly defaults: NodeDefaults;
@@ -49,11 +52,11 @@ export function checkSource(order: CheckOrder): Checked {
   };
   const found = envelopeOf(source, format);
   if (found === undefined) return summary(readDefinition(source, { format, handlers }));
-  const { envelope, unfit } = found;
+  const { envelope, unfit, around } = found;
   if (unfit.length > 0) return { failure: "INVALID_JSON", errors: unfit, warnings: [], omitted: 0 };
   const unknown = Object.keys(envelope).filter((name) => !ENVELOPE.has(name));
   const { definition = null, input_params: input, labels } = envelope;
-  const checked = summary(checkDefinition(definition, { handlers }));
+  const checked = summary(checkDefinition(definition, { handlers }, order.isWritten ? around : undefined));
   // Nothing and null are the same: clients that have no input send either.
   const beside = { ...(input !== undefined && input !== null && { input }), ...(labels !== undefined && { labels }) };
   return { ...checked, ...beside, ...(unknown.length > 0 && { unknown }) };
@@ -66,7 +69,7 @@ export function checkSource(order: CheckOrder): Checked {
 function envelopeOf(
   source: Uint8Array | string,
   format: "json" | "yaml",
-): { readonly envelope: JsonObject; readonly unfit: readonly Problem[] } | undefined {
+): { readonly envelope: JsonObject; readonly unfit: readonly Problem[]; readonly around: TextAround } | undefined {
   const text = typeof source === "string" ? source : Buffer.from(source.buffer, source.byteOffset, source.byteLength);
   if (!text.includes("definition")) return undefined;
   let decoded: string;
@@ -75,11 +78,25 @@ function envelopeOf(
   } catch {
     return undefined;
   }
-  const { value, faults } = format === "yaml" ? readYaml(decoded) : readJson(decoded);
+  const document = format === "yaml" ? readYaml(decoded) : readJson(decoded);
+  const { value, faults } = document;
   const root = value ?? (format === "json" ? lenient(decoded, faults) : undefined);
   if (!isJsonObject(root) || !Object.hasOwn(root, "definition")) return undefined;
-  return { envelope: root, unfit: faults.flatMap((fault) => lostNumber(fault, format)) };
+  return {
+    envelope: root,
+    unfit: faults.flatMap((fault) => lostNumber(fault, format)),
+    around: {
+      text: decoded,
+      locate: (pointers) => {
+        const inside = [...pointers].map((pointer) => `${INSIDE}${pointer}`);
+        const places = format === "yaml" ? document.locate(inside) : locateJson(decoded, inside);
+        return new Map([...places].map(([pointer, place]) => [pointer.slice(INSIDE.length), place]));
+      },
+    },
+  };
 }
+
+const INSIDE = "/definition";
 
 /** A number of an input that would come out as another one. Those of the definition are found when it is checked. */
 function lostNumber(fault: ReadFault, format: "json" | "yaml"): Problem[] {

@@ -13,6 +13,8 @@ export type DefinitionSource =
   | { readonly source: Uint8Array | string; readonly format: "json" | "yaml" }
   | { readonly definition: Json; readonly input_params?: Json; readonly labels?: Json };
 
+type Text = Pick<CheckOrder, "source" | "format" | "isWritten">;
+
 /**
  * Checks definitions. The same text again costs one hash: whoever submits a workflow for every execution does not pay
  * for its check each time.
@@ -26,21 +28,24 @@ export class DefinitionChecker {
   }
 
   async check(given: DefinitionSource, allowMissing: boolean): Promise<Checked> {
-    const { source, format } = "source" in given ? given : { source: JSON.stringify(given), format: "json" as const };
-    const checked = await this.#known(source, format, allowMissing);
+    const text: Text =
+      "source" in given
+        ? { ...given, isWritten: true }
+        : { source: JSON.stringify(given), format: "json", isWritten: false };
+    const checked = await this.#known(text, allowMissing);
     // The worker that serves a handler may have come a moment ago.
     const isUnknown = checked.errors.some(({ code }) => code === "UNKNOWN_HANDLER");
     const again = isUnknown && (await this.#directory.refresh());
-    return this.#withLiveWorkers(again ? await this.#known(source, format, allowMissing) : checked);
+    return this.#withLiveWorkers(again ? await this.#known(text, allowMissing) : checked);
   }
 
-  async #known(source: Uint8Array | string, format: "json" | "yaml", allowMissing: boolean): Promise<Checked> {
+  async #known({ source, format, isWritten }: Text, allowMissing: boolean): Promise<Checked> {
     const handlers = await this.#directory.entries();
-    const key = `${format} ${allowMissing} ${handlers.revision} ${hash("sha256", source, "hex")}`;
+    const key = `${format} ${isWritten} ${allowMissing} ${handlers.revision} ${hash("sha256", source, "hex")}`;
     const cached = this.#cache.get(key);
     if (cached !== undefined) return cached;
     const { defaults } = this.#directory;
-    const order: CheckOrder = { source, format, allowMissing, defaults, handlers: [...handlers.entries] };
+    const order: CheckOrder = { source, format, isWritten, allowMissing, defaults, handlers: [...handlers.entries] };
     const checked = source.length > THREAD_BYTES ? await inThread(order) : checkSource(order);
     this.#cache.set(key, checked, source.length);
     return checked;
