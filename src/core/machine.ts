@@ -30,6 +30,8 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
    * What has to be said again after everything but the journals was lost: mail and lists. Called until no events come.
    */
   recovered?(state: State, context: Context): Decision<Event>;
+  /** The lists that its entity stays on when it is only in the archive, all of them; undefined if the event says nothing of them. */
+  lastingLists?(id: string, event: Event): readonly ListingDraft[] | undefined;
   /** Who has called it and waits for it; null if nobody does. */
   callerOf?(state: State): string | null;
   /** What it has to hear when its caller was called off and that may have been lost. To hear it twice is the same. */

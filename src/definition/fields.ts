@@ -83,7 +83,10 @@ export const WORKFLOW_FIELDS: FieldTable = {
     doc: "What people call it, 1 to 128 characters without / and control characters. Versions are counted per name.",
   },
   description: { rule: text(10_000), doc: "What it is for, in the author's words." },
-  labels: { rule: object, doc: "Free labels for finding it again." },
+  labels: {
+    rule: object,
+    doc: "Labels that its executions have, for finding them again: `millrace ls --label NAME=VALUE`.",
+  },
   input_schema: {
     rule: { kind: "own", schema: { type: ["object", "boolean"] } },
     doc: "JSON Schema of the input. A start with an input that does not fit is refused.",

@@ -1,9 +1,9 @@
-import { entityKind, partitionOf } from "../core/entity.ts";
+import { entityId, entityKind, partitionOf } from "../core/entity.ts";
 import type { Machine, MachineEvent } from "../core/machine.ts";
 import type { Host } from "../host/host.ts";
 import { contentHash } from "../json/hash.ts";
 import type { ShippedEntity, Tip } from "../store/archive.ts";
-import type { DeadLetter, Header, JournalRecord, Loaded, Store, StoredRecord } from "../store/contract.ts";
+import type { DeadLetter, Header, JournalRecord, Listed, Loaded, Store, StoredRecord } from "../store/contract.ts";
 import type { Loader } from "./loader.ts";
 import type { EngineObserver } from "./observer.ts";
 import type { Unshipped } from "./unshipped.ts";
@@ -73,6 +73,7 @@ export class Shipments {
       header,
       values,
       letters: letters && isWhole ? await this.lettersOf(entity) : null,
+      listings: this.listingsOf(entity, records),
       version,
       lastRecord: last?.version ?? kept?.firstVersion ?? 0,
       definitions: await this.definitionsOf(records),
@@ -134,6 +135,25 @@ export class Shipments {
     const hash = machine?.definitionOf((JSON.parse(first.text) as MachineEvent[])[0]!);
     if (hash === undefined || this.isKept(hash)) return [];
     return this.found([{ scope: "definition", hash }]);
+  }
+
+  /** The lists as the last of these records leaves them. Few events say anything of them, and each says all. */
+  private listingsOf(entity: string, records: readonly JournalRecord[]): readonly Listed[] | null {
+    const machine = this.machines.get(entityKind(entity));
+    if (machine?.lastingLists === undefined) return null;
+    for (const { text } of records.toReversed()) {
+      // Most records need not be read for it.
+      if (!text.includes('"labels":')) continue;
+      for (const event of (JSON.parse(text) as MachineEvent[]).toReversed()) {
+        const lists = machine.lastingLists(entityId(entity), event);
+        if (lists !== undefined) {
+          return lists.flatMap(({ list, id, text: shown }) =>
+            shown === null ? [] : [{ list, id, entity, atMs: event.atMs, text: shown }],
+          );
+        }
+      }
+    }
+    return null;
   }
 
   private async found(keys: readonly { readonly scope: string; readonly hash: string }[]): Promise<StoredRecord[]> {

@@ -4,6 +4,7 @@ import type {
   Header,
   Journal,
   JournalRecord,
+  Listed,
   Published,
   Queries,
   Records,
@@ -44,7 +45,7 @@ export interface Archive extends ColdReads {
 export interface ColdReads {
   readonly journal: Pick<Journal, "load">;
   readonly records: Pick<Records, "get">;
-  readonly queries: Pick<Queries, "headers" | "header" | "deadLetters" | "deadLetter">;
+  readonly queries: Pick<Queries, "headers" | "header" | "deadLetters" | "deadLetter" | "listing">;
 }
 
 /** The last record of a journal: its last event's version, and its text's hash, so that two histories are told apart. */
@@ -77,6 +78,8 @@ export interface ShippedEntity {
   readonly values: readonly StoredRecord[];
   /** All it has now; null if they have not changed. */
   readonly letters: readonly DeadLetter[] | null;
+  /** All lists that it stays on; null if they have not changed. */
+  readonly listings: readonly Listed[] | null;
 }
 
 /**

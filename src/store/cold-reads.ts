@@ -1,4 +1,5 @@
 import { partitionOf } from "../core/entity.ts";
+import { LABEL_LISTS } from "../core/execution/label-listing.ts";
 import type { Archive } from "./archive.ts";
 import type {
   DeadLetter,
@@ -7,6 +8,8 @@ import type {
   Header,
   HeaderQuery,
   Journal,
+  Listed,
+  ListingQuery,
   Loaded,
   Page,
   PageQuery,
@@ -123,7 +126,15 @@ function queriesOf({ queries, capabilities }: Store, archive: Archive): Queries 
         place: ({ atMs, id }) => ({ atMs, key: id }),
         isOurs,
       }),
-    listing: (query) => queries.listing(query),
+    listing: (query) =>
+      query.list.startsWith(LABEL_LISTS)
+        ? merged<Listed, ListingQuery>(query, {
+            hot: (part) => queries.listing(part),
+            cold: (part) => cold.listing(part),
+            place: ({ atMs, id }) => ({ atMs, key: id }),
+            isOurs: async ({ list, id }) => (await queries.listed(list, id)) !== null,
+          })
+        : queries.listing(query),
     listed: (...args) => queries.listed(...args),
     workflows: (query) => queries.workflows(query),
     counts: () => queries.counts(),

@@ -46,6 +46,29 @@ test("labels come with a submit, a trigger or a start, are shown, and find the e
   });
 });
 
+test("a definition has labels for its executions, and who is called has those of its caller", async () => {
+  const inner = { name: "labelled-inner", labels: { part: "inner", size: 7 }, nodes: definition.nodes };
+  expect((await api.post("/v1/workflow", inner)).status).toBe(201);
+  const outer = {
+    name: "labelled-outer",
+    labels: { part: "outer", "not one": true, list: [1] },
+    nodes: [
+      { id: "call", handler: "workflow", config: { name: "labelled-inner" } },
+      { id: "each", handler: "map", config: { items: [1], nodes: [{ id: "in", handler: "step" }] } },
+    ],
+  };
+  const started = await api.post("/v1/workflow?start=true", { definition: outer, labels: { customer: "c7" } });
+  const id = started.body.execution_id as string;
+  const { labels, nodes } = await api.ended(id);
+  expect(labels).toEqual({ customer: "c7", part: "outer" });
+  const child = nodes.call.child_execution_id as string;
+  expect((await api.get(`/v1/executions/${child}`)).body.labels).toEqual({ customer: "c7", part: "inner", size: "7" });
+  expect(await found("label=part=inner,customer=c7")).toEqual([child]);
+  expect(await found("label=part=outer&workflow=labelled-outer")).toEqual([id]);
+  // The graph of the map's item is an execution too.
+  expect(await found("label=customer=c7")).toHaveLength(3);
+});
+
 test("a key stands for its labels too, and what runs already keeps those it has", async () => {
   const headers = { "idempotency-key": "labelled" };
   const start = (labels: unknown) => api.post("/v1/workflows/labelled/executions", { labels }, headers);

@@ -117,6 +117,32 @@ test("a history that the store does not have any more is replaced by the one it 
   expect(await cold(id)).toEqual(await hot(id));
 });
 
+test("what was removed is found by its labels, with what is still here, and once", async () => {
+  const api = await world.api({ handlers, keepMs: 1 });
+  const wanted = { definition: chain, labels: { run: "cold", env: "test" } };
+  const gone: string[] = [];
+  for (let i = 0; i < 3; i++)
+    gone.push((await api.post("/v1/workflow?start=true", wanted)).body.execution_id as string);
+  for (const id of gone) await api.ended(id);
+  await expect.poll(async () => (await Promise.all(gone.map(isGone))).every(Boolean)).toBe(true);
+  await api.close();
+  const later = await world.api({ handlers });
+  const held = (await later.post("/v1/workflow", wanted)).body.execution_id as string;
+  expect((await later.post(`/v1/workflow/trigger/${held}`, { labels: { env: "prod" } })).status).toBe(202);
+  await later.ended(held);
+  await expect.poll(unshipped).toEqual([]);
+  const found = async (query: string): Promise<string[]> =>
+    (await later.get(`/v1/executions?${query}`)).body.items.map((one: { execution_id: string }) => one.execution_id);
+  expect((await found("label=run=cold")).toSorted()).toEqual([...gone, held].toSorted());
+  expect((await found("label=run=cold,env=test")).toSorted()).toEqual(gone.toSorted());
+  expect(await found("label=env=prod,run=cold")).toEqual([held]);
+  expect((await world.archive.queries.listing({ list: "label/env=test", limit: 9 })).items).toHaveLength(3);
+  // One that is brought back is on the list as before.
+  expect((await later.post(`/v1/executions/${gone[0]}/retry`, { from: "b" })).status).toBe(202);
+  await later.ended(gone[0]!);
+  expect((await found("label=run=cold")).toSorted()).toEqual([...gone, held].toSorted());
+});
+
 test("hot first, then cold: what was removed here is read there, with nodes, events, values and letters", async () => {
   const other = await world.api({ engine: false, known: ["step", "fragile"] });
   const api = await world.api({ handlers, keepMs: 1 });

@@ -1,10 +1,7 @@
 import type { Labels } from "../../core/message.ts";
+import { LABEL_NAME, LABEL_VALUE, MAX_LABELS } from "../../definition/labels.ts";
 import { isJsonObject, type Json } from "../../json/json.ts";
 
-/** What labels look like; a list of them in a query is joined by commas, so there is none in a value. */
-export const MAX_LABELS = 16;
-export const LABEL_NAME: RegExp = /^[A-Za-z0-9][A-Za-z0-9_./-]{0,62}$/;
-export const LABEL_VALUE: RegExp = /^[^\p{Cc},]{1,255}$/u;
 export const LABEL_NAME_RULE = "must be up to 63 letters, digits or _ . / -, beginning with a letter or digit";
 export const LABEL_VALUE_RULE = "must be 1 to 255 characters, without commas and control characters";
 

@@ -14,6 +14,7 @@ import { farewell } from "./farewell.ts";
 import { lettersLeft } from "./letters-left.ts";
 import { prepare, taskText } from "./prepare.ts";
 import { definitionOfSnapshot, restore, snapshot, SNAPSHOT_FORMAT } from "./snapshot.ts";
+import { lastingLists } from "./label-listing.ts";
 import { calledOff, callerOf, recovered } from "./recovered.ts";
 import { sweep } from "./sweep.ts";
 import { ENGINE_LINE, ExecutionState } from "./state.ts";
@@ -34,6 +35,7 @@ export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
   advance,
   sweep,
   recovered,
+  lastingLists,
   callerOf,
   calledOff,
   evolve,

@@ -76,6 +76,11 @@ const SQL = {
     insert into dead_letters (id, class, queue, entity, at_ms, text)
     select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[])
     on conflict do nothing`,
+  forgetListings: `delete from listings where entity = any ($1)`,
+  putListings: `
+    insert into listings (list, id, entity, at_ms, text)
+    select * from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
+    on conflict do nothing`,
   forgetVersions: `delete from published where name = $1 and (version = any ($2) or hash = any ($3))`,
   putVersions: `
     insert into published (name, version, hash) select $1, * from unnest($2::integer[], $3::text[])`,
@@ -122,6 +127,7 @@ class PostgresArchive implements Archive {
       header: (partition, entity) => ready(() => queries.header(partition, entity)),
       deadLetters: (query) => ready(() => queries.deadLetters(query)),
       deadLetter: (id) => ready(() => queries.deadLetter(id)),
+      listing: (query) => ready(() => queries.listing(query)),
     };
   }
 
@@ -235,6 +241,10 @@ async function writeEntities(connection: Connection, { entities }: Shipment): Pr
   await write(connection, SQL.putHeaders, headers, ...names, "createdAtMs", "endedAtMs", "version");
   const values = entities.flatMap((entity) => entity.values);
   await write(connection, SQL.putRecords, values, "scope", "hash", "text");
+  const listed = entities.filter(({ listings }) => listings !== null);
+  if (listed.length > 0) await connection.run(SQL.forgetListings, [listed.map(({ entity }) => entity)]);
+  const listings = listed.flatMap((entity) => entity.listings ?? []);
+  await write(connection, SQL.putListings, listings, "list", "id", "entity", "atMs", "text");
   const lettered = entities.filter(({ letters }) => letters !== null);
   if (lettered.length === 0) return;
   await connection.run(SQL.forgetLetters, [lettered.map(({ entity }) => entity)]);

@@ -16,7 +16,7 @@ export function cancel(state: ExecutionState, message: Message, body: Cancel, co
   const ended = { kind: "executionEnded", atMs: context.nowMs, status: "cancelled", reason: "cancel" } as const;
   if (state.status === "new") {
     if (start === undefined) return { ...NOTHING, reply: { refused: "NOT_FOUND" } };
-    return decided(state, context, [acceptance(message, start, context), ended]);
+    return decided(state, context, [acceptance(state, message, start, context), ended]);
   }
   if (entry !== undefined && (entry.gate !== state.entry?.gate || entry.ask !== state.entry.ask)) return NOTHING;
   if (start !== undefined && (start.parent?.call ?? 1) < (state.parent?.call ?? 1)) return NOTHING;

@@ -3,6 +3,7 @@ import type { Message, Start } from "../../message.ts";
 import { decided, type ExecutionDecision, NOTHING } from "../decision.ts";
 import { deadlineOf } from "../end.ts";
 import type { Accepted, ExecutionEvent, Started } from "../events.ts";
+import { firstLabels } from "../label-listing.ts";
 import { cancelRequest } from "../nodes/child.ts";
 import type { ExecutionState } from "../state.ts";
 import { openFailed } from "./retry.ts";
@@ -23,7 +24,7 @@ export function start(state: ExecutionState, message: Message, body: Start, cont
   // A token is made of it, and taken apart again at the colons.
   if (!/^[A-Za-z0-9_-]{1,128}$/.test(state.id)) return { ...NOTHING, reply: { refused: "INVALID_ID" } };
   const held = body.hold === true;
-  const events: ExecutionEvent[] = [acceptance(message, body, context)];
+  const events: ExecutionEvent[] = [acceptance(state, message, body, context)];
   if (!held) events.push(startedNow(state, context));
   const status = held ? "PENDING" : "RUNNING";
   return decided(state, context, events, { reply: { ok: { execution_id: state.id, status } } });
@@ -73,7 +74,7 @@ function hasFailedParts(state: ExecutionState): boolean {
   return state.maps.values().some((map) => map.failures > 0);
 }
 
-export function acceptance(message: Message, body: Start, context: Context): Accepted {
+export function acceptance(state: ExecutionState, message: Message, body: Start, context: Context): Accepted {
   return {
     kind: "accepted",
     atMs: context.nowMs,
@@ -87,7 +88,7 @@ export function acceptance(message: Message, body: Start, context: Context): Acc
     ...(body.parent !== undefined && { parent: body.parent }),
     ...(body.around !== undefined && { around: body.around }),
     ...(body.fork !== undefined && { fork: body.fork }),
-    ...(body.labels !== undefined && { labels: body.labels }),
+    ...firstLabels(state.plan.workflow, body),
   };
 }
 

@@ -10,6 +10,7 @@ import type { SubWorkflow } from "../plan.ts";
 import { childAllowance, MAX_OPEN_BELOW } from "../allowance.ts";
 import { accountOf } from "../asks.ts";
 import { jsonOf, missingValues, scopeOf } from "../scope.ts";
+import { handedLabels } from "../label-listing.ts";
 import type { ExecutionState } from "../state.ts";
 import { configOf, type EngineNode, type EngineResult, invalid, mockOf } from "./engine-node.ts";
 
@@ -184,6 +185,7 @@ function startOf(state: ExecutionState, unit: number, child: ChildCall, input: V
       ...(isSpending(state, unit) && { account: accountOf(state) }),
     },
     ...(around !== undefined && { around }),
+    ...handedLabels(state),
   };
 }
 
