@@ -67,7 +67,7 @@ export const FAILPOINTS: readonly Failpoint[] = [
     1,
   ),
   beforeIt("api.beforeAccept", ["inbox/requests.ts", "return await Promise.race([this.store.inbox.append"], 12),
-  beforeIt("api.afterAccept", ["inbox/requests.ts", 'const taken = "outcomes" in appended'], 12),
+  beforeIt("api.afterAccept", ["inbox/requests.ts", "const outcomeOf = (i: number)"], 12),
   beforeIt(
     "api.beforeAnswer",
     ["inbox/requests.ts", 'if (answer !== undefined) return { kind: "answered", answer };', "answer !== undefined"],
