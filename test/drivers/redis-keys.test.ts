@@ -278,6 +278,30 @@ describe("what the Redis driver does to its keys", () => {
     monitor.destroy();
   });
 
+  test("who has seen the end of a queue looks again when there is something, and not before", async () => {
+    const owner = await acquire(store);
+    await owner.commit({ tasks: [task("a"), task("b"), task("c")] });
+    const monitor = client.duplicate();
+    await monitor.connect();
+    const calls: string[] = [];
+    await monitor.monitor((line) => {
+      const found = /\[\d+ [^l][^\]]*\] "(evalsha|eval|blpop|echo)"/i.exec(line);
+      if (line.includes(prefix) && found !== null) calls.push(found[1]!.toLowerCase());
+    });
+    // There may be more: it looks at once.
+    expect(await lease(store, { max: 2, waitMs: 5_000 })).toHaveLength(2);
+    expect(await lease(store, { max: 2, waitMs: 5_000 })).toHaveLength(1);
+    await client.echo(prefix);
+    await expect.poll(() => calls.at(-1)).toBe("echo");
+    expect(calls).not.toContain("blpop");
+    calls.length = 0;
+    const leasing = lease(store, { max: 2, waitMs: 5_000 });
+    await expect.poll(() => calls[0]).toBe("blpop");
+    await owner.commit({ tasks: [task("d")] });
+    expect(await leasing).toMatchObject([{ token: "d" }]);
+    monitor.destroy();
+  });
+
   test("a queue whose stream or group somebody removed serves what comes next", async () => {
     const owner = await acquire(store);
     const line = `${prefix}:line:0:queue`;

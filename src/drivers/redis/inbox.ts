@@ -8,6 +8,8 @@ const DRIVER = "redis";
 const MAX_REPLIES = "10000";
 /** Messages in one script, as many as one may take its time for. */
 const MOST_APPENDED = 200;
+/** So many messages in one read are a sign that the next ones need not be waited for. */
+const MANY_READ = 8;
 
 /** Its id, and its fields with their values. */
 type StreamEntry = readonly [id: string, fields: readonly string[]];
@@ -15,6 +17,8 @@ type StreamEntry = readonly [id: string, fields: readonly string[]];
 export class RedisInbox implements Inbox {
   readonly #redis: Redis;
   readonly #appending: Gathering<Outgoing, AppendOutcome>;
+  /** Messages come one by one, and whoever reads waits for them. */
+  #isQuiet = false;
 
   constructor(redis: Redis) {
     this.#redis = redis;
@@ -47,13 +51,15 @@ export class RedisInbox implements Inbox {
     const attempt = async (): Promise<readonly ReadResult[] | undefined> => {
       type Answer = readonly (readonly [number: number, entries: readonly StreamEntry[]])[];
       const found = new Map(await run<Answer>(this.#redis, scripts.read, ...values));
+      const count = found.values().reduce((sum, entries) => sum + entries.length, 0);
+      this.#isQuiet = count < (this.#isQuiet ? MANY_READ : 1);
       return found.size === 0 ? undefined : requests.map((request, i) => resultOf(request, found.get(i + 1) ?? []));
     };
     const streams = requests.map(({ partition }) => keyOf(this.#redis, "inbox", partition));
     const starts = requests.map(({ after }) => lastId(after) ?? "0");
     const wait = (line: Line, waitMs: number): Promise<unknown> =>
       line.send(["XREAD", "COUNT", "1", "BLOCK", String(Math.ceil(waitMs)), "STREAMS", ...streams, ...starts]);
-    const found = await this.#redis.waiting.until(waitMs, attempt, wait);
+    const found = await this.#redis.waiting.until(waitMs, attempt, wait, this.#isQuiet);
     return found ?? requests.map((request) => resultOf(request, []));
   }
 

@@ -23,6 +23,8 @@ export class RedisTasks implements Tasks {
   /** Drawn at every start: nothing that an earlier process left behind looks like ours. */
   readonly #consumer: string;
   readonly #settling: Gathering<Settlement, SettleOutcome>;
+  /** Queues, as they are asked for, that had nothing left when they were last looked at. */
+  readonly #drained = new Set<string>();
 
   constructor(redis: Redis) {
     this.#redis = redis;
@@ -33,16 +35,20 @@ export class RedisTasks implements Tasks {
   async lease({ queues, max, leaseMs, waitMs }: LeaseRequest): Promise<readonly LeasedTask[]> {
     if (max <= 0) return [];
     if (queues.length === 0) return this.#redis.waiting.inVain(waitMs);
+    const name = queues.join(" ");
     const attempt = async (): Promise<readonly LeasedTask[] | undefined> => {
       const values = [max, leaseMs, this.#consumer, ...queues];
-      const answer = await run<readonly string[]>(this.#redis, scripts.lease, ...values);
-      return answer.length === 0 ? undefined : unpackTasks(answer, this.#consumer);
+      const tasks = unpackTasks(await run<readonly string[]>(this.#redis, scripts.lease, ...values), this.#consumer);
+      // It has seen the end of all of them, and taken away their bells: whatever comes now rings.
+      if (tasks.length < max) this.#drained.add(name);
+      else this.#drained.delete(name);
+      return tasks.length === 0 ? undefined : tasks;
     };
     // A bell wakes one of those who wait, and is no task: who dies with it in hand has taken nothing along.
     const bells = queues.map((queue) => keyOf(this.#redis, "bell", queue));
     const wait = (line: Line, waitMs: number): Promise<unknown> =>
       line.send(["BLPOP", ...bells, String(waitMs / 1000)]);
-    return (await this.#redis.waiting.until(waitMs, attempt, wait)) ?? [];
+    return (await this.#redis.waiting.until(waitMs, attempt, wait, this.#drained.has(name))) ?? [];
   }
 
   async heartbeat(beats: readonly Heartbeat[], leaseMs: number): Promise<HeartbeatOutcome> {

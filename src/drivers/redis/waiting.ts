@@ -20,15 +20,19 @@ export class Waiting {
     this.#longestMs = Math.min(LOOK_EVERY_MS, commandMs / 2);
   }
 
-  /** Attempts now, and again whenever `wait` ends, until there is something or the time is up. */
+  /**
+   * Attempts now, and again whenever `wait` ends, until there is something or the time is up. Where there is hardly
+   * anything yet, `isQuiet`, it waits first: `wait` ends at once if there is something after all.
+   */
   async until<Found>(
     waitMs: number,
     attempt: () => Promise<Found | undefined>,
     wait: (line: Line, waitMs: number) => Promise<unknown>,
+    isQuiet = false,
   ): Promise<Found | undefined> {
     const untilMs = this.#host.monotonicMs() + waitMs;
-    for (;;) {
-      const found = await attempt();
+    for (let isFirst = true; ; isFirst = false) {
+      const found = isFirst && isQuiet && waitMs > 0 ? undefined : await attempt();
       const leftMs = Math.ceil(untilMs - this.#host.monotonicMs());
       if (found !== undefined || leftMs <= 0 || this.#closing.signal.aborted) return found;
       await this.#wait((line) => wait(line, Math.min(leftMs, this.#longestMs)));
