@@ -104,12 +104,12 @@ function why({ why: reasons, execution }: ExecutionView): Html | undefined {
   if (reasons.length === 0) return undefined;
   const left = reasons.length - MAX_REASONS;
   const rows = reasons.slice(0, MAX_REASONS).map(
-    ({ node_id: node, sentence }) => markup`<dt><code>${node}</code></dt><dd>${sentence}</dd>
+    ({ sentence }) => markup`<li>${sentence}</li>
 `,
   );
   return markup`<h2>Why it is not done</h2>
-<dl>
-${rows}</dl>
+<ul>
+${rows}</ul>
 ${left > 0 && markup`<p>And ${left} more: <code>millrace why ${execution.execution_id}</code></p>`}`;
 }
 

@@ -76,7 +76,7 @@ describe("a node with a cache", () => {
     await expect.poll(async () => (await explained()).details.execution_id, { timeout: 5_000 }).toBe(doing);
     expect(await explained()).toMatchObject({
       reason: "concurrency",
-      sentence: `It waits for the result of node a of execution ${doing}, which does the same work.`,
+      sentence: `a waits for the result of node a of execution ${doing}, which does the same work`,
     });
     await api.post("/v1/tasks/complete", { token: tasks[0]!.token, output: "x".repeat(100_000) });
     expect((await ended(waiting)).nodes.a).toMatchObject({ status: "COMPLETED", cached_from: doing });

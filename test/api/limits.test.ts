@@ -64,7 +64,7 @@ describe("a limit of places", () => {
     expect(explained).toMatchObject([
       { node_id: "b", reason: "concurrency", details: { limit: name, before: 0, in_use: 1, waiting: 1 } },
     ]);
-    expect(explained[0].sentence).toBe(`It waits for one of 1 places at "${name}", 1 of which are taken; it is next.`);
+    expect(explained[0].sentence).toBe(`b waits for one of 1 places at "${name}", 1 of which are taken; it is next`);
     await api.post("/v1/tasks/complete", { token: first!.token, output: 1 });
     const [second] = await lease(handler);
     expect(second!.node_id).toBe("b");

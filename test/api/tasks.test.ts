@@ -478,7 +478,11 @@ describe("leases", () => {
     const id = await run(name);
     await api.eventually(async () => (await api.get(`/v1/executions/${id}`)).body.nodes.a.status === "QUEUED");
     expect((await api.get(`/v1/executions/${id}/explain`)).body.items).toMatchObject([
-      { reason: "queued", sentence: expect.stringContaining("no connected worker"), details: { workers: false } },
+      {
+        reason: "queued",
+        sentence: `a is ready, but no connected worker provides "${name}". start one: millrace worker`,
+        details: { workers: false },
+      },
     ]);
   });
 

@@ -56,7 +56,7 @@ describe("a limit of executions", () => {
     const explained = async () => (await api.get(`/v1/executions/${third}/explain`)).body.items[0];
     await expect.poll(async () => (await explained()).details.before, { timeout: 5_000 }).toBe(1);
     expect((await explained()).sentence).toBe(
-      `It waits for one of 1 places at "workflow ${name}", 1 of which are taken; 1 task is before it.`,
+      `a waits for one of 1 places at "workflow ${name}", 1 of which are taken; 1 task before it`,
     );
     const limits = (await api.get("/v1/limits")).body.items;
     expect(limits).toContainEqual(expect.objectContaining({ name: `workflow ${name}`, in_use: 1, waiting: 2 }));

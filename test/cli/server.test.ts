@@ -228,7 +228,9 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
 
   test("reviews are listed and decided once", async () => {
     const id = await started("review.yaml");
-    await expect.poll(async () => (await run("why", id, "ask")).stdout).toContain("waits for somebody to decide");
+    await expect
+      .poll(async () => (await run("why", id, "ask")).stdout)
+      .toMatch(/^ask waits for a person since \d\d:\d\d UTC; expires in .*; decide: millrace approve /);
     const { items } = await json<{ items: { id: string; execution_id: string }[] }>("reviews");
     const review = items.find(({ execution_id }) => execution_id === id)!.id;
     expect((await run("approve", review)).code).toBe(3);

@@ -2,6 +2,7 @@ import { cacheMachine } from "../../core/cache/machine.ts";
 import { CACHE_KIND } from "../../core/cache/state.ts";
 import { entityId, entityKey } from "../../core/entity.ts";
 import { explain, type Explanation } from "../../core/execution/explain.ts";
+import { inWords } from "../../core/in-words.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Host } from "../../host/host.ts";
 import type { JsonObject } from "../../json/json.ts";
@@ -142,7 +143,10 @@ export class Histories {
   ): Promise<PageOf<ShownExplanation> & { readonly omitted?: number }> {
     const all = await this.#reader.read(id, ({ state }) => {
       if (node !== undefined && state.unitOf(node) === undefined) throw notFound("node", node);
-      return explain(state, node).map((told) => ({ told, place: ordinal(state.unitOf(told.node)!) }));
+      return explain(state, node, this.#host.wallMs()).map((told) => ({
+        told,
+        place: ordinal(state.unitOf(told.node)!),
+      }));
     });
     const page = await this.#paging.slice(`explain ${id} ${node ?? ""}`, { limit, cursor }, all, ({ place }) => place);
     const items = await Promise.all(page.items.map(({ told }) => this.#shown(id, told)));
@@ -161,11 +165,13 @@ export class Histories {
     if (!isOfTask) return { ...shown, sentence };
     const service = await this.#directory.service(queue, handler);
     if (service === "served") return { ...shown, sentence, details: { ...details, workers: true } };
+    const of = queue === handler ? "" : ` from queue "${queue}"`;
     const why =
       service === "unserved"
-        ? `no connected worker serves queue "${queue}". Start one.`
-        : `of the workers that serve queue "${queue}" none knows the handler "${handler}": they give it back. Start one that does.`;
-    return { ...shown, sentence: `It is ready, but ${why}`, details: { ...details, workers: false } };
+        ? `no connected worker provides "${handler}"${of}`
+        : `of the workers that serve queue "${queue}" none provides "${handler}": they give it back`;
+    const told = `${node} is ready, but ${why}. start one: millrace worker`;
+    return { ...shown, sentence: told, details: { ...details, workers: false } };
   }
 
   /** Nor how long the line is in which it stands: that is the gate's to say. */
@@ -177,19 +183,21 @@ export class Histories {
     if (place === undefined || place.before < 0) return { ...shown, sentence };
     const { limit, before, atMs } = place;
     const called = limit.key === null ? `"${limit.name}"` : `"${limit.name}" for ${limit.key}`;
-    const behind = before === 0 ? "it is next" : `${before} ${before === 1 ? "task is" : "tasks are"} before it`;
+    const behind = before === 0 ? "it is next" : `${before} ${before === 1 ? "task" : "tasks"} before it`;
+    const soon = atMs === null ? "" : `, about ${inWords(atMs - this.#host.wallMs())}`;
     const why = limit.tripped ? "; somebody has closed it, and has to open it again" : "";
+    const turn = `${behind}${soon}${why}`;
     const held =
       limit.budget !== undefined
-        ? budgetSentence(called, limit.budget, "review" in details, `${behind}${why}`)
+        ? budgetSentence(called, limit.budget, "review" in details, turn)
         : limit.kind === "breaker"
-          ? `It waits at the breaker ${called}, which has seen too many calls fail; ${behind}${why}.`
+          ? `is held by breaker ${called}, which has seen too many calls fail; ${turn}`
           : limit.window_seconds === undefined
-            ? `It waits for one of ${limit.limit} places at ${called}, ${limit.in_use} of which are taken; ${behind}${why}.`
-            : `It is held by the rate limit ${called} (${limit.limit}${limit.kind === "tokens" ? " LLM tokens" : ""} in ${limit.window_seconds} s); ${behind}${why}.`;
+            ? `waits for one of ${limit.limit} places at ${called}, ${limit.in_use} of which are taken; ${turn}`
+            : `is held by rate limit ${called} (${rateOf(limit)}); ${turn}`;
     return {
       ...shown,
-      sentence: held,
+      sentence: `${node} ${held}`,
       details: {
         ...shown.details,
         limit: limit.name,
@@ -213,7 +221,7 @@ export class Histories {
     const worker = entityId(first.execution);
     return {
       ...shown,
-      sentence: `It waits for the result of node ${first.node} of execution ${worker}, which does the same work.`,
+      sentence: `${node} waits for the result of node ${first.node} of execution ${worker}, which does the same work`,
       details: { cache, before, execution_id: worker, node_id: first.node },
     };
   }
@@ -267,9 +275,23 @@ function budgetSentence(
     .map(([unit, amount]) => `${round(amount.spent)} of ${round(amount.limit!)} ${unit} spent`)
     .join(", ");
   if (stalled)
-    return `What is left of the budget ${called} is not enough (${spent}): it goes on when somebody raises it.`;
-  return `It waits until it is known what others use of the budget ${called} (${spent}); ${rest}.`;
+    return `is held by budget ${called}: what is left is not enough (${spent}); it goes on when somebody raises it`;
+  return `waits until it is known what others use of budget ${called} (${spent}); ${rest}`;
 }
+
+/** `50/s`, `60/min`, or `50 in 10 s`. */
+function rateOf({ limit, kind, window_seconds: seconds = 1 }: ShownLimit): string {
+  const many = `${limit}${kind === "tokens" ? " LLM tokens" : ""}`;
+  const unit = RATE_UNITS.get(seconds);
+  return unit === undefined ? `${many} in ${seconds} s` : `${many}/${unit}`;
+}
+
+const RATE_UNITS: ReadonlyMap<number, string> = new Map([
+  [1, "s"],
+  [60, "min"],
+  [3_600, "h"],
+  [86_400, "d"],
+]);
 
 function round(amount: number): number {
   return Math.round(amount * 10_000) / 10_000;

@@ -10,9 +10,7 @@ export const verb: Verb = async (call) => {
   const items = await server.explain(id, call.args[1]);
   if (call.json) printJson(call, items);
   else if (items.length > 0) {
-    const width = Math.max(...items.map(({ node_id: node }) => node.length));
-    for (const { node_id: node, sentence } of items)
-      call.terminal.out(`${oneLine(node).padEnd(width)}  ${oneLine(sentence)}\n`);
+    for (const { sentence } of items) call.terminal.out(`${oneLine(sentence)}\n`);
   } else {
     const { status, nodes } = await server.execution(id);
     const node = call.args[1] === undefined ? undefined : nodes?.[call.args[1]];

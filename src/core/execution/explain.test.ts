@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { momentInWords } from "../in-words.ts";
 import { explain, type Explanation } from "./explain.ts";
 import {
   engineNode,
@@ -13,7 +14,9 @@ import {
 } from "./test-execution.ts";
 
 const fetched = new Map([["workflow:w@", { hash: "h", timeout_seconds: 60 }]]);
-const of = (trial: Trial, id: string): Explanation => explain(trial.state, id)[0]!;
+const NOW = START_MS + 12_000;
+const SINCE = momentInWords(START_MS, NOW);
+const of = (trial: Trial, id: string): Explanation => explain(trial.state, id, NOW)[0]!;
 
 describe("each thing that a node can wait for has its sentence", () => {
   const cases: readonly (readonly [string, () => Trial, string, Partial<Explanation>])[] = [
@@ -21,7 +24,7 @@ describe("each thing that a node can wait for has its sentence", () => {
       "held",
       () => new Trial(workflow([node("a")])).hold(),
       "a",
-      { reason: "held", sentence: "The execution was accepted and has not been triggered yet." },
+      { reason: "held", sentence: "a waits: the execution has not been triggered yet" },
     ],
     [
       "parents",
@@ -29,7 +32,7 @@ describe("each thing that a node can wait for has its sentence", () => {
       "a",
       {
         reason: "parents",
-        sentence: "It waits for its parent: q.",
+        sentence: "a waits for q (queued 12 s, attempt 1 of 3)",
         details: { join: "none_failed", missing: ["q"], missing_count: 1, ok: 1, bad: 0 },
       },
     ],
@@ -46,7 +49,7 @@ describe("each thing that a node can wait for has its sentence", () => {
       "several parents",
       () => new Trial(workflow([node("p"), node("q"), node("a", ["p", "q"])])).begin(),
       "a",
-      { sentence: "It waits for 2 parents: p, q." },
+      { sentence: "a waits for 2 of 2 dependencies: p, q" },
     ],
     [
       "the parallel limit",
@@ -66,7 +69,7 @@ describe("each thing that a node can wait for has its sentence", () => {
       "a",
       {
         reason: "queued",
-        sentence: 'It waits in queue "step" for a worker to take it (attempt 1).',
+        sentence: 'a waits in queue "step" for a worker to take it (attempt 1 of 3)',
         untilMs: START_MS + 60_000,
         details: { queue: "step", attempt: 1, delivery: 1 },
       },
@@ -79,7 +82,7 @@ describe("each thing that a node can wait for has its sentence", () => {
         return trial;
       },
       "a",
-      { reason: "running", sentence: "A worker runs it (attempt 1).", untilMs: START_MS + 40_000 },
+      { reason: "running", sentence: "a is running on a worker (12 s, attempt 1 of 3)", untilMs: START_MS + 40_000 },
     ],
     [
       "its next attempt",
@@ -87,7 +90,7 @@ describe("each thing that a node can wait for has its sentence", () => {
       "a",
       {
         reason: "retry",
-        sentence: "Attempt 1 of 3 failed: broke. It is tried again.",
+        sentence: "a is tried again in 0 s: attempt 1 of 3 failed with HANDLER_ERROR: broke",
         untilMs: START_MS + 1000,
         details: { attempt: 1, code: "HANDLER_ERROR" },
       },
@@ -110,7 +113,7 @@ describe("each thing that a node can wait for has its sentence", () => {
       "a",
       {
         reason: "signal",
-        sentence: 'It waits for the signal "go".',
+        sentence: 'a waits for the signal "go"; expires in 0 s',
         untilMs: START_MS + 5000,
         details: { signal: "go" },
       },
@@ -124,7 +127,7 @@ describe("each thing that a node can wait for has its sentence", () => {
       "a",
       {
         reason: "review",
-        sentence: "It waits for ann, bob to decide the review.",
+        sentence: `a waits for ann, bob since ${SINCE}; expires in 38 s; decide: millrace approve x:1:a`,
         untilMs: START_MS + 50_000,
         details: { title: "Right?", assignees: ["ann", "bob"] },
       },
@@ -133,7 +136,7 @@ describe("each thing that a node can wait for has its sentence", () => {
       "anybody",
       () => new Trial(workflow([engineNode("a", "review", { due_seconds: 50, on_due: "fail" })])).begin(),
       "a",
-      { sentence: "It waits for somebody to decide the review." },
+      { sentence: `a waits for a person since ${SINCE}; expires in 38 s; decide: millrace approve x:1:a` },
     ],
     [
       "a child",
@@ -147,7 +150,7 @@ describe("each thing that a node can wait for has its sentence", () => {
       "a",
       {
         reason: "items",
-        sentence: "0 of 3 items are done, 2 are under way.",
+        sentence: "a waits for its items: 0 of 3 are done, 2 are under way",
         details: { total: 3, completed: 0, failed: 0, open: 2 },
       },
     ],
@@ -164,7 +167,7 @@ describe("each thing that a node can wait for has its sentence", () => {
         return new Trial(workflow([node("a", [], { repeat })])).begin().completes("a");
       },
       "a",
-      { reason: "timer", sentence: "Round 1 is done; the next begins in time.", untilMs: START_MS + 5000 },
+      { reason: "timer", sentence: "a has ended round 1; the next begins in 0 s", untilMs: START_MS + 5000 },
     ],
     [
       "a resume",
@@ -174,7 +177,7 @@ describe("each thing that a node can wait for has its sentence", () => {
         return trial.does({ kind: "pause" });
       },
       "a",
-      { reason: "paused", sentence: "It is ready, and the execution is paused." },
+      { reason: "paused", sentence: "a is ready, and the execution is paused" },
     ],
     [
       "the engine",
@@ -184,7 +187,7 @@ describe("each thing that a node can wait for has its sentence", () => {
         return trial;
       },
       "a",
-      { reason: "next", sentence: "The engine is about to run it." },
+      { reason: "next", sentence: "a is about to run in the engine" },
     ],
     [
       "its skip",
@@ -214,6 +217,94 @@ describe("each thing that a node can wait for has its sentence", () => {
   });
 });
 
+describe("how it stands with the only parent that is missing", () => {
+  const cases: readonly (readonly [string, () => Trial, string])[] = [
+    [
+      "running",
+      () => {
+        const trial = new Trial(workflow([node("p"), node("a", ["p"])])).begin();
+        trial.fails("p", RETRYABLE).at(2000).settle();
+        trial.starts("p");
+        return trial;
+      },
+      "running 10 s, attempt 2 of 3",
+    ],
+    [
+      "between attempts",
+      () => new Trial(workflow([node("p"), node("a", ["p"])])).begin().fails("p", RETRYABLE),
+      "waiting for its next attempt",
+    ],
+    [
+      "a map",
+      () =>
+        new Trial(workflow([mapNode("p", { items: [1, 2, 3], handler: "step" }), node("a", ["p"])]))
+          .begin()
+          .completes("p[1]"),
+      "1 of 3 items done",
+    ],
+    [
+      "a review",
+      () =>
+        new Trial(workflow([engineNode("p", "review", { due_seconds: 50, on_due: "fail" }), node("a", ["p"])])).begin(),
+      "waiting for a person",
+    ],
+    [
+      "a parent that waits itself",
+      () => new Trial(workflow([node("o"), node("p", ["o"]), node("a", ["p"])])).begin(),
+      "not begun",
+    ],
+  ];
+
+  test.each(cases)("%s", (_, make, standing) => {
+    expect(of(make(), "a").sentence).toBe(`a waits for p (${standing})`);
+  });
+});
+
+describe("what will not run, or was skipped while others go on", () => {
+  const branch = { on_error: "fail_branch" } as const;
+
+  test("waits for the rest, though it is known that it will not run", () => {
+    const trial = new Trial(workflow([node("merge", [], branch), node("o"), node("done", ["merge", "o"])])).begin();
+    expect(of(trial.fails("merge"), "done").sentence).toBe(
+      'done will not run: "merge" failed and its on_error is "fail_branch"; it is skipped once o has ended',
+    );
+  });
+
+  test("tells by whose failure", () => {
+    const trial = new Trial(workflow([node("merge", [], branch), node("done", ["merge"]), node("o")])).begin();
+    const told = of(trial.fails("merge"), "done");
+    expect([told.reason, told.sentence]).toEqual([
+      "upstream_failed",
+      'done was skipped: "merge" failed and its on_error is "fail_branch"',
+    ]);
+  });
+
+  test("tells what its condition has read", () => {
+    const condition = "merge.confidence < input.least && merge.confidence > 0.0";
+    const trial = new Trial(workflow([node("merge"), node("flag", ["merge"], { condition }), node("o")]));
+    trial.begin({ json: { least: 0.8 } }).completes("merge", { confidence: 0.91 });
+    const told = of(trial, "flag");
+    expect([told.reason, told.sentence]).toEqual([
+      "condition",
+      "flag was skipped: its condition was false (merge.confidence 0.91, input.least 0.8)",
+    ]);
+  });
+
+  test("tells that nothing before it ran, or that a router chose another way", () => {
+    const routes = engineNode("r", "router", {
+      mode: "exclusive",
+      routes: [
+        { when: "true", to: ["x"] },
+        { when: "true", to: ["y"] },
+      ],
+      on_error: "fail",
+    });
+    const trial = new Trial(workflow([routes, node("x", ["r"]), node("y", ["r"]), node("z", ["y"])])).begin();
+    expect(of(trial, "y").sentence).toBe("y was skipped: the router before it chose another way");
+    expect(of(trial, "z").sentence).toBe("z was skipped: nothing that it depends on has run");
+  });
+});
+
 test("a delivery that was lost waits for its turn again", () => {
   const trial = new Trial(workflow([node("a")])).begin();
   trial.room = () => 0;
@@ -222,7 +313,9 @@ test("a delivery that was lost waits for its turn again", () => {
 
 test("a part of a large map speaks of parts", () => {
   const map = mapNode("m", { items: Array.from({ length: 2001 }, () => 0), handler: "step" });
-  expect(of(new Trial(workflow([map])).begin(), "m").sentence).toBe("0 of 3 parts are done, 1 are under way.");
+  expect(of(new Trial(workflow([map])).begin(), "m").sentence).toBe(
+    "m waits for its parts: 0 of 3 are done, 1 are under way",
+  );
 });
 
 test("of many missing parents twenty are named, and all are counted", () => {
@@ -237,7 +330,7 @@ test("of many missing parents twenty are named, and all are counted", () => {
     ]),
   ).begin();
   const { sentence, details } = of(trial, "a");
-  expect(sentence).toMatch(/^It waits for 30 parents: p0, .*, p19 …\.$/);
+  expect(sentence).toMatch(/^a waits for 30 of 30 dependencies: p0, .*, p19 …$/);
   expect([(details["missing"] as string[]).length, details["missing_count"]]).toEqual([20, 30]);
 });
 

@@ -1,5 +1,8 @@
 import type { Json } from "../../json/json.ts";
 import { entityId } from "../entity.ts";
+import { inWords, momentInWords } from "../in-words.ts";
+import type { SkipReason } from "./events.ts";
+import { attemptOf, blamed, skipSentence, standing } from "./explain-parents.ts";
 import { edgeCounts } from "./spread.ts";
 import { EDGE, type ExecutionState } from "./state.ts";
 import { reviewId } from "./review-listing.ts";
@@ -38,55 +41,67 @@ export type ExplainReason =
   | "concurrency"
   | "breaker"
   | "budget"
-  | "stuck";
+  | "stuck"
+  | SkipReason;
 
 const AT_GATE = {
-  rate_limit: "It waits for its turn at a rate limit.",
-  concurrency: "It waits for a free place.",
-  breaker: "It waits until a breaker lets it through.",
-  cache: "It waits for the result of somebody who does the same work.",
-  budget: "It waits until it is known what others have used of a budget.",
+  rate_limit: "waits for its turn at a rate limit",
+  concurrency: "waits for a free place",
+  breaker: "waits until a breaker lets it through",
+  cache: "waits for the result of somebody who does the same work",
+  budget: "waits until it is known what others have used of a budget",
 } as const;
 
 const SHOWN = 20;
 
-/** One explanation for each node that has not ended, or for the one that is asked about; none once all is over. */
-export function explain(state: ExecutionState, node?: string): readonly Explanation[] {
+/**
+ * One explanation for each node that has not ended, or for the one that is asked about, also if it was skipped; none once
+ * all is over. With the time it also tells how long things take.
+ */
+export function explain(state: ExecutionState, node?: string, nowMs?: number): readonly Explanation[] {
   if (state.isEnded) return [];
   const { graph } = state.plan;
   if (node !== undefined) {
     const unit = state.unitOf(node);
-    return unit === undefined || state.isNodeEnded(unit) ? [] : [explainUnit(state, unit)];
+    if (unit === undefined) return [];
+    if (state.statusOf(unit) === "skipped") return [explainSkipped(state, unit)];
+    return state.isNodeEnded(unit) ? [] : [explainUnit(state, unit, nowMs)];
   }
   const explanations: Explanation[] = [];
   for (let unit = 0; unit < graph.nodeCount; unit++) {
-    if (!state.isNodeEnded(unit)) explanations.push(explainUnit(state, unit));
+    if (!state.isNodeEnded(unit)) explanations.push(explainUnit(state, unit, nowMs));
   }
   return explanations;
 }
 
-function explainUnit(state: ExecutionState, unit: number): Explanation {
+function explainSkipped(state: ExecutionState, unit: number): Explanation {
+  const reason = state.runs[unit]?.skipReason ?? "condition";
+  return { node: state.nameOf(unit), reason, sentence: skipSentence(state, unit), details: {} };
+}
+
+function explainUnit(state: ExecutionState, unit: number, nowMs: number | undefined): Explanation {
   const node = state.nameOf(unit);
   const say = (
     reason: ExplainReason,
-    sentence: string,
+    rest: string,
     details: Explanation["details"] = {},
     untilMs?: number | null,
   ): Explanation => ({
     node,
     reason,
-    sentence,
+    sentence: `${node} ${rest}`,
     ...(untilMs !== undefined && untilMs !== null && { untilMs }),
     details,
   });
 
   if (state.quarantined !== null) {
     const { code, message } = state.quarantined;
-    return say("quarantined", `The execution is in quarantine since it could not be decided: ${message}`, { code });
+    const rest = `waits: the execution is in quarantine since it could not be decided: ${message}`;
+    return say("quarantined", rest, { code });
   }
-  if (state.status === "pending") return say("held", "The execution was accepted and has not been triggered yet.");
+  if (state.status === "pending") return say("held", "waits: the execution has not been triggered yet");
   if (wakerOf(state, unit) === null) {
-    return say("stuck", "Nothing would move it: the next sweep repairs that. Please report it.");
+    return say("stuck", "waits for nothing that would move it: the next sweep repairs that. Please report it");
   }
   const run = state.runs[unit];
   const until = run?.dueAtMs ?? null;
@@ -94,18 +109,18 @@ function explainUnit(state: ExecutionState, unit: number): Explanation {
   if (gate !== undefined) {
     const at = gate.wait === "cache" ? "cache" : "gate";
     const isStalled = gate.stalled !== undefined;
-    const sentence = isStalled ? "A budget is used up: it waits until somebody raises it." : AT_GATE[gate.wait];
+    const sentence = isStalled ? "waits until somebody raises a budget that is used up" : AT_GATE[gate.wait];
     const review = isStalled && { review: reviewId(state.id, state.generation, node) };
     return say(gateReason(gate.wait), sentence, { [at]: entityId(gate.gate), ask: gate.ask, ...review });
   }
   switch (state.statusOf(unit)) {
     case "pending":
-      return explainPending(state, unit, say);
+      return explainPending(state, unit, say, nowMs);
     case "queued":
       if (state.inLine[unit] === 1) return explainReady(state, unit, say);
       return say(
         "queued",
-        `It waits in queue "${state.planOf(unit).spec.queue}" for a worker to take it (attempt ${run!.attempt}).`,
+        `waits in queue "${state.planOf(unit).spec.queue}" for a worker to take it (${attemptOf(state, unit)})`,
         {
           queue: state.planOf(unit).spec.queue,
           handler: state.planOf(unit).spec.handler,
@@ -117,14 +132,16 @@ function explainUnit(state: ExecutionState, unit: number): Explanation {
     case "running": {
       const map = state.planOf(unit).item === null ? undefined : state.maps.get(unit);
       if (map === undefined) {
-        return say("running", `A worker runs it (attempt ${run!.attempt}).`, { attempt: run!.attempt }, until);
+        const since = nowMs === undefined || run!.startedAtMs === null ? "" : `${inWords(nowMs - run!.startedAtMs)}, `;
+        const rest = `is running on a worker (${since}${attemptOf(state, unit)})`;
+        return say("running", rest, { attempt: run!.attempt }, until);
       }
       const { total, completed, failures: failed, open } = map;
-      const sentence = `${completed} of ${map.count} ${map.chunked ? "parts" : "items"} are done, ${open} are under way.`;
-      return say("items", sentence, { total, completed, failed, open });
+      const rest = `waits for its ${map.chunked ? "parts" : "items"}: ${completed} of ${map.count} are done, ${open} are under way`;
+      return say("items", rest, { total, completed, failed, open });
     }
     case "waiting":
-      return explainWaiting(state, unit, say);
+      return explainWaiting(state, unit, say, nowMs);
     case "completed":
     case "failed":
     case "skipped":
@@ -135,70 +152,94 @@ function explainUnit(state: ExecutionState, unit: number): Explanation {
 
 type Say = (
   reason: ExplainReason,
-  sentence: string,
+  rest: string,
   details?: Explanation["details"],
   untilMs?: number | null,
 ) => Explanation;
 
-function explainPending(state: ExecutionState, unit: number, say: Say): Explanation {
+function explainPending(state: ExecutionState, unit: number, say: Say, nowMs: number | undefined): Explanation {
   const waker = wakerOf(state, unit);
   if (waker === "line") return explainReady(state, unit, say);
-  if (waker === "skips") return say("next", "It is about to be skipped.", { skip: state.skipReasons.get(unit)! });
-  if (waker === "items") return say("items", "Other items of the map come first: as many are under way as may be.");
+  if (waker === "skips") return say("next", "is about to be skipped", { skip: state.skipReasons.get(unit)! });
+  if (waker === "items") return say("items", "waits for other items of the map: as many are under way as may be");
   const missing = missingParents(state, unit);
-  const { ok, bad } = edgeCounts(state, unit);
+  const { ok, bad, void: none } = edgeCounts(state, unit);
   const shown = missing.slice(0, SHOWN).join(", ") + (missing.length > SHOWN ? " …" : "");
   const { join } = state.planOf(unit).spec;
-  const sentence = `It waits for ${missing.length === 1 ? "its parent" : `${missing.length} parents`}: ${shown}.`;
+  const why = blamed(state, unit);
+  const [first] = missing;
+  const total = missing.length + ok + bad + none;
+  const rest =
+    why !== undefined
+      ? `will not run: ${why}; it is skipped once ${shown} ${missing.length === 1 ? "has" : "have"} ended`
+      : missing.length === 1
+        ? `waits for ${first} (${standing(state, state.plan.graph.indexOf.get(first!)!, nowMs)})`
+        : `waits for ${missing.length} of ${total} dependencies: ${shown}`;
   const details = { join, missing: missing.slice(0, SHOWN), missing_count: missing.length, ok, bad };
-  return say("parents", sentence, details, state.runs[unit]?.dueAtMs);
+  return say("parents", rest, details, state.runs[unit]?.dueAtMs);
 }
 
 /** It may run, and does not yet. */
 function explainReady(state: ExecutionState, unit: number, say: Say): Explanation {
-  if (state.status === "paused") return say("paused", "It is ready, and the execution is paused.");
+  if (state.status === "paused") return say("paused", "is ready, and the execution is paused");
   if (waitsToEnter(state)) {
     const { gate, ask } = state.entry!;
-    const sentence = "It is ready; the execution waits for a place among those of its workflow.";
-    return say("concurrency", sentence, { gate: entityId(gate), ask });
+    const rest = "is ready; the execution waits for a place among those of its workflow";
+    return say("concurrency", rest, { gate: entityId(gate), ask });
   }
   if (isHeldBack(state, unit)) {
     const limit = state.plan.workflow.max_parallel_nodes!;
-    return say("parallel", `It is ready; ${limit} nodes of the execution run, and no more may at a time.`, { limit });
+    return say("parallel", `is ready; ${limit} nodes of the execution run, and no more may at a time`, { limit });
   }
-  if (state.isEngine(unit)) return say("next", "The engine is about to run it.");
+  if (state.isEngine(unit)) return say("next", "is about to run in the engine");
   const { queue } = state.planOf(unit).spec;
-  return say("window", `It is ready, and goes out when queue "${queue}" has room for more tasks.`, { queue });
+  return say("window", `is ready, and goes out when queue "${queue}" has room for more tasks`, { queue });
 }
 
-function explainWaiting(state: ExecutionState, unit: number, say: Say): Explanation {
+function explainWaiting(state: ExecutionState, unit: number, say: Say, nowMs: number | undefined): Explanation {
   const { wait, dueAtMs, error, attempt, round } = state.runs[unit]!;
   const { spec } = state.planOf(unit);
   switch (wait?.for) {
     case undefined: {
-      if (state.inLine[unit] === 1) return say("next", `Round ${round} is about to be judged.`, { round });
+      if (state.inLine[unit] === 1)
+        return say("next", `has ended round ${round}, which is about to be judged`, { round });
       if (error === null) {
-        return say("timer", `Round ${round} is done; the next begins in time.`, { round }, dueAtMs);
+        return say("timer", `has ended round ${round}; the next begins${within(dueAtMs, nowMs)}`, { round }, dueAtMs);
       }
-      const of = `Attempt ${attempt} of ${spec.retry.max_attempts}`;
-      return say("retry", `${of} failed: ${error.message}. It is tried again.`, { attempt, code: error.code }, dueAtMs);
+      const of = `attempt ${attempt} of ${spec.retry.max_attempts}`;
+      const rest = `is tried again${within(dueAtMs, nowMs)}: ${of} failed with ${error.code}: ${error.message}`;
+      return say("retry", rest, { attempt, code: error.code }, dueAtMs);
     }
-    case "timer":
-      return say("timer", "It waits for its time.", {}, wait.calendarAtMs ?? dueAtMs);
-    case "signal":
-      return say("signal", `It waits for the signal "${wait.signal}".`, { signal: wait.signal }, dueAtMs);
+    case "timer": {
+      const atMs = wait.calendarAtMs ?? dueAtMs;
+      return say("timer", `waits for its time${atMs === null ? "" : `, which comes${within(atMs, nowMs)}`}`, {}, atMs);
+    }
+    case "signal": {
+      const rest = `waits for the signal "${wait.signal}"${nowMs === undefined || dueAtMs === null ? "" : `; expires${within(dueAtMs, nowMs)}`}`;
+      return say("signal", rest, { signal: wait.signal }, dueAtMs);
+    }
     case "review": {
-      const { title, assignees } = wait.review;
-      const who = assignees === undefined || assignees.length === 0 ? "somebody" : assignees.join(", ");
-      const details = { ...(title !== undefined && { title }), assignees: [...(assignees ?? [])] };
-      return say("review", `It waits for ${who} to decide the review.`, details, reviewDueMs(wait));
+      const { title, assignees, onDue } = wait.review;
+      const review = reviewId(state.id, state.generation, state.nameOf(unit));
+      const details = { ...(title !== undefined && { title }), assignees: [...(assignees ?? [])], review };
+      const who = assignees === undefined || assignees.length === 0 ? "a person" : assignees.join(", ");
+      const untilMs = reviewDueMs(wait);
+      const { startedAtMs } = state.runs[unit]!;
+      const since = nowMs === undefined || startedAtMs === null ? "" : ` since ${momentInWords(startedAtMs, nowMs)}`;
+      const ends = onDue === "fail" ? "expires" : `counts as "${onDue.decision}"`;
+      const end = nowMs === undefined || untilMs === null ? "" : `; ${ends}${within(untilMs, nowMs)}`;
+      return say("review", `waits for ${who}${since}${end}; decide: millrace approve ${review}`, details, untilMs);
     }
     case "child": {
       const { execution, workflow } = wait.child;
-      const sentence = `It waits for the child execution ${execution} of "${workflow}" to end.`;
-      return say("child", sentence, { child_execution_id: execution, workflow }, dueAtMs);
+      const rest = `waits for the child execution ${execution} of "${workflow}" to end`;
+      return say("child", rest, { child_execution_id: execution, workflow }, dueAtMs);
     }
   }
+}
+
+function within(atMs: number | null, nowMs: number | undefined): string {
+  return nowMs === undefined || atMs === null ? " in time" : ` in ${inWords(atMs - nowMs)}`;
 }
 
 function missingParents(state: ExecutionState, node: number): string[] {
