@@ -255,10 +255,11 @@ test("without an owner the answer is 503 NO_OWNER after ten seconds, and the mes
 test("a full store takes nothing new, and says so", async () => {
   const other = await TestApi.start({ handlers: { step: () => 1 } });
   other.memory.faults.isFull = true;
-  const answer = await other.post("/v1/workflow", { name: "f", nodes: [{ id: "a", handler: "step" }] });
-  expect(answer).toMatchObject({ status: 503, body: { code: "STORE_FULL" } });
+  const submit = () => other.post("/v1/workflow", { name: "f", nodes: [{ id: "a", handler: "step" }] });
+  expect(await submit()).toMatchObject({ status: 503, body: { code: "STORE_FULL" } });
   other.memory.faults.isFull = false;
-  expect((await other.post("/v1/workflow", { name: "f", nodes: [{ id: "a", handler: "step" }] })).status).toBe(201);
+  // A look at the store is good for a second.
+  await expect.poll(async () => (await submit()).status, { interval: 100, timeout: 10_000 }).toBe(201);
   await other.close();
 });
 
