@@ -36,6 +36,12 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   callerOf?(state: State): string | null;
   /** What it has to hear when its caller was called off and that may have been lost. To hear it twice is the same. */
   calledOff?(state: State): Message;
+  /** Who has something of it or waits for it, and by which asks. */
+  debtors?(state: State): ReadonlyMap<string, readonly number[]>;
+  /** What it has to hear of a debtor from which nothing more will come. */
+  forgotten?(state: State, debtor: string, asks: readonly number[]): Message;
+  /** Which of these asks a journal says were given back to whom, said again. To hear it twice is the same. */
+  gaveBack?(id: string, events: readonly Event[], to: string, asks: readonly number[]): readonly Message[];
   /** The only thing that changes the state. */
   evolve(state: State, event: Event): void;
   /** Throws if the state contradicts itself. `whole` checks everything, else only what the last events touched. */

@@ -1,6 +1,7 @@
 import { entityId, entityKind, partitionOf } from "../core/entity.ts";
 import { fold } from "../core/fold.ts";
 import { type Machine, type MachineEvent, needKey, type OpenTasks } from "../core/machine.ts";
+import type { Message } from "../core/message.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import type { Archive, KeptName } from "../store/archive.ts";
@@ -260,9 +261,11 @@ class Rebuilding {
       // Not those that were shipped: they may be older than the journal, or of something that it does not say.
       for (const { atMs, ...letter } of letters) builder.deadLetter(entity, letter, atMs);
       const isCalledOff = await this.isCalledOff(resident);
+      const given = await this.givenBackTo(resident);
       const { tasks, blobs = [] } = openTasks(owner, resident, recalled);
       builder.add(entity, { events: [], tasks, blobs }, 0, machine.eventFormat, owner.time.nowMs());
       this.calls += sayAgain(owner, builder, resident);
+      for (const message of given) builder.send(message);
       if (isCalledOff) builder.send(machine.calledOff!(state));
       const header = machine.header(state);
       if (header !== null) builder.header({ entity, version: machine.versionOf(state), ...header });
@@ -280,6 +283,25 @@ class Rebuilding {
     if (caller === null) return false;
     const header = await this.archive.queries.header(0, caller);
     return header?.status === "CANCELLED";
+  }
+
+  /**
+   * Whoever has something of it may have given it back, by its own journal, and that was lost; or it is over, or nobody
+   * knows of it, and it never will. Without that a limit would have fewer places for ever.
+   */
+  private async givenBackTo({ key, machine, state }: Resident): Promise<readonly Message[]> {
+    const said: Message[] = [];
+    for (const [debtor, asks] of machine.debtors?.(state) ?? []) {
+      const header = await this.archive.queries.header(0, debtor);
+      const own = this.machines.get(entityKind(debtor));
+      if (header !== null && own?.gaveBack !== undefined) {
+        const [loaded] = await this.archive.journal.load([{ partition: 0, entity: debtor, aboveVersion: 0 }]);
+        const events = loaded!.records.flatMap(({ text }) => JSON.parse(text) as MachineEvent[]);
+        said.push(...own.gaveBack(entityId(debtor), events, key, asks));
+      }
+      if (header?.class !== "open") said.push(machine.forgotten!(state, debtor, asks));
+    }
+    return said;
   }
 
   private async fold(entity: string, records: readonly JournalRecord[]): Promise<Folded> {

@@ -8,7 +8,7 @@ import type { CacheLookup, CacheReturn, ErrorValue, GateAsk, GateReturn, Message
 import { toValue, type Value } from "../value.ts";
 import { accountOf } from "./asks.ts";
 import { decided, type ExecutionDecision } from "./decision.ts";
-import type { GateAsked, GateReturned } from "./events.ts";
+import type { ExecutionEvent, GateAsked, GateReturned } from "./events.ts";
 import type { PlanGate } from "./plan-gates.ts";
 import { type Prepared, templateError } from "./prepare.ts";
 import { estimateOf } from "./spending.ts";
@@ -233,8 +233,28 @@ function keptOutput(state: ExecutionState, gate: string, node: string, context: 
   return { kind: "kept", output: value, ttlMs, ...(blob !== undefined && { blob }) };
 }
 
+/** What a journal says was given back to a gate, said again; not for how long that was to be left alone. */
+export function gaveBack(
+  id: string,
+  events: readonly ExecutionEvent[],
+  gate: string,
+  asks: readonly number[],
+): readonly Message[] {
+  const wanted = new Set(asks);
+  const returns = events.flatMap((event) => (event.kind === "gatesReturned" ? event.returns : []));
+  const own = returns.filter((one) => one.gate === gate && wanted.has(one.ask));
+  const [first] = events;
+  const tenant = first?.kind === "accepted" ? first.tenant : "default";
+  return giveBackMail({ id, version: events.length, trace: "", tenant }, own.map(withoutClosing));
+}
+
+function withoutClosing(returned: GateReturned): GateReturned {
+  const { closeForMs: _closeForMs, ...rest } = returned;
+  return rest;
+}
+
 export function giveBackMail(
-  state: ExecutionState,
+  state: Sender,
   returns: readonly GateReturned[],
   stored: ReadonlyMap<number, CacheReturn["stored"]> = new Map(),
 ): Message[] {
@@ -279,6 +299,8 @@ function onlyWaiting(returns: readonly GateReturned[]): Pick<GateReturn, "ifWait
   return ifWaiting.length === 0 ? {} : { ifWaiting };
 }
 
-function gateMail(state: ExecutionState, to: string, id: string, body: Message["body"]): Message {
+type Sender = Pick<ExecutionState, "id" | "version" | "trace" | "tenant">;
+
+function gateMail(state: Sender, to: string, id: string, body: Message["body"]): Message {
   return { id, to, by: entityKey("execution", state.id), trace: state.trace, tenant: state.tenant, body };
 }

@@ -8,6 +8,7 @@ import { newestToken } from "./decision.ts";
 import { needsEntry } from "./entry.ts";
 import { EVENT_FORMAT, type ExecutionEvent } from "./events.ts";
 import { evolve } from "./evolve.ts";
+import { gaveBack } from "./gates.ts";
 import { checkTouched, checkWhole } from "./invariants.ts";
 import { buildPlan, type Plan } from "./plan.ts";
 import { farewell } from "./farewell.ts";
@@ -38,6 +39,7 @@ export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
   lastingLists,
   callerOf,
   calledOff,
+  gaveBack,
   evolve,
   check: (state, whole) => (whole ? checkWhole(state) : checkTouched(state)),
   hasWork,

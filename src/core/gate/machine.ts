@@ -1,4 +1,6 @@
+import { entityKey } from "../entity.ts";
 import type { Context, Machine } from "../machine.ts";
+import type { Message } from "../message.ts";
 import { hasBudgetWork } from "./budget.ts";
 import { decide, listed } from "./decide.ts";
 
@@ -26,6 +28,8 @@ export const gateMachine: Machine<GateState, GateEvent> = {
   decide,
   advance: grant,
   recovered,
+  debtors,
+  forgotten,
   evolve,
   check,
   hasWork: (state) => {
@@ -65,6 +69,30 @@ function recovered(state: GateState, context: Context): GateDecision {
   if (state.wasReminded || state.held.size === 0) return { events: [], listings };
   const mail = answers(state, [...state.held.values()]);
   return { events: [{ kind: "gateReminded", atMs: context.nowMs }], mail, listings };
+}
+
+function debtors(state: GateState): ReadonlyMap<string, readonly number[]> {
+  const asks = new Map<string, number[]>();
+  const note = (execution: string, ask: number): void => {
+    const own = asks.get(execution);
+    if (own === undefined) asks.set(execution, [ask]);
+    else own.push(ask);
+  };
+  for (const { execution, ask } of state.held.values()) note(execution, ask);
+  for (const { execution, ask } of state.line.inTurn(state.lastAtMs)) note(execution, ask.ask);
+  return asks;
+}
+
+/** What it has used nobody can know, as nobody knows of it. */
+function forgotten(state: GateState, execution: string, asks: readonly number[]): Message {
+  return {
+    id: `gateReturn:${execution}:forgotten:${state.version}`,
+    to: entityKey("gate", state.id),
+    by: execution,
+    trace: "",
+    tenant: state.name?.tenant ?? "default",
+    body: { kind: "gateReturn", execution, asks },
+  };
 }
 
 /** A renewal may weigh so many events in line or under way; beyond that it waits until fewer are left. */
