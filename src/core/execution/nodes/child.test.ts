@@ -180,7 +180,7 @@ describe("parent and child", () => {
     const child = both.childOf("c").fails("s", { code: "INNER" });
     both.deliver();
     expect(both.root.view("c").error).toMatchObject({
-      details: { status: "FAILED", error: { code: "INNER", node: "s" } },
+      details: { status: "FAILED", error: { code: "INNER", node_id: "s" } },
     });
     expect([child.letters[0]!.id, both.root.letters[0]!.id]).toEqual([`${child.id}:1:s`, "x:1:c"]);
   });
