@@ -1,4 +1,5 @@
 import { quote } from "../errors/registry.ts";
+import { isLongerThan } from "../json/characters.ts";
 import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
 import { pointerStep } from "../json/pointer.ts";
 import { Schema } from "../json/schema.ts";
@@ -194,7 +195,7 @@ function loadOptionalFields(
 function loadHandler(list: NodeList, index: number, id: string, given: JsonObject, context: LoadContext): string {
   const { problems, handlers } = context;
   const handler = given["handler"];
-  if (typeof handler === "string" && handler !== "" && handler.length <= 128 && handler.isWellFormed()) {
+  if (typeof handler === "string" && handler !== "" && !isLongerThan(handler, 128) && handler.isWellFormed()) {
     const ours = HANDLER_ALIASES.get(handler) ?? handler;
     if (handlers.get(ours) === undefined && !handlers.catalogue.allowMissing) {
       reportUnknownHandler(id, handler, list.field(index, "handler"), context);
@@ -205,7 +206,7 @@ function loadHandler(list: NodeList, index: number, id: string, given: JsonObjec
   if (handler !== undefined && typeof handler !== "string") {
     wrongType("handler", "the name of a handler", handler, list.field(index, "handler"), problems);
   } else if (handler !== undefined && handler !== "") {
-    const reason = handler.length > 128 ? "is longer than 128 characters" : "contains half a surrogate pair";
+    const reason = isLongerThan(handler, 128) ? "is longer than 128 characters" : "contains half a surrogate pair";
     problems.add("INVALID_NAME", list.field(index, "handler"), { field: "handler", reason });
   } else {
     const type = typeof given["type"] === "string" ? given["type"].toLowerCase() : undefined;

@@ -1,5 +1,6 @@
 import { quote } from "../errors/registry.ts";
 import { canonicalHash } from "../json/canonical.ts";
+import { characterCount, isLongerThan } from "../json/characters.ts";
 import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
 import { pointerStep } from "../json/pointer.ts";
 import { Schema } from "../json/schema.ts";
@@ -187,7 +188,7 @@ function loadName({ given, pointer }: Envelope, problems: ProblemList): string |
 
 function nameFault(name: string): string | undefined {
   if (name === "") return "must not be empty";
-  if (name.length > 128) return `must have at most 128 characters, not ${name.length}`;
+  if (isLongerThan(name, 128)) return `must have at most 128 characters, not ${characterCount(name)}`;
   if (name.includes("/")) return 'must not contain "/"';
   if (/\p{Cc}/u.test(name)) return "must not contain control characters";
   if (!name.isWellFormed()) return "contains half a surrogate pair, which is not valid Unicode";

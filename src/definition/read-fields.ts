@@ -1,5 +1,6 @@
 import { nearestName } from "../errors/nearest-name.ts";
 import { quote } from "../errors/registry.ts";
+import { characterCount, isLongerThan } from "../json/characters.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import { pointerStep } from "../json/pointer.ts";
 import { typeName, withArticle } from "../json/type-name.ts";
@@ -113,14 +114,14 @@ export function checkField(
       return checkNumber(name, rule, value, at, problems);
     case "text":
       if (typeof value !== "string") return wrongType(name, "text", value, at, problems);
-      if (rule.isExpression === true && value.length > rule.maxLength) {
-        const reason = `An expression may not have more than ${rule.maxLength} characters; this one has ${value.length}.`;
+      if (rule.isExpression === true && isLongerThan(value, rule.maxLength)) {
+        const reason = `An expression may not have more than ${rule.maxLength} characters; this one has ${characterCount(value)}.`;
         problems.add("EXPRESSION_TOO_COMPLEX", at, { reason });
         return false;
       }
       problems.add("INVALID_NAME", at, {
         field: name,
-        reason: value.length > rule.maxLength ? `is longer than ${rule.maxLength} characters` : badText(value),
+        reason: isLongerThan(value, rule.maxLength) ? `is longer than ${rule.maxLength} characters` : badText(value),
       });
       return false;
     case "choice": {
@@ -145,7 +146,7 @@ export function checkField(
 function fitsQuickly(rule: Rule, value: Json): boolean {
   switch (rule.kind) {
     case "text":
-      return typeof value === "string" && value.length <= rule.maxLength && !hasBadText(value);
+      return typeof value === "string" && !isLongerThan(value, rule.maxLength) && !hasBadText(value);
     case "boolean":
       return typeof value === "boolean";
     case "choice":

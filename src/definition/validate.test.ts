@@ -77,6 +77,7 @@ describe("each error has its code, its pointer and a hint", () => {
     [{ ...nodes({ id: "a" }), name: "a\u0000b" }, "INVALID_NAME /name", undefined],
     [{ ...nodes({ id: "a" }), name: "\ud800" }, "INVALID_NAME /name", undefined],
     [{ ...nodes({ id: "a" }), name: "x".repeat(129) }, "INVALID_NAME /name", undefined],
+    [{ ...nodes({ id: "a" }), name: "😀".repeat(129) }, "INVALID_NAME /name", undefined],
     [{ ...nodes({ id: "a" }), name: 5 }, "INVALID_TYPE /name", undefined],
     [{ ...nodes({ id: "a" }), on_eror: "continue" }, "UNKNOWN_FIELD /on_eror", 'Did you mean "on_error"?'],
     [nodes({ id: "a", depends_on: ["b"] }), "UNKNOWN_FIELD /nodes/0/depends_on", 'Did you mean "dependencies"?'],

@@ -1,5 +1,6 @@
 import type { RE2JS } from "re2js";
 import { canonicalJson } from "./canonical.ts";
+import { characterCount } from "./characters.ts";
 import { isJsonObject, type Json, type JsonObject } from "./json.ts";
 import { isMultiple } from "./multiple.ts";
 import { pointerStep } from "./pointer.ts";
@@ -134,10 +135,10 @@ class Check {
 
   #visitText(schema: JsonObject, value: string, pointer: string): void {
     const { minLength, maxLength, pattern } = schema;
-    if (typeof minLength === "number" && lengthOf(value) < minLength) {
+    if (typeof minLength === "number" && characterCount(value) < minLength) {
       this.#add(pointer, "minLength", minLength === 1 ? "not be empty" : `have at least ${minLength} characters`);
     }
-    if (typeof maxLength === "number" && lengthOf(value) > maxLength) {
+    if (typeof maxLength === "number" && characterCount(value) > maxLength) {
       this.#add(pointer, "maxLength", `have at most ${maxLength} characters`);
     }
     if (typeof pattern === "string" && !this.#patterns.get(pattern)!.matcher(value).find()) {
@@ -277,12 +278,6 @@ function countParts(root: Json): number {
     if (typeof next === "object" && next !== null) for (const child of Object.values(next)) left.push(child);
   }
   return count;
-}
-
-function lengthOf(text: string): number {
-  let length = text.length;
-  for (let i = 0; i < text.length; i++) if ((text.charCodeAt(i) & 0xfc00) === 0xdc00) length--;
-  return length;
 }
 
 function equal(a: Json, b: Json): boolean {

@@ -2,6 +2,7 @@ import { ID_PATTERN } from "../definition/fields.ts";
 import type { Join } from "../definition/workflow.ts";
 import { MillraceError } from "../errors/millrace-error.ts";
 import { quote } from "../errors/registry.ts";
+import { characterCount, isLongerThan } from "../json/characters.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import type { Handler } from "../worker/handler.ts";
 import { type NamedDependency, resultTemplate, writeArguments } from "./arguments.ts";
@@ -174,8 +175,8 @@ export class DefinitionWriter {
 
   #register(id: string, fn: WorkflowFunction): string {
     const name = `${this.#workflow}/${id}`;
-    if (name.length > 128) {
-      const reason = `${quote(name)} is the name of its handler and has ${name.length} characters; at most 128 are allowed`;
+    if (isLongerThan(name, 128)) {
+      const reason = `${quote(name)} is the name of its handler and has ${characterCount(name)} characters; at most 128 are allowed`;
       throw new MillraceError("INVALID_NODE_ID", { reason });
     }
     this.functions.set(name, fn);

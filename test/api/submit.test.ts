@@ -63,6 +63,16 @@ describe("submit and trigger", () => {
     expect(other.body.workflow_definition_id).not.toBe(again.body.workflow_definition_id);
   });
 
+  test("a name has up to 128 characters, however many units each of them takes", async () => {
+    const name = "😀".repeat(128);
+    expect(await api.post("/v1/workflow", { ...diamond, name })).toMatchObject({ status: 201, body: { name } });
+    const path = `/v1/workflows/${encodeURIComponent(name)}`;
+    expect(await api.get(path)).toMatchObject({ status: 200, body: { name, version: 1 } });
+    const started = await api.post(`${path}/executions`, {});
+    expect(await api.ended(started.body.execution_id)).toMatchObject({ status: "COMPLETED" });
+    expect((await api.post("/v1/workflow", { ...diamond, name: `${name}x` })).body.code).toBe("INVALID_DEFINITION");
+  });
+
   test("an input beside the definition is the execution's, unless the trigger brings its own", async () => {
     const body = { definition: greeting, input_params: { who: "Ada" } };
     const first = await api.post("/v1/workflow", body);

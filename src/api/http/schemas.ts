@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isLongerThan } from "../../json/characters.ts";
 import {
   DEFAULT_LEASE_SECONDS,
   DEFAULT_BATCH_CONCURRENCY,
@@ -48,6 +49,10 @@ const name = z
   .min(1)
   .max(256)
   .regex(/^[^\p{Cc}]*$/u, "must not contain control characters");
+/** As long as the name of a workflow may be, in characters: Zod would count UTF-16 units. */
+const shortName = name
+  .refine((text) => !isLongerThan(text, 128), "must have at most 128 characters")
+  .meta({ maxLength: 128 });
 
 export const pageQuery = z.strictObject(pageFields);
 export const executionsQuery = z.strictObject({
@@ -113,7 +118,7 @@ export const startBody = z
     message: 'must not have both "inputs" and "input_params"',
   });
 export const batchBody = z.strictObject({
-  workflow: name.max(128),
+  workflow: shortName,
   version,
   items: z.array(anyJson).min(1).max(MAX_BATCH_ITEMS).meta({ description: "The input of each execution" }),
   concurrency: z
@@ -135,7 +140,7 @@ export const forkBody = z.strictObject({
   from: z.string().min(1).max(256).optional(),
   input_params: anyJson.optional(),
 });
-export const signalBody = z.strictObject({ name: name.max(128), data: anyJson.optional() });
+export const signalBody = z.strictObject({ name: shortName, data: anyJson.optional() });
 export const reviewBody = z.strictObject({
   decision: z.enum(["approve", "reject"]),
   data: anyJson.optional(),
@@ -161,10 +166,10 @@ export const replayBody = z.strictObject({
   limit: z.number().int().min(1).max(MAX_BULK_REPLAYS).optional(),
   dry_run: z.boolean().optional(),
 });
-const queues = z.array(name.max(128)).min(1).max(MAX_QUEUES).optional();
+const queues = z.array(shortName).min(1).max(MAX_QUEUES).optional();
 export const leaseBody = z
   .strictObject({
-    worker_id: name.max(128).regex(/^[^:]*$/, "must not contain a colon"),
+    worker_id: shortName.regex(/^[^:]*$/, "must not contain a colon"),
     handlers: queues,
     queues,
     max: z.number().int().min(1).max(MAX_LEASED).default(1),
@@ -228,7 +233,7 @@ export const handBackBody = z
   })
   .refine(isOneOf, ONE_OF);
 export const heartbeatBody = z.strictObject({
-  worker_id: name.max(128).regex(/^[^:]*$/, "must not contain a colon"),
+  worker_id: shortName.regex(/^[^:]*$/, "must not contain a colon"),
   tokens: z.array(token).max(MAX_LEASED),
 });
 export const definitionBody = z.union([

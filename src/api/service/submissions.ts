@@ -4,6 +4,7 @@ import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Host } from "../../host/host.ts";
 import type { RequestOutcome } from "../../inbox/requests.ts";
 import { canonicalHash } from "../../json/canonical.ts";
+import { isLongerThan } from "../../json/characters.ts";
 import type { Json } from "../../json/json.ts";
 import { pointerTo } from "../../json/pointer.ts";
 import type { Store } from "../../store/contract.ts";
@@ -432,7 +433,7 @@ function itemOf(draft: Draft, outcome: RequestOutcome): BulkItem {
 
 /** What no workflow can be called: no store has to be asked for it. */
 export function isName(name: string): boolean {
-  return name !== "" && name.length <= 128 && !/[\p{Cc}/]/u.test(name) && name.isWellFormed();
+  return name !== "" && !isLongerThan(name, 128) && !/[\p{Cc}/]/u.test(name) && name.isWellFormed();
 }
 
 /** `3` and `"3"` are the number, anything else is a hash. */
