@@ -4,11 +4,12 @@ import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Host } from "../../host/host.ts";
 import { canonicalHash } from "../../json/canonical.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
-import type { DeadLetter, RecordKey, Store } from "../../store/contract.ts";
+import type { DeadLetter, Store } from "../../store/contract.ts";
 import { MAX_BULK_REPLAYS, MAX_REPLAYS_PER_SECOND } from "../limits.ts";
 import type { Caller } from "./caller.ts";
 import type { Decisions } from "./decisions.ts";
 import { executionKey, isExecutionId, keyedId } from "./ids.ts";
+import { KeptAnswers } from "./kept-answers.ts";
 import type { PageOf, PageRequest, Paging } from "./paging.ts";
 import { notFound } from "./refusal.ts";
 
@@ -54,6 +55,7 @@ export class Letters {
   readonly #decisions: Decisions;
   readonly #paging: Paging;
   readonly #checked: EditCheck;
+  readonly #answers: KeptAnswers<Replayed>;
 
   /** @param checked tells another config for a node as it would be stored, or what is wrong with it */
   constructor(store: Store, host: Host, decisions: Decisions, paging: Paging, checked: EditCheck) {
@@ -62,6 +64,7 @@ export class Letters {
     this.#decisions = decisions;
     this.#paging = paging;
     this.#checked = checked;
+    this.#answers = new KeptAnswers(store);
   }
 
   list(filter: LetterFilter, page: PageRequest): Promise<PageOf<ShownLetter>> {
@@ -101,19 +104,13 @@ export class Letters {
     if (dryRun) return { count: (await letters()).length };
     const { key, tenant } = caller;
     if (key === undefined) return this.#replayEach(caller, await letters());
-    // No single owner decides this, so nobody remembers the answer but the store.
-    const place = { scope: "answers/dlq", hash: keyedId(tenant, "dlq/retry", key) };
+    const id = keyedId(tenant, "dlq/retry", key);
     const body = canonicalHash([filter as Json, limit]);
-    const before = await this.#answered(place);
+    const before = await this.#answers.get(id);
     const answer = before ?? { body, answer: await this.#replayEach(caller, await letters()) };
-    if (before === undefined) await this.#store.records.put([{ ...place, text: JSON.stringify(answer) }]);
+    if (before === undefined) await this.#answers.put(id, answer);
     if (answer.body !== body) throw new MillraceError("IDEMPOTENCY_KEY_REUSED", {});
     return answer.answer;
-  }
-
-  async #answered(place: RecordKey): Promise<{ readonly body: string; readonly answer: Replayed } | undefined> {
-    const [text] = await this.#store.records.get([place]);
-    return typeof text === "string" ? (JSON.parse(text) as { body: string; answer: Replayed }) : undefined;
   }
 
   async #replayEach(caller: Caller, letters: readonly DeadLetter[]): Promise<Replayed> {
