@@ -1,8 +1,11 @@
+import { CACHE_KIND } from "../../src/core/cache/state.ts";
+import { entityKind } from "../../src/core/entity.ts";
 import type { Json, JsonObject } from "../../src/json/json.ts";
 import { sameJson } from "../../src/simulator/checker/same-json.ts";
 import type { Journals } from "../world/journals.ts";
 import type { Loss, RecoveryReport } from "./loss.ts";
 import type { Lives } from "./recorded-world.ts";
+import { isOfHalves } from "./halves.ts";
 import { dispatchesIn, type LostRecord, type Survivors } from "./survivors.ts";
 
 /** What a loss has cost, in numbers. They are told, not judged. */
@@ -76,7 +79,9 @@ function* outAgain({ report }: Loss, { again }: Survivors, { events }: Journals)
  * second dispatch, who waits for somebody says so once more and is answered once more, and of a parent and
  * its child one may remember a call, or an end, that the other does not.
  */
-export function isExpected(finding: string, { again, lost, calledTwice, parents }: Survivors): boolean {
+export function isExpected(finding: string, survivors: Survivors): boolean {
+  const { again, lost, calledTwice, parents } = survivors;
+  if (isOfHalves(finding, survivors)) return true;
   if (/^I26 It had to be set going again: its (?:child|gate) may not have heard of it/.test(finding)) return true;
   const twice = /It told its parent of the same end twice for one call \[execution (\w+)/.exec(finding)?.[1];
   if (twice !== undefined) return calledTwice.has(twice);
@@ -116,7 +121,9 @@ function* toldWhatIsBack({ archived, report }: Loss): Iterable<string> {
 /** Whatever is missing came after its partition was last heard of, or is one of those that were known to be behind. */
 function* toldWhatIsLost({ report }: Loss, lost: readonly LostRecord[]): Iterable<string> {
   const said = new Map(report.partitions.map((one) => [one.partition, one]));
-  for (const [partition, records] of Map.groupBy(lost, (record) => record.partition)) {
+  // The cache is never shipped, and nobody says so of each key.
+  const shipped = lost.filter(({ entity }) => entityKind(entity) !== CACHE_KIND);
+  for (const [partition, records] of Map.groupBy(shipped, (record) => record.partition)) {
     const { heard_at: heardAt, behind } = said.get(partition) ?? { heard_at: new Date(0).toISOString(), behind: 0 };
     const heardAtMs = Date.parse(heardAt);
     const unsaid = new Set(records.filter(({ timeMs }) => timeMs < heardAtMs).map(({ entity }) => entity));

@@ -25,6 +25,8 @@ export interface Survivors {
   readonly lost: readonly LostRecord[];
   /** Names of dispatches that are not remembered. */
   readonly lostTokens: ReadonlySet<string>;
+  /** Nodes of which a dispatch of the first life is remembered, as `execution/id node`. */
+  readonly wereOut: ReadonlySet<string>;
   /** Numbers of commits by the ids of their batches, as they are in `journal`. */
   readonly numbers: ReadonlyMap<string, number>;
   /** Batches that left nothing. */
@@ -58,6 +60,7 @@ class Merging {
   readonly #journal: JournalEntry[] = [];
   readonly #lost: LostRecord[] = [];
   readonly #lostTokens = new Set<string>();
+  readonly #wereOut = new Set<string>();
   readonly #numbers = new Map<string, number>();
   readonly #lostBatches = new Set<string>();
   readonly #again: string[] = [];
@@ -106,6 +109,9 @@ class Merging {
 
   #leftOf(entry: Commit): Commit {
     const records = entry.records.filter((record) => this.#isKept(record));
+    for (const { entity, events } of records) {
+      for (const event of events) if (event.kind === "taskDispatched") this.#wereOut.add(`${entity} ${event.node}`);
+    }
     for (const record of entry.records) {
       if (records.includes(record)) continue;
       this.#behind.add(record.entity);
@@ -122,8 +128,11 @@ class Merging {
       tasks: entry.tasks.filter(isLeft),
       wakes: entry.wakes.filter(isLeft),
       snapshots: entry.snapshots.filter(isLeft),
-      // A call may be remembered by who was called; an end is told again when it comes again.
-      mail: entry.mail.filter(({ from, body }) => isLeft({ entity: from }) || !isOf("childEnded", body)),
+      // A call may be remembered by who was called; an end is told again when it comes again. What a cache has given away
+      // may be remembered by who got it, but not what it had.
+      mail: entry.mail.filter(({ from, body }) => {
+        return isLeft({ entity: from }) || !(isOf("childEnded", body) || isOf("cacheAnswered", body));
+      }),
     };
   }
 
@@ -172,6 +181,7 @@ class Merging {
       journal: this.#journal,
       lost: this.#lost,
       lostTokens: this.#lostTokens,
+      wereOut: this.#wereOut,
       numbers: this.#numbers,
       lostBatches: this.#lostBatches,
       again: this.#again,

@@ -8,7 +8,7 @@ import { Random } from "../../src/simulator/random.ts";
 import type { Store } from "../../src/store/contract.ts";
 import { readLines } from "../world/checks.ts";
 import { type Glances, glanceAt } from "../world/glances.ts";
-import { type Kind, KINDS, MEETING_KINDS } from "../world/kinds.ts";
+import { KINDS } from "../world/kinds.ts";
 import type { Told } from "../world/notes.ts";
 import { People } from "../world/people.ts";
 import { NO_VIEWS, viewAll, type Views } from "../world/views.ts";
@@ -107,7 +107,7 @@ class NemesisWorld {
     this.#options = options;
     this.#store = store;
     this.#random = new Random(options.seed);
-    this.#people = new People(options.seed, this.#random.fork(), LOOK_MS, kindsOf(options));
+    this.#people = new People(options.seed, this.#random.fork(), LOOK_MS, KINDS);
   }
 
   async run(): Promise<Remainder> {
@@ -173,7 +173,7 @@ class NemesisWorld {
     first.leave();
     // Who comes earlier than the workers is told that nobody can do what is asked for.
     await this.#allReady();
-    const people = new People(this.#options.seed, this.#random.fork(), LOOK_MS, kindsOf(this.#options));
+    const people = new People(this.#options.seed, this.#random.fork(), LOOK_MS, KINDS);
     people.goOnWith(first.runs, ({ id, isOver, kind, input }) => {
       const header = outlived.archived.headers.get(`execution/${id}`);
       return isOver && header?.status === kind.expected(input).status && header.class !== "open";
@@ -317,10 +317,6 @@ class NemesisWorld {
     );
     return [...wrong, ...client.incidents, ...this.#members.flatMap((member) => member.wrong), ...grave];
   }
-}
-
-function kindsOf({ loses }: WorldOptions): readonly Kind[] {
-  return loses === true ? KINDS.filter(({ definition }) => !MEETING_KINDS.has(definition.name)) : KINDS;
 }
 
 /** What owners have written of which nobody keeps a header, from what they told. */

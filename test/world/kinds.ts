@@ -362,6 +362,3 @@ export const KINDS: readonly Kind[] = [
 
 /** Take their time: not everybody runs one in every life of the process. */
 export const SLOW_KINDS: ReadonlySet<string> = new Set(["slow", "stuck"]);
-
-/** Executions of these meet in gates and caches, of which a store that is lost forgets more than the archive tells. */
-export const MEETING_KINDS: ReadonlySet<string> = new Set(["limited", "cached"]);
