@@ -47,7 +47,7 @@ const modelUrl = String(line).trim();
 Object.assign(process.env, {
   MILLRACE_FILES_FOLDER: files,
   MILLRACE_OUTPUT_FOLDER: join(folder, "out"),
-  MILLRACE_LIMITS: `openai=${limit === 0 ? 1_000_000 : limit}/second`,
+  MILLRACE_LIMITS: `openai=${limit === 0 ? 100_000 : limit}/second`,
   OPENAI_BASE_URL: modelUrl,
 });
 const engine = await embedded({

@@ -23,6 +23,9 @@ import {
 import { isDate } from "./dates.ts";
 import { DOCUMENT_HANDLERS } from "./document-handlers.ts";
 
+/** The model where none is named: cheap, and every key of OpenAI may use it. */
+export const DEFAULT_MODEL = "gpt-4o-mini";
+
 const HTTP_OUTPUT = closed("status", "headers", "body");
 const LLM_OUTPUT = closed("text", "model", "finish_reason", "usage");
 /** With `result`, as the source documents read what a service has answered. */

@@ -44,6 +44,8 @@ export interface NodeDefaults {
   readonly limits?: Readonly<Record<string, LimitSpec>>;
   /** The name of the limit of nodes that state none, by handler. */
   readonly limitOf?: Readonly<Record<string, string>>;
+  /** The model of nodes that state none, by handler. Written out where results are kept: those of another are others. */
+  readonly modelOf?: Readonly<Record<string, string>>;
   /** What tokens cost, by model. */
   readonly prices?: Prices;
 }

@@ -148,3 +148,15 @@ describe("what does not fit is told", () => {
     expect(read(free)).toMatchObject({ errors: [], workflow: { limits: { openai: { rate: 50 } } } });
   });
 });
+
+test("the model of the settings is written out where results are kept, and nowhere else", () => {
+  const defaults = { modelOf: { step: "house" } };
+  const configOf = (node: JsonObject) => read(node, {}, defaults).workflow!.nodes[0]!.config;
+  expect(configOf({ cache: true, config: { prompt: "p" } })).toEqual({ model: "house", prompt: "p" });
+  expect(configOf({ cache: true })).toEqual({ model: "house" });
+  expect(configOf({ cache: true, config: { model: "own" } })).toEqual({ model: "own" });
+  expect(configOf({ cache: true, config: { mock: 1 } })).toEqual({ mock: 1 });
+  expect(configOf({ config: { prompt: "p" } })).toEqual({ prompt: "p" });
+  const map = { handler: "map", config: { items: [1], handler: "step", config: { prompt: "p" } }, cache: true };
+  expect(configOf(map)).toMatchObject({ handler: "step", config: { model: "house", prompt: "p" } });
+});

@@ -105,6 +105,8 @@ function loadNode(
   ) {
     node.limit = limit;
   }
+  const model = context.handlers.catalogue.defaults?.modelOf?.[runs];
+  if (model !== undefined && node.cache !== undefined) node.config = withModel(handler, config, model);
   if (node.repeat !== undefined && context.handlers.get(handler)?.engine) {
     const reason = `"repeat" must not stand on ${quote(handler)}; only what a worker runs is repeated`;
     problems.add("CONFIG_INVALID", list.field(index, "repeat"), { id, reason });
@@ -115,6 +117,14 @@ function loadNode(
   }
   checkLimited(node, list, index, context);
   return node;
+}
+
+/** The same work by another model is other work, so a config whose results are kept says whose they are. */
+function withModel(handler: string, config: JsonObject, model: string): JsonObject {
+  if (config["mock"] !== undefined) return config;
+  if (handler !== "map") return { model, ...config };
+  const inner = config["config"];
+  return { ...config, config: withModel("", isJsonObject(inner) ? inner : {}, model) };
 }
 
 /** Only a task can be held up at a gate, or be spared: what the engine runs itself calls nobody. */

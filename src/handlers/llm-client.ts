@@ -1,3 +1,4 @@
+import { DEFAULT_MODEL } from "../definition/builtin-handlers.ts";
 import type { Prices } from "../definition/workflow.ts";
 import type { Host } from "../host/host.ts";
 import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
@@ -42,8 +43,6 @@ export interface LlmProvider {
 
 const OPENAI_HOST = "api.openai.com";
 const OPENAI_URL = `https://${OPENAI_HOST}/v1`;
-/** Cheap, and every key of theirs may use it. */
-const DEFAULT_MODEL = "gpt-4o-mini";
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** One wire format, which nearly every server of models speaks. Plain HTTP: retries, time and limits are the engine's. */

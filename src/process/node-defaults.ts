@@ -1,3 +1,4 @@
+import { DEFAULT_MODEL } from "../definition/builtin-handlers.ts";
 import type { NodeDefaults } from "../definition/handlers.ts";
 import { pricesOf } from "../definition/prices.ts";
 import { rateLimit, tokenLimit } from "../definition/load-limits.ts";
@@ -22,10 +23,17 @@ export function nodeDefaults(settings: Settings): NodeDefaults {
     timeoutSecondsOf: { http: settings.staleTimeoutHttp, llm: settings.staleTimeoutLlm },
     timeoutSecondsOfCapitals: settings.staleTimeoutOf,
     limits: Object.fromEntries(settings.limits.map(settingLimit)),
-    ...(callsModels(settings) && { limitOf: { llm: MODEL_LIMIT, "llm.extract": MODEL_LIMIT } }),
+    ...(callsModels(settings) && {
+      limitOf: ofModels(MODEL_LIMIT),
+      modelOf: ofModels(settings.openaiModel ?? DEFAULT_MODEL),
+    }),
     ...(settings.prices.length > 0 && { prices: pricesOf(settings.prices) }),
     ...(settings.singleQueue !== undefined && { queue: settings.singleQueue }),
   };
+}
+
+function ofModels(value: string): Readonly<Record<string, string>> {
+  return { llm: value, "llm.extract": value };
 }
 
 /** A mock needs no limit. */
