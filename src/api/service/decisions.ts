@@ -7,6 +7,7 @@ import type { Host } from "../../host/host.ts";
 import type { Request, RequestOutcome, Requests } from "../../inbox/requests.ts";
 import type { Caller } from "./caller.ts";
 import { type ExecutionReader, standing } from "./execution-reader.ts";
+import { storeTrouble } from "./guarded-store.ts";
 import { executionKey, isExecutionId, keyedId } from "./ids.ts";
 import { type Fault, Refusal, notFound, refusedByOwner } from "./refusal.ts";
 
@@ -76,7 +77,7 @@ export function undecided(outcome: Exclude<RequestOutcome, { kind: "answered" }>
   }
   const { trouble } = outcome;
   if (trouble === undefined) return new Refusal("NO_OWNER", {}, { retryAfterSeconds: 1 });
-  return new Refusal("STORE_UNAVAILABLE", {}, { retryAfterSeconds: 1 }, { cause: trouble });
+  return storeTrouble(trouble);
 }
 
 /** The owner's yes; its no is an error. */

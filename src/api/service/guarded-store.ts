@@ -1,4 +1,5 @@
 import type { Store } from "../../store/contract.ts";
+import { StoreError } from "../../store/store-error.ts";
 import { Refusal } from "./refusal.ts";
 
 /** Longer than any wait that is asked of a store. */
@@ -8,8 +9,8 @@ const CALL_MS = 10_000;
 const WAITING: ReadonlySet<string> = new Set(["watch", "lease", "replies", "read"]);
 
 /**
- * The same store, whose trouble is told from ours: a call that fails or is not answered becomes STORE_UNAVAILABLE, so
- * that everything else that goes wrong is a bug.
+ * The same store, whose trouble is told from ours: a call that fails or is not answered becomes STORE_UNAVAILABLE, or
+ * STORE_FULL if that is why, so that everything else that goes wrong is a bug.
  */
 export function guarded(store: Store): Store {
   return {
@@ -41,6 +42,12 @@ function guardRole<Role extends object>(role: Role): Role {
   });
 }
 
+/** What is told of a store that failed. */
+export function storeTrouble(cause: unknown): Refusal {
+  const isFull = (cause instanceof StoreError || cause instanceof Refusal) && cause.code === "STORE_FULL";
+  return new Refusal(isFull ? "STORE_FULL" : "STORE_UNAVAILABLE", {}, { retryAfterSeconds: 1 }, { cause });
+}
+
 async function within<Result>(limitMs: number, call: () => Promise<Result>): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
@@ -49,7 +56,7 @@ async function within<Result>(limitMs: number, call: () => Promise<Result>): Pro
   try {
     return await Promise.race([call(), late]);
   } catch (cause) {
-    throw new Refusal("STORE_UNAVAILABLE", {}, { retryAfterSeconds: 1 }, { cause });
+    throw storeTrouble(cause);
   } finally {
     clearTimeout(timer);
   }

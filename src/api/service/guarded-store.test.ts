@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+import { openMemory } from "../../drivers/memory/memory-store.ts";
+import { nodeHost } from "../../host/node-host.ts";
+import { StoreError } from "../../store/store-error.ts";
+import { undecided } from "./decisions.ts";
+import { guarded } from "./guarded-store.ts";
+
+const full = new StoreError("STORE_FULL", "Postgres: could not extend file: No space left on device");
+
+test.each([
+  [full, "STORE_FULL"],
+  [new StoreError("STORE_LOST", "it is gone"), "STORE_UNAVAILABLE"],
+  [new Error("broken pipe"), "STORE_UNAVAILABLE"],
+])("%s is told as %s", async (trouble, code) => {
+  const memory = openMemory({ host: nodeHost });
+  memory.inbox.append = async () => {
+    throw trouble;
+  };
+  const { inbox } = guarded(memory);
+  const told = await inbox.append([]).catch((error: unknown) => error);
+  expect(told).toMatchObject({ code });
+  expect(undecided({ kind: "unknown", trouble: told })).toMatchObject({ code });
+  expect(undecided({ kind: "unknown", trouble })).toMatchObject({ code });
+  await memory.close();
+});
