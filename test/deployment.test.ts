@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { parse } from "yaml";
 import { describe, expect, test } from "vitest";
 import { systemRoutes, type SystemParts } from "../src/api/http/routes/system-routes.ts";
-import { KEEP_ALIVE_MS, MAX_LEASE_WAIT_MS } from "../src/api/limits.ts";
+import { KEEP_ALIVE_MS, MAX_BULK_REPLAYS, MAX_LEASE_WAIT_MS, MAX_REPLAYS_PER_SECOND } from "../src/api/limits.ts";
 import { parseArguments } from "../src/cli/parse-arguments.ts";
 import { judgeRedis } from "../src/process/store-safety.ts";
 import { SETTINGS } from "../src/settings/declarations.ts";
@@ -163,6 +163,8 @@ describe("deploy/haproxy.cfg", () => {
     for (const side of ["client", "server"]) {
       const seconds = Number(line(new RegExp(`^ {2}timeout ${side} (\\d+)s$`, "m")));
       expect(seconds * 1_000).toBeGreaterThan(Math.max(KEEP_ALIVE_MS, MAX_LEASE_WAIT_MS));
+      // The answer comes when all are replayed.
+      expect(seconds).toBeGreaterThan((1.5 * MAX_BULK_REPLAYS) / MAX_REPLAYS_PER_SECOND);
     }
     expect(config).toContain(`\nbackend ${line(/^ {2}default_backend (\w+)$/m)}\n`);
     expect(config).toContain(`\nresolvers ${line(/ resolvers (\w+) /)}\n`);
