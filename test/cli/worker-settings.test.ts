@@ -91,3 +91,31 @@ test.each([
   const ended = await millrace(["serve", "--env", "prod", "--port", "0", ...args, ...more], { cwd: here, env });
   expect([ended.code, ended.stderr]).toEqual([2, expect.stringContaining(told)]);
 });
+
+/** What a server answers that is asked to start something. */
+async function refused(url: string): Promise<readonly [status: number, retryAfter: string | null, detail: string]> {
+  const response = await fetch(`${url}/v1/workflow?start=true`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ name: "slow", nodes: [{ id: "n", handler: "slow" }] }),
+  });
+  const { detail = "" } = (await response.json()) as { readonly detail?: string };
+  return [response.status, response.headers.get("retry-after"), detail];
+}
+
+test.each([
+  // Room for what it uses many times over, and young values that do not count for much.
+  [{ NODE_OPTIONS: "--max-old-space-size=160 --max-semi-space-size=1", MILLRACE_MAX_MEMORY: "0.1" }, "% of its memory"],
+  [{ WORKER_CONCURRENCY: "1", MILLRACE_MAX_QUEUE_AGE: "0.5" }, 'a task waits in queue "slow"'],
+])("new work is refused for a while with %j", async (env, why) => {
+  const server = await serve("sqlite:store.db", args, {
+    cwd: project(),
+    env: { ...env, WORKER_GRACEFUL_SHUTDOWN_TIMEOUT: "0.1" },
+  });
+  const answer = [503, expect.stringMatching(/^\d+$/), expect.stringContaining(why)];
+  await expect.poll(() => refused(server.url)).toEqual(answer);
+  expect(await getJson(`${server.url}/health/ready`)).toMatchObject({
+    parts: { admission: expect.stringContaining(why) },
+  });
+  await server.stop();
+});
