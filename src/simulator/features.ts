@@ -110,7 +110,8 @@ const SIGHTS: {
   reviewEscalated: (_tour, _event, count) => count("review escalated"),
   reviewChanged: (_tour, { first }, count) => count(first === undefined ? "review assigned" : "review half decided"),
   parentAnswered: (_tour, _event, count) => count("parent answered at once"),
-  gateAsked: (_tour, { wait }, count) => count(`asks at a gate: ${wait}`),
+  gateAsked: (_tour, { wait, fallback }, count) =>
+    count(fallback === undefined ? `asks at a gate: ${wait}` : "asks for another model"),
   entryGranted: (_tour, _event, count) => count("let in among those of its workflow"),
   gateGranted: (_tour, _event, count) => count("let through a gate"),
   gateRefused: (_tour, _event, count) => count("refused by a gate"),

@@ -22,15 +22,24 @@ export function usageOf(name: number): { readonly tokens: number } | undefined {
   return { tokens: random.chance(0.1) ? random.integer(20, 60) : random.integer(0, 12) };
 }
 
+/** In part of these a budget that is used up has another model to do with, at a price. */
+const THRIFTY_WORLDS = 0.5;
+const SMALL_MODEL = "small";
+
 /** The budgets of one world, and limits on what it spends. */
 export class WorldBudgets {
   private readonly random: Random;
   private readonly isSpending: boolean;
+  /** Beside all else that is drawn, as before; the number spares the worlds that have names. */
+  private readonly models: Random;
+  private readonly isThrifty: boolean;
 
   constructor(seed: number) {
     const { random, isSpending } = ownRandom(seed);
     this.random = random;
     this.isSpending = isSpending;
+    this.models = new Random(seed ^ 0xea54e58b);
+    this.isThrifty = this.models.chance(THRIFTY_WORLDS);
   }
 
   put(workflow: Workflow): Workflow {
@@ -65,12 +74,21 @@ export class WorldBudgets {
 
   private budget(key: string): BudgetSpec {
     const { random } = this;
-    return {
+    return this.thrifty({
       ...(random.chance(0.6) && { tokens: random.integer(10, 200) }),
       calls: random.integer(1, 30),
       ...(random.chance(0.4) && { key }),
       on_limit: random.pick(["fail", "pause", "pause"]),
       estimate: { tokens: random.integer(1, 12) },
-    };
+    });
+  }
+
+  /** A small model costs a dollar and more, for its answer may have a thousand words; the node's own is free. */
+  private thrifty(budget: BudgetSpec): BudgetSpec {
+    const { models } = this;
+    if (!this.isThrifty || !models.chance(0.6)) return budget;
+    const prices = { [SMALL_MODEL]: { input: 1, output: 1_000 } };
+    const money = models.chance(0.7) ? { usd: models.integer(2, 12), prices } : {};
+    return { ...budget, on_limit: "fallback", fallback: SMALL_MODEL, ...money };
   }
 }

@@ -167,6 +167,28 @@ export const GATE_MUTANTS: readonly Mutant[] = [
     patches: [{ file: `${GATE}/decide.ts`, find: "atLeast && (limits[unit]", put: "!atLeast && (limits[unit]" }],
   },
   {
+    name: "no-other-model",
+    thought: "who is refused has failed",
+    patches: [
+      {
+        file: `${EXECUTION}/gates.ts`,
+        find: "isRefused && last.fallback === undefined ? gate.fallback : undefined",
+        put: "undefined",
+      },
+    ],
+  },
+  {
+    name: "other-model-goes-out-under-its-own-name",
+    thought: "what was let through is the task as it is",
+    patches: [
+      {
+        file: `${EXECUTION}/prepare.ts`,
+        find: "model !== undefined && isJsonObject(own)",
+        put: "false && isJsonObject(own)",
+      },
+    ],
+  },
+  {
     name: "one-gate-is-enough",
     thought: "who was let through once may go",
     patches: [

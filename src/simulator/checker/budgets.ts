@@ -177,6 +177,10 @@ function dispatchedAsks(evidence: Evidence): ReadonlyMap<string, ReadonlySet<str
         const task = `${entity} ${event.node}`;
         if (event.kind === "gateAsked") {
           asked.set(task, [...(asked.get(task) ?? []), { gate: event.gate, ask: `${entity} ${event.ask}` }]);
+        } else if (event.kind === "gateRefused") {
+          // It may go out all the same, with another model, for which it asks anew.
+          const isOther = ({ ask }: { readonly ask: string }): boolean => ask !== `${entity} ${event.ask}`;
+          asked.set(task, (asked.get(task) ?? []).filter(isOther));
         } else if (event.kind === "taskDispatched") {
           live.set(task, asked.get(task) ?? []);
           for (const { gate, ask } of asked.get(task) ?? []) {

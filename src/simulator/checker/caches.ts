@@ -2,6 +2,7 @@ import type { CacheEvent } from "../../core/cache/events.ts";
 import type { CacheAnswered } from "../../core/message.ts";
 import type { Value } from "../../core/value.ts";
 import { type Commit, type Evidence, executionOf } from "./evidence.ts";
+import { fallbackAt } from "./fallbacks.ts";
 import { type Found, type Invariant, placeOf, readerOf, type Step } from "./invariant.ts";
 import type { NodeStory } from "./node-story.ts";
 import { givenTo } from "./reference-config.ts";
@@ -32,7 +33,8 @@ const hitsAreTrue: Invariant = {
   before(step, found) {
     const { event, node, story } = step;
     const { results, asked } = knownOf(step.evidence);
-    if (event.kind === "taskCompleted" && node !== undefined) {
+    // What another model has said is not what the work of a node comes to.
+    if (event.kind === "taskCompleted" && node !== undefined && fallbackAt(step) === undefined) {
       const own = results.get(story.id) ?? [];
       const workflow = story.shape?.workflow.name ?? "";
       const { handler } = itemSpec(node.spec);

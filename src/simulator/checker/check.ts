@@ -13,6 +13,7 @@ import { type Commit, type Evidence, executionOf, gather, isExecution } from "./
 import { FOLDS } from "./folds.ts";
 import { CACHES } from "./caches.ts";
 import { BUDGETS } from "./budgets.ts";
+import { FALLBACKS } from "./fallbacks.ts";
 import { GATES } from "./gates.ts";
 import { GENERATIONS } from "./generations.ts";
 import { GRAPH_ORDER } from "./graph-order.ts";
@@ -49,6 +50,7 @@ const ALL: readonly Invariant[] = [
   ...CACHES,
   ...BUDGETS,
   ...CLOSINGS,
+  ...FALLBACKS,
   ...RENEWALS,
 ];
 

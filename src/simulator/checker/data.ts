@@ -1,6 +1,7 @@
 import type { NodeCompleted, NodeFailed, TaskDispatched } from "../../core/execution/events.ts";
 import type { Json } from "../../json/json.ts";
 import { dispatchOf, type Evidence, placeOfToken, tokenOf } from "./evidence.ts";
+import { fallbackAt } from "./fallbacks.ts";
 import { type Found, type Invariant, placeOf, readerOf, type Step } from "./invariant.ts";
 import { type Filled, filled, givenTo, resolved, secretsNamed } from "./reference-config.ts";
 import { mockOf, passedOn } from "./reference-nodes.ts";
@@ -39,7 +40,7 @@ const inputsMatch: Invariant = {
 
 function judgeDispatch(step: Step, reader: Reader, event: TaskDispatched, found: Found): void {
   if (!isRightlySeen(step, reader, event, found)) return;
-  const given = givenTo(reader);
+  const given = givenTo(reader, fallbackAt(step));
   if (given === UNKNOWN) return;
   if (given === MISSING) return found("It was dispatched, and a template in its config has no value", placeOf(step));
   const facts = step.evidence.tokens.get(tokenOf(event, step.story.id, step.story.generation));

@@ -1,7 +1,7 @@
 import type { ExecutionEvent } from "../../core/execution/events.ts";
 import type { GateEvent } from "../../core/gate/events.ts";
 import type { GateRule } from "../../core/gate/rule.ts";
-import type { LimitSpec } from "../../definition/workflow.ts";
+import type { BudgetSpec, LimitSpec } from "../../definition/workflow.ts";
 import type { World } from "../history.ts";
 import { node, TestWorld } from "./test-world.ts";
 
@@ -15,10 +15,10 @@ export class GateWorld extends TestWorld {
   readonly rule: GateRule;
   private gateVersion = 1;
 
-  constructor(gate: string, rule: GateRule, limit: LimitSpec) {
+  constructor(gate: string, rule: GateRule, limit: LimitSpec, onLimit: Partial<BudgetSpec> = {}) {
     const name = gate.split(":").at(-1)!;
-    const at = rule.kind === "budget" ? {} : { limit: name };
-    const more = rule.kind === "budget" ? { budget: { ...rule.limits, on_limit: "fail" as const } } : {};
+    const at = rule.kind === "budget" ? { dlq: "none" as const } : { limit: name };
+    const more = rule.kind === "budget" ? { budget: { ...rule.limits, on_limit: "fail" as const, ...onLimit } } : {};
     super([node("a", at), node("b", at)], { limits: { [name]: limit }, ...more });
     this.gate = gate;
     this.rule = rule;

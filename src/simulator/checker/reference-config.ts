@@ -1,5 +1,5 @@
 import { contentHash } from "../../json/hash.ts";
-import type { Json } from "../../json/json.ts";
+import { isJsonObject, type Json } from "../../json/json.ts";
 import type { Given, Hole, Part } from "./given.ts";
 import {
   MISSING,
@@ -38,7 +38,14 @@ interface Plan {
 const PLANS = new WeakMap<WorkflowNode, Plan>();
 
 /** What the node's handler must get, from the definition and the outputs in the journal so far. */
-export function givenTo(reader: Reader): Given | typeof MISSING | typeof UNKNOWN {
+export function givenTo(reader: Reader, model?: string): Given | typeof MISSING | typeof UNKNOWN {
+  const given = givenOf(reader);
+  if (model === undefined || given === MISSING || given === UNKNOWN || !isJsonObject(given.config)) return given;
+  // A budget is not enough for its own.
+  return hashed({ ...given.config, model }, given.holes, given.inputs);
+}
+
+function givenOf(reader: Reader): Given | typeof MISSING | typeof UNKNOWN {
   const { spec } = reader.node;
   const plan = planOf(spec, reader.story.shape!);
   if (plan.constant !== null) return plan.constant;
