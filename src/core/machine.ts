@@ -36,7 +36,7 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   callerOf?(state: State): string | null;
   /** What it has to hear when its caller was called off and that may have been lost. To hear it twice is the same. */
   calledOff?(state: State): Message;
-  /** Who has something of it or waits for it, and by which asks. */
+  /** Who has something of it, and by which asks. */
   debtors?(state: State): ReadonlyMap<string, readonly number[]>;
   /** What it has to hear of a debtor from which nothing more will come. */
   forgotten?(state: State, debtor: string, asks: readonly number[]): Message;

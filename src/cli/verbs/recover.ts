@@ -50,7 +50,7 @@ function tell(call: Call, recovery: Recovery): void {
   const { executions, tasks, calls, unread, present, names, definitions, heard } = recovery;
   const out = (text: string): void => call.terminal.out(text);
   out(`recovered   ${executions} executions that were open go on; ${tasks} tasks are out again\n`);
-  if (calls > 0) out(`            ${calls} calls of child executions are made again\n`);
+  if (calls > 0) out(`            ${calls} calls of child executions, and asks of limits, are made again\n`);
   out(`            ${names} workflow names, ${definitions} definitions\n`);
   if (present > 0) out(`left alone  ${present} executions that were in the store\n`);
   for (const entity of unread) out(`unreadable  ${entity}: it is back, and waits for a release that can read it\n`);

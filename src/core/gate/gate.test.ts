@@ -254,6 +254,27 @@ test("who holds something is told again after the store was lost, once", () => {
   expect(gateMachine.recovered!(gate.state, gate.context).events).toEqual([]);
 });
 
+test("who waits asks anew after the store was lost: nobody is left in line, and who holds something stays", () => {
+  const gate = new GateTrial(places(1)).ask("a").ask("b", 2).ask("c");
+  gate.maxEvents = 1;
+  const left: unknown[] = [];
+  for (;;) {
+    const again = gateMachine.recovered!(gate.state, gate.context);
+    if (again.events.length === 0) break;
+    left.push(...again.events);
+    gate.take(again);
+  }
+  expect(left).toMatchObject([
+    { kind: "asksReturned", execution: "b", asks: [2, 3] },
+    { kind: "asksReturned", execution: "c", asks: [4] },
+    { kind: "gateReminded" },
+  ]);
+  expect(gate.settle().held).toEqual(["a1"]);
+  expect([...gateMachine.debtors!(gate.state)]).toEqual([["a", [1]]]);
+  // By the same number as one who has forgotten, for something else.
+  expect(gate.acquire("b", [{ ask: 2, node: "other" }]).returns("a", [1]).held).toEqual(["b2"]);
+});
+
 test("lets through in slices, so that no decision grows with the line", () => {
   const gate = new GateTrial(rate(1, 1000));
   gate.maxEvents = 10;

@@ -63,24 +63,27 @@ export const gateMachine: Machine<GateState, GateEvent> = {
 
 const NO_TASKS: ReadonlyMap<string, number> = new Map();
 
-/** Returns that were on their way are lost: whoever holds nothing any more says so when it is told of its grant again. */
+/**
+ * Who waits asks anew, by another number, or has forgotten that it asked and may ask something else by the same: nobody is
+ * left in line. Returns that were on their way are lost: whoever holds nothing any more says so when it is told of its grant
+ * again.
+ */
 function recovered(state: GateState, context: Context): GateDecision {
+  const atMs = context.nowMs;
   const listings = state.name === null ? [] : [listed(state.id, state.name)];
+  const waiting = Map.groupBy(state.line.inTurn(state.lastAtMs), ({ execution }) => execution);
+  const left = Array.from(waiting, ([execution, asks]): GateEvent => {
+    return { kind: "asksReturned", atMs, execution, asks: asks.map(({ ask }) => ask.ask) };
+  });
+  if (left.length > 0) return { events: left.slice(0, context.maxEvents), listings };
   if (state.wasReminded || state.held.size === 0) return { events: [], listings };
   const mail = answers(state, [...state.held.values()]);
-  return { events: [{ kind: "gateReminded", atMs: context.nowMs }], mail, listings };
+  return { events: [{ kind: "gateReminded", atMs }], mail, listings };
 }
 
 function debtors(state: GateState): ReadonlyMap<string, readonly number[]> {
-  const asks = new Map<string, number[]>();
-  const note = (execution: string, ask: number): void => {
-    const own = asks.get(execution);
-    if (own === undefined) asks.set(execution, [ask]);
-    else own.push(ask);
-  };
-  for (const { execution, ask } of state.held.values()) note(execution, ask);
-  for (const { execution, ask } of state.line.inTurn(state.lastAtMs)) note(execution, ask.ask);
-  return asks;
+  const held = Map.groupBy(state.held.values(), ({ execution }) => execution);
+  return new Map(Array.from(held, ([execution, own]) => [execution, own.map(({ ask }) => ask)]));
 }
 
 /** What it has used nobody can know, as nobody knows of it. */
