@@ -528,6 +528,8 @@ export interface Counts {
   readonly deadLetters: number;
   /** How many entities have ended, of a moment not long ago. Left out by a store for which counting them is dear. */
   readonly ended?: number;
+  /** How many open entities belong to a workflow, likewise: executions, not limits. */
+  readonly open?: number;
   /** Tasks that workers have, by queue; a queue without any may be left out. Left out whole: nobody knows. */
   readonly leasedOf?: Readonly<Record<string, number>>;
   /** When the task that has waited longest in each queue came into it, by the store's clock. As `leasedOf`. */

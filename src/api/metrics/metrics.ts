@@ -21,6 +21,7 @@ export interface LimitUse {
 export class Metrics {
   readonly #registry = new Registry();
   readonly #queues = new Set<string>();
+  readonly #looks: (() => Promise<void>)[] = [];
   readonly httpRequests = this.#counter("http_requests_total", "Requests answered", ["method", "route", "status"]);
   readonly httpSeconds = this.#histogram("http_request_seconds", "Time to answer", SECONDS, ["method", "route"]);
   readonly streams = this.#gauge("event_streams", "Event streams that are open");
@@ -45,6 +46,10 @@ export class Metrics {
     const open = this.#gauge("inbox_messages", "Messages that no commit has consumed");
     const out = this.#gauge("tasks_running", "Tasks that workers have");
     const letters = this.#gauge("dead_letters", "Dead letters in the store");
+    const executions = this.#gauge(
+      "executions_open",
+      "Executions that have not ended; only where the store counts them",
+    );
     const fill = this.#gauge("store_fill", "How full the store is, of 1; 0 if it has no limit");
     const workers = this.#gauge("queue_workers", "Workers that are alive, by queue", ["queue"]);
     const oldest = this.#gauge("queue_oldest_seconds", "How long the oldest task waits, by queue", ["queue"]);
@@ -63,6 +68,8 @@ export class Metrics {
       open.set(counts.inbox);
       out.set(counts.leased);
       letters.set(counts.deadLetters);
+      if (counts.open === undefined) executions.remove();
+      else executions.set(counts.open);
       fill.set(counts.fill ?? 0);
     });
   }
@@ -111,7 +118,9 @@ export class Metrics {
     return queue;
   }
 
-  text(): Promise<string> {
+  async text(): Promise<string> {
+    // All before any is written down: one look fills several gauges, and those that stand before it would be late by one.
+    await Promise.all(this.#looks.map((look) => look()));
     return this.#registry.metrics();
   }
 
@@ -134,13 +143,8 @@ export class Metrics {
     labelNames: Label[] = [],
     collect?: (gauge: Gauge<Label>) => Promise<void>,
   ): Gauge<Label> {
-    const gauge: Gauge<Label> = new Gauge({
-      name: `millrace_${name}`,
-      help,
-      labelNames,
-      registers: [this.#registry],
-      ...(collect !== undefined && { collect: () => collect(gauge) }),
-    });
+    const gauge = new Gauge({ name: `millrace_${name}`, help, labelNames, registers: [this.#registry] });
+    if (collect !== undefined) this.#looks.push(() => collect(gauge));
     return gauge;
   }
 }

@@ -101,6 +101,7 @@ function putHeader(memory: Memory, header: Header): void {
   const known = headers.get(header.entity);
   headers.set(header.entity, header);
   memory.data.endedCount += Number(hasEnded(header)) - Number(hasEnded(known));
+  memory.data.openCount += Number(isOpen(header)) - Number(isOpen(known));
   if (known?.createdAtMs === header.createdAtMs) return;
   if (known !== undefined) removePlace(headerPlaces, { atMs: known.createdAtMs, key: known.entity });
   insertPlace(headerPlaces, { atMs: header.createdAtMs, key: header.entity });
@@ -108,6 +109,10 @@ function putHeader(memory: Memory, header: Header): void {
 
 function hasEnded(header: Header | undefined): boolean {
   return header !== undefined && header.class !== "open";
+}
+
+function isOpen(header: Header | undefined): boolean {
+  return header?.class === "open" && header.workflow !== "";
 }
 
 function putDeadLetter(memory: Memory, letter: DeadLetter): void {
@@ -136,6 +141,7 @@ function purge(memory: Memory, partition: number, entity: EntityKey): void {
   const header = data.headers.get(entity);
   data.headers.delete(entity);
   data.endedCount -= Number(hasEnded(header));
+  data.openCount -= Number(isOpen(header));
   if (header !== undefined) removePlace(data.headerPlaces, { atMs: header.createdAtMs, key: entity });
 }
 

@@ -21,6 +21,8 @@ export interface MemoryData {
   readonly headers: Map<EntityKey, Header>;
   /** Of these, the ones that have ended. */
   endedCount: number;
+  /** And the ones that are open, and belong to a workflow. */
+  openCount: number;
   readonly headerPlaces: SortedPlaces;
   readonly replies: Map<string, Reply[]>;
   tasks: TaskData;
@@ -123,6 +125,7 @@ export function emptyData(incarnation: string, partitionCount: number): MemoryDa
     entities: new Map(),
     headers: new Map(),
     endedCount: 0,
+    openCount: 0,
     headerPlaces: [],
     replies: new Map(),
     tasks: emptyTasks(),

@@ -94,6 +94,7 @@ export class MemoryQueries implements Queries {
       leased: data.tasks.leased,
       deadLetters: data.deadLetters.size,
       ended: data.endedCount,
+      open: data.openCount,
       leasedOf,
       oldestAtMs,
       ...(faults.isFull && { isFull: true }),

@@ -64,10 +64,10 @@ export class SqliteQueries implements Queries {
   }
 
   async counts(): Promise<Counts> {
-    const [deadLetters, ended] = await Promise.all([
+    const [deadLetters, headers] = await Promise.all([
       this.#sqlite.reader.call("countDeadLetters"),
-      this.#sqlite.writer.call("countEnded"),
+      this.#sqlite.writer.call("countHeaders"),
     ]);
-    return { ...(await this.#volatile.counts()), deadLetters, ended };
+    return { ...(await this.#volatile.counts()), deadLetters, ...headers };
   }
 }

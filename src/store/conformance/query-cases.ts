@@ -19,18 +19,21 @@ async function letters(store: Store, query: DeadLetterQuery): Promise<readonly s
 const headerCases: readonly Case[] = [
   {
     role,
-    name: "what has ended is counted, if it is counted at all: once however often it is written, and not once it is gone",
+    name: "what has ended and what is open is counted, if at all: once however often it is written, and not once it is gone",
     run: async ({ store }) => {
       const owner = await acquire(store);
       // Whoever counts may go on from what was counted before.
       await store.queries.counts();
       const ended = { class: "endedWell", status: "COMPLETED", endedAtMs: 2000 } as const;
       await owner.commit({
-        headers: [header("e/a"), header("e/b", ended), header("e/c", ended), header("e/d", ended)],
+        headers: [header("e/a"), header("e/b", ended), header("e/c", ended), header("e/d", ended), header("e/o")],
       });
-      await owner.commit({ headers: [header("e/a", ended), header("e/b", ended), header("e/c")], purge: ["e/d"] });
-      const { ended: count } = await store.queries.counts();
+      const headers = [header("e/a", ended), header("e/b", ended), header("e/c"), header("e/f"), header("e/f")];
+      // What belongs to no workflow is no execution.
+      await owner.commit({ headers: [...headers, header("e/l", { workflow: "" })], purge: ["e/d", "e/o"] });
+      const { ended: count, open } = await store.queries.counts();
       assert.ok(count === undefined || count === 2, `${count} are counted`);
+      assert.ok(open === undefined || open === 2, `${open} are counted as open`);
     },
   },
   {

@@ -335,6 +335,7 @@ const queryMutants: readonly Mutant[] = [
     ...batch,
     deadLetters: batch.deadLetters.map((letter) => ({ ...letter, class: "exhausted" })),
   })),
+  onCounts("what has ended is counted as open", ({ ended, open }) => ({ open: open! + ended! })),
   onCounts("a full store says nothing of it", () => ({ isFull: false })),
   onCounts("a store is always full", () => ({ isFull: true })),
   onCounts("messages are not counted", () => ({ inbox: 0 })),

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { CommitOutcome, Cut, EntityKey, Fence } from "../../../store/contract.ts";
 import type { Columns, Database, SqlValue } from "./database.ts";
-import { EndedCount } from "./ended-count.ts";
+import { HeaderCounts } from "./header-counts.ts";
 import type { Purge } from "./purge.ts";
 
 const SQL = {
@@ -85,14 +85,14 @@ const MAX_KNOWN = 50_000;
 
 /** Writes batches, each of them whole. */
 export class Commit {
-  readonly ended: EndedCount;
+  readonly counts: HeaderCounts;
   readonly #db: Database;
   readonly #purge: Purge;
   readonly #incarnation: string;
   readonly #nextVersions = new Map<EntityKey, number>();
 
   constructor(db: Database, purge: Purge, incarnation: string) {
-    this.ended = new EndedCount(db);
+    this.counts = new HeaderCounts(db);
     this.#db = db;
     this.#purge = purge;
     this.#incarnation = incarnation;
@@ -109,7 +109,7 @@ export class Commit {
     db.runAll(SQL.deleteMail, [batch.consumedMail]);
     this.#append(batch.records, batch.cut);
     db.runAll(SQL.putSnapshot, batch.snapshots);
-    this.ended.note(batch.headers);
+    this.counts.note(batch.headers);
     db.runAll(SQL.putHeader, batch.headers);
     for (const [entity, atMs] of rowsOf(batch.wakes)) {
       if (atMs === null) db.run(SQL.clearWake, entity!);
@@ -124,7 +124,7 @@ export class Commit {
     }
     for (const { entity, belowVersion } of batch.cut ?? []) db.run(SQL.cutJournal, entity, belowVersion, CUT_ROWS);
     // Last: whatever else the batch says of an entity it purges, nothing of it is left.
-    this.ended.noteGone(batch.purge);
+    this.counts.noteGone(batch.purge);
     this.#purge.purge(batch.purge);
     for (const entity of batch.purge) this.#nextVersions.delete(entity);
     return { kind: "committed" };
@@ -133,7 +133,7 @@ export class Commit {
   /** To be called after a rollback: what was written last is not there. */
   forget(): void {
     this.#nextVersions.clear();
-    this.ended.forget();
+    this.counts.forget();
   }
 
   #append(records: Columns, cut: readonly Cut[] = []): void {

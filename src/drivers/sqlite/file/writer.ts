@@ -5,6 +5,7 @@ import type { AcquireOutcome, CommitOutcome, Fence, Registration, RenewOutcome }
 import { Commit, type FileBatch } from "./commit.ts";
 import type { Columns, Database } from "./database.ts";
 import { failureOf } from "./failure.ts";
+import type { HeaderCounts } from "./header-counts.ts";
 import type { FileLock } from "./lock.ts";
 import { openFile } from "./open-file.ts";
 import { FilePartitions, type Moment } from "./partitions.ts";
@@ -91,8 +92,8 @@ export class FileWriter {
     this.#records.register(registration, untilMs, nowMs);
   }
 
-  countEnded(): number {
-    return this.#commit.ended.get();
+  countHeaders(): ReturnType<HeaderCounts["get"]> {
+    return this.#commit.counts.get();
   }
 
   /** What a call has changed outside the file, to be put back if the file does not keep it. */
