@@ -116,7 +116,9 @@ function judgeAsk(step: Step, { fallback, gate }: Asked, { last, isRefused }: Pu
 function judgeEnd(step: Step, name: string, { last, isRefused }: Purse, found: Found): void {
   const { story, node } = step;
   const workflow = story.shape?.workflow;
-  const budget = name === workflow?.name ? workflow?.budget : node?.spec.budget;
+  // What runs inside of a map has the budget of the workflow around it, by that one's name.
+  const isWorkflows = name === (workflow?.budget?.name ?? workflow?.name);
+  const budget = isWorkflows ? workflow?.budget : node?.spec.budget;
   if (budget?.on_limit !== "fallback") return;
   if (!isRefused || last?.fallback === undefined) {
     found(`It failed for want of money, and nobody was asked for ${budget.fallback}`, placeOf(step));
