@@ -28,6 +28,7 @@ const FOUND: readonly (readonly [what: string, options: ScheduleOptions])[] = [
   ["a child took up a call although a later one had been called off", { seed: 777282827 }],
   ["two items of a map that a budget refused at once were taken for one that began too late", { seed: 809595647 }],
   ["a budget of the workflow around a map was taken for that of the node inside of it", { seed: 819360610 }],
+  ["what another model had said too late was not taken for the same work", { seed: 820047017 }],
   ["an item that the cache answered in the commit of a failure was taken for one too", { seed: 815931121 }],
 ];
 

@@ -15,7 +15,7 @@ interface Purse {
 }
 
 interface Facts {
-  /** By execution and version: of each dispatch, and of each result, the model it had to do with. */
+  /** By execution and version: of each dispatch, of each result and of each end, the model it had to do with. */
   readonly models: ReadonlyMap<string, string>;
   /** By execution and version: how a task stood with its budgets before the event. */
   readonly purses: ReadonlyMap<string, Purse>;
@@ -54,9 +54,7 @@ function gatherFacts(evidence: Evidence): Facts {
         const purse = open.get(task) ?? { isRefused: false };
         const place = `${entity} ${version + i}`;
         if (event.kind === "gateAsked" || event.kind === "nodeFailed") purses.set(place, { ...purse });
-        if (purse.model !== undefined && (event.kind === "taskDispatched" || event.kind === "taskCompleted")) {
-          models.set(place, purse.model);
-        }
+        if (purse.model !== undefined && OF_MODEL.has(event.kind)) models.set(place, purse.model);
         if (event.kind === "taskDispatched") out.add(task);
         if (event.kind === "gateAsked" && event.wait === "budget") {
           purse.last = event;
@@ -73,6 +71,9 @@ function gatherFacts(evidence: Evidence): Facts {
   }
   return { models, purses };
 }
+
+/** These depend on the model: what goes out, what came back, and what had come late and counts now. */
+const OF_MODEL: ReadonlySet<ExecutionEvent["kind"]> = new Set(["taskDispatched", "taskCompleted", "nodeCompleted"]);
 
 /** After these a task has left its gates, and so have the items of a map. */
 const LEAVING: ReadonlySet<ExecutionEvent["kind"]> = new Set([

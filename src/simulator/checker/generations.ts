@@ -1,6 +1,7 @@
 import type { GenerationOpened, NodeCompleted } from "../../core/execution/events.ts";
 import { NODE_EVENTS } from "./attempts.ts";
 import { dispatchOf } from "./evidence.ts";
+import { fallbackAt } from "./fallbacks.ts";
 import { isBeginning } from "./graph-order.ts";
 import { type Found, type Invariant, placeOf, readerOf, type Step } from "./invariant.ts";
 import type { NodeStory } from "./node-story.ts";
@@ -81,7 +82,7 @@ function wasSameWork(step: Step, event: NodeCompleted, node: NodeStory, found: F
   if (!sameJson(event.output as Json, late.output as Json)) {
     found("Its output is not the one that had come late", placeOf(step));
   }
-  const given = givenTo(readerOf(step, node));
+  const given = givenTo(readerOf(step, node), fallbackAt(step));
   if (given === UNKNOWN || given === MISSING || given.inputHash === late.inputHash) return;
   found(`It was taken as done before, and its input is another now (${given.inputHash})`, placeOf(step));
 }
