@@ -16,6 +16,7 @@ const QUICK_MUTANTS: readonly string[] = [
   "dispatch-before-commit",
   "fail-fast-forgotten",
   "failure-does-not-spread",
+  "fenced-is-fine",
   "hand-back-is-a-loss",
   "join-on-first-parent",
   "key-changes-with-attempt",

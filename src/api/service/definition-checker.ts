@@ -5,7 +5,7 @@ import { errorMessage } from "../../errors/registry.ts";
 import type { Json } from "../../json/json.ts";
 import { MAX_DEFINITION_CHARS, THREAD_BYTES } from "../limits.ts";
 import { type Checked, type CheckOrder, checkSource } from "./check-definition.ts";
-import type { HandlerDirectory } from "./handler-directory.ts";
+import type { HandlerDirectory, KnownEntries } from "./handler-directory.ts";
 import { Lru } from "./lru.ts";
 
 /** A definition as it arrives: text, or a value that somebody has built. */
@@ -32,15 +32,17 @@ export class DefinitionChecker {
       "source" in given
         ? { ...given, isWritten: true }
         : { source: JSON.stringify(given), format: "json", isWritten: false };
-    const checked = await this.#known(text, allowMissing);
-    // The worker that serves a handler may have come a moment ago.
+    const handlers = await this.#directory.entries();
+    const checked = await this.#against(handlers, text, allowMissing);
     const isUnknown = checked.errors.some(({ code }) => code === "UNKNOWN_HANDLER");
-    const again = isUnknown && (await this.#directory.refresh());
-    return this.#withLiveWorkers(again ? await this.#known(text, allowMissing) : checked);
+    if (!isUnknown) return this.#withLiveWorkers(checked);
+    // The worker that serves a handler may have come a moment ago.
+    const now = await this.#directory.refresh();
+    const isNews = now.revision !== handlers.revision;
+    return this.#withLiveWorkers(isNews ? await this.#against(now, text, allowMissing) : checked);
   }
 
-  async #known({ source, format, isWritten }: Text, allowMissing: boolean): Promise<Checked> {
-    const handlers = await this.#directory.entries();
+  async #against(handlers: KnownEntries, { source, format, isWritten }: Text, allowMissing: boolean): Promise<Checked> {
     const key = `${format} ${isWritten} ${allowMissing} ${handlers.revision} ${hash("sha256", source, "hex")}`;
     const cached = this.#cache.get(key);
     if (cached !== undefined) return cached;

@@ -53,12 +53,11 @@ export class HandlerDirectory {
   }
 
   async entries(): Promise<KnownEntries> {
-    if (this.#host.monotonicMs() - this.#known.atMs > FRESH_MS) await this.refresh();
-    return this.#known;
+    return this.#host.monotonicMs() - this.#known.atMs > FRESH_MS ? this.refresh() : this.#known;
   }
 
-  /** Looks again; tells whether anything is different. */
-  async refresh(): Promise<boolean> {
+  /** Looks again. Whether that is news to somebody is told by the revision: others may have looked in between. */
+  async refresh(): Promise<KnownEntries> {
     const registrations = await this.#store.records.registered();
     const entries = new Map<string, HandlerEntry>();
     const alive = new Set<string>();
@@ -82,7 +81,7 @@ export class HandlerDirectory {
     const changed = text !== this.#known.text;
     const revision = this.#known.revision + (changed ? 1 : 0);
     this.#known = { entries, alive, workers, revision, text, atMs: this.#host.monotonicMs() };
-    return changed;
+    return this.#known;
   }
 
   /** Whether somebody takes tasks of this handler from this queue now, as far as is known. */
