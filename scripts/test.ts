@@ -17,7 +17,6 @@ const QUICK_MUTANTS: readonly string[] = [
   "fail-fast-forgotten",
   "failure-does-not-spread",
   "fenced-is-fine",
-  "hand-back-is-a-loss",
   "join-on-first-parent",
   "key-changes-with-attempt",
   "late-result-counts",
