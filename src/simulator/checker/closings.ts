@@ -1,6 +1,6 @@
-import type { ExecutionEvent } from "../../core/execution/events.ts";
 import type { Json } from "../../json/json.ts";
 import { type Commit, type Evidence, executionOf, isExecution } from "./evidence.ts";
+import { LEAVING } from "./gates.ts";
 import type { Invariant } from "./invariant.ts";
 
 /** A task has ended, and whoever it called has no more to give for so long. */
@@ -73,16 +73,5 @@ function closings(evidence: Evidence): readonly Closing[] {
   }
   return all;
 }
-
-/** After these a task has left its gates, and so have the items of a map. */
-const LEAVING: ReadonlySet<ExecutionEvent["kind"]> = new Set([
-  "taskCompleted",
-  "taskFailed",
-  "deliveryLost",
-  "nodeFailed",
-  "nodeSkipped",
-  "nodeCompleted",
-  "repaired",
-]);
 
 export const CLOSINGS: readonly Invariant[] = [closingsAreHeard];

@@ -1,6 +1,7 @@
 import type { ExecutionEvent } from "../../core/execution/events.ts";
 import type { BudgetSpec } from "../../definition/workflow.ts";
 import { type Evidence, isExecution } from "./evidence.ts";
+import { LEAVING } from "./gates.ts";
 import { type Found, type Invariant, placeOf, type Step } from "./invariant.ts";
 
 type Asked = Extract<ExecutionEvent, { readonly kind: "gateAsked" }>;
@@ -74,17 +75,6 @@ function gatherFacts(evidence: Evidence): Facts {
 
 /** These depend on the model: what goes out, what came back, and what had come late and counts now. */
 const OF_MODEL: ReadonlySet<ExecutionEvent["kind"]> = new Set(["taskDispatched", "taskCompleted", "nodeCompleted"]);
-
-/** After these a task has left its gates, and so have the items of a map. */
-const LEAVING: ReadonlySet<ExecutionEvent["kind"]> = new Set([
-  "taskCompleted",
-  "taskFailed",
-  "deliveryLost",
-  "nodeFailed",
-  "nodeSkipped",
-  "nodeCompleted",
-  "repaired",
-]);
 
 /** Another model is asked for once, where a budget that names it has refused; and who has one fails only after that. */
 const fallbacksAreRight: Invariant = {

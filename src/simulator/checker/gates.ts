@@ -102,8 +102,8 @@ function follow(
   if (LEAVING.has(event.kind)) leave((one) => one === task || one.startsWith(`${task}[`));
 }
 
-/** After these a task is not out any more, nor are the items of a map. */
-const LEAVING: ReadonlySet<ExecutionEvent["kind"]> = new Set([
+/** After these a task is not out any more and has left its gates, and so have the items of a map. */
+export const LEAVING: ReadonlySet<ExecutionEvent["kind"]> = new Set([
   "taskCompleted",
   "taskFailed",
   "deliveryLost",
