@@ -46,9 +46,14 @@ export function randomConfig(
   if (inMap && random.chance(0.6)) config["item"] = "{{ item }}";
   if (inMap && random.chance(0.4)) config["place"] = "item {{ index }}";
   if (around.length > 0 && random.chance(0.4)) {
-    config["around"] = `{{ ${reference(random.pick(around))}.value | default(-2) }}`;
+    config["around"] = readingAround(random.pick(around));
   }
   return config;
+}
+
+/** How a node inside a map reads one of the graph around it. */
+export function readingAround(id: string): string {
+  return `{{ ${reference(id)}.value | default(-2) }}`;
 }
 
 export function randomCondition(random: Random, parents: readonly string[]): string {

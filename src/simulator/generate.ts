@@ -1,6 +1,13 @@
 import type { Dependency, Join, Workflow, WorkflowNode } from "../definition/workflow.ts";
 import type { Json, JsonObject } from "../json/json.ts";
-import { randomCondition, randomConfig, randomRetry, reference, type Surroundings } from "./generate-config.ts";
+import {
+  randomCondition,
+  randomConfig,
+  randomRetry,
+  readingAround,
+  reference,
+  type Surroundings,
+} from "./generate-config.ts";
 import { randomControl } from "./generate-control.ts";
 import type { Random } from "./random.ts";
 
@@ -45,7 +52,20 @@ function randomNodes(
   const shape = random.pick(["random", "random", "chain", "fan", "layers"] as const);
   const nodes: WorkflowNode[] = [];
   for (let i = 0; i < size; i++) nodes.push(randomNode(random, i, size, shape, nodes, onError, surroundings));
-  return withRoutes(random, nodes);
+  return withRoutes(random, withoutShadowed(nodes));
+}
+
+/** A name of the graph around that is also in this one means this one's, which must be upstream: no submit takes it otherwise. */
+function withoutShadowed(nodes: readonly WorkflowNode[]): WorkflowNode[] {
+  const upstream = new Map<string, ReadonlySet<string>>();
+  return nodes.map((node) => {
+    const parents = node.dependencies.map((one) => (typeof one === "string" ? one : one.id));
+    const above = new Set(parents.flatMap((id) => [id, ...upstream.get(id)!]));
+    upstream.set(node.id, above);
+    const { around, ...config } = node.config;
+    if (around === undefined || !nodes.some(({ id }) => !above.has(id) && around === readingAround(id))) return node;
+    return { ...node, config };
+  });
 }
 
 function randomNode(
