@@ -37,7 +37,7 @@ export class BatchBuilder {
   private readonly partitionCount: number;
   private readonly records = new Map<string, { version: number; format: number; events: string[] }>();
   private readonly headers = new Map<string, Header>();
-  private readonly wakes = new Map<string, number | null>();
+  readonly wakes: Map<string, number | null> = new Map();
   private readonly snapshots: Snapshot[] = [];
   private readonly restored: JournalRecord[] = [];
   private readonly mail: Outgoing[] = [];

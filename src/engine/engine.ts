@@ -443,7 +443,7 @@ export class Engine {
       const limit = 1000;
       const untilMs = nowMs + horizonMs;
       const due = await this.store.journal.due(owner.partition, untilMs, limit, owner.horizon ?? undefined);
-      for (const wake of due) if (!owner.entities.has(wake.entity)) owner.wakes.file(wake.entity, wake.atMs - aheadMs);
+      for (const { entity, atMs } of due) if (!owner.hasFiled(entity)) owner.wakes.file(entity, atMs - aheadMs);
       owner.horizon = due.length === limit ? { ...due.at(-1)! } : { atMs: untilMs, entity: "\uffff" };
     }
   }

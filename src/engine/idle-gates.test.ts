@@ -16,9 +16,9 @@ afterEach(async () => {
 });
 
 /** Everything that runs looks at a gate meanwhile, and answers how far that has come. */
-function begin(gate: string): void {
+function begin(gate: string, horizonMs = 60_000): void {
   world = new TestWorld();
-  const settings = { renewMs: 20, idleMs: 20, checkWhole: true, retentionMs: RETENTION_MS };
+  const settings = { renewMs: 20, idleMs: 20, checkWhole: true, retentionMs: RETENTION_MS, horizonMs };
   engine = new Engine({ store: world.memory, host: world.host, machines: MACHINES, settings });
   engine.start();
   world.worker({ step: () => version(gate) });
@@ -31,20 +31,26 @@ async function listed(): Promise<readonly string[]> {
 
 const version = (gate: string): Promise<number> => world.memory.journal.watch(0, gate, 0, 0);
 
-test("a limit that nobody has used for long leaves the lists, and comes back when somebody does", async () => {
-  const gate = gateEntity({ kind: "concurrency", tenant: "default", name: "test/a" });
-  begin(gate);
-  const limited = workflow([
-    node("a", [], { concurrency: { limit: 1, on_conflict: "queue" } }),
-    node("z", ["a"], { handler: "output", config: { seen: "{{ a.output }}" } }),
-  ]);
-  for (let round = 0; round < 2; round++) {
-    const { status, output } = await world.ended(await world.start(limited));
-    expect([status, (output as { seen: number }).seen > 0]).toEqual(["COMPLETED", true]);
-    await expect.poll(() => version(gate), { timeout: 20_000 }).toBe(0);
-    expect(await listed()).toEqual([]);
-  }
-});
+test.each([
+  ["in memory", 60_000],
+  ["in the store, beyond what is read of it at once", 100],
+] as const)(
+  "a limit that nobody uses leaves the lists when its time has come that is noted %s",
+  async (_, horizonMs) => {
+    const gate = gateEntity({ kind: "concurrency", tenant: "default", name: "test/a" });
+    begin(gate, horizonMs);
+    const limited = workflow([
+      node("a", [], { concurrency: { limit: 1, on_conflict: "queue" } }),
+      node("z", ["a"], { handler: "output", config: { seen: "{{ a.output }}" } }),
+    ]);
+    for (let round = 0; round < 2; round++) {
+      const { status, output } = await world.ended(await world.start(limited));
+      expect([status, (output as { seen: number }).seen > 0]).toEqual(["COMPLETED", true]);
+      await expect.poll(() => version(gate), { timeout: 20_000 }).toBe(0);
+      expect(await listed()).toEqual([]);
+    }
+  },
+);
 
 test("the budget of an execution goes after it, and not before", async () => {
   const id = "spender";

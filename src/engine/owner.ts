@@ -369,7 +369,6 @@ export class Owner {
       entity.storedWakeMs = untilMs;
     }
     builder.wake(key, untilMs);
-    if (untilMs <= (this.horizon?.atMs ?? -Infinity)) this.wakes.file(key, untilMs);
   }
 
   private expiryOf(entity: Resident): number | null {
@@ -521,22 +520,27 @@ export class Owner {
     builder.snapshot({ ...snapshot, text: `@${hash}` });
   }
 
+  private get readMs(): number {
+    return this.horizon?.atMs ?? -Infinity;
+  }
+
   private fileWake(builder: BatchBuilder, entity: Resident): void {
     // Here it is busy, or blocked until there is room: only its timers need a wake. Another owner knows neither.
     const timerMs = wakeTime(entity, this.batchMs, this.batchCalendarMs);
     if (timerMs !== null) this.wakes.file(entity.key, timerMs);
-    const expiresMs = this.fileExpiry(entity);
+    const expiresMs = this.expiryOf(entity);
     const wakeMs = wakeBound(entity, this.batchMs, this.capabilities.volatileTasks, expiresMs);
-    if (!mustStoreWake(entity, wakeMs, this.settings.horizonMs, this.batchMs)) return;
-    entity.storedWakeMs = wakeMs;
-    builder.wake(entity.key, wakeMs);
+    const { horizonMs } = this.settings;
+    if (mustStoreWake(entity, wakeMs, horizonMs, Math.max(this.readMs, this.batchMs + horizonMs))) {
+      entity.storedWakeMs = wakeMs;
+      builder.wake(entity.key, wakeMs);
+    }
+    this.fileExpiry(entity, expiresMs);
   }
 
-  /** The store knows when it may be removed; it is told here only if that will not be read again. */
-  private fileExpiry(entity: Resident): number | null {
-    const expiresMs = this.expiryOf(entity);
-    if (expiresMs !== null && expiresMs <= (this.horizon?.atMs ?? -Infinity)) this.wakes.file(entity.key, expiresMs);
-    return expiresMs;
+  /** The store has it looked at before it may be removed; that is noted here only if it will not be read there again. */
+  private fileExpiry({ key, storedWakeMs }: Resident, expiresMs: number | null): void {
+    if (expiresMs !== null && (storedWakeMs ?? expiresMs) <= this.readMs) this.wakes.file(key, expiresMs);
   }
 
   /** The commit is durable: memory and store agree up to here. */
@@ -554,9 +558,24 @@ export class Owner {
       if (entity.machine.hasWork(entity.state)) continue;
       this.forget(key);
       this.wakes.drop(key);
-      this.fileExpiry(entity);
+      this.fileExpiry(entity, this.expiryOf(entity));
     }
+    this.fileStored(builder);
     this.shrink();
+  }
+
+  /** What the store has been told to have looked at, and was read up to there while it was not told yet. */
+  private fileStored({ wakes }: BatchBuilder): void {
+    for (const [key, atMs] of wakes) {
+      if (atMs !== null && atMs <= this.readMs && !this.hasFiled(key)) this.wakes.file(key, atMs);
+    }
+  }
+
+  /** What is in memory has filed its timers; but nothing of when it may go, nor has it taken back what it said of that. */
+  hasFiled(key: string): boolean {
+    const entity = this.entities.get(key);
+    if (entity?.kind !== "resident") return entity !== undefined;
+    return entity.machine.renewal === undefined && this.expiryOf(entity) === null;
   }
 
   /** Lets the entities leave that have been idle longest. Their wake times are in the store. */

@@ -42,8 +42,8 @@ test.each([
 test("of what lives for ever the time to remove it stays in the store while it is in use, if that is far", () => {
   const gate = entity({}, 500_000);
   Object.assign(gate.machine, { renewal: () => null });
-  expect(mustStoreWake(gate, null, 60_000, NOW)).toBe(false);
-  expect(mustStoreWake(gate, null, 60_000, 450_000)).toBe(true);
+  expect(mustStoreWake(gate, null, 60_000, 499_999)).toBe(false);
+  expect(mustStoreWake(gate, null, 60_000, 500_000)).toBe(true);
   expect(mustStoreWake(gate, 5_000, 60_000, NOW)).toBe(true);
 });
 

@@ -41,12 +41,16 @@ function earlier(a: number | null, b: number | null): number | null {
   return Math.min(a, b);
 }
 
-/** The bound is written when it becomes earlier, not when it becomes later. */
-export function mustStoreWake(entity: Resident, wakeMs: number | null, horizonMs: number, nowMs: number): boolean {
+/**
+ * The bound is written when it becomes earlier, not when it becomes later.
+ *
+ * @param readMs up to where the store's wakes have been read: there nobody meets them again
+ */
+export function mustStoreWake(entity: Resident, wakeMs: number | null, horizonMs: number, readMs: number): boolean {
   const stored = entity.storedWakeMs;
   // When it may be removed is worth nothing while it is in use; but to take that back each time would cost more than to look.
   const isForEver = entity.machine.renewal !== undefined;
-  if (wakeMs === null && isForEver && stored !== null && stored > nowMs + horizonMs) return false;
+  if (wakeMs === null && isForEver && stored !== null && stored > readMs) return false;
   if (wakeMs === null || stored === null) return wakeMs !== stored;
   if (wakeMs < stored) return true;
   // What now waits for long is moved back, or a take-over would load everything that ever ran.

@@ -47,6 +47,18 @@ export const GATE_MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: "gate-in-memory-never-removed",
+    thought: "what is in memory has said when it wants to be looked at",
+    patches: [
+      { file: "engine/engine.ts", find: "if (!owner.hasFiled(entity))", put: "if (!owner.entities.has(entity))" },
+    ],
+  },
+  {
+    name: "wake-stored-behind-the-reader",
+    thought: "what is stored will be read",
+    patches: [{ file: "engine/owner.ts", find: "    this.fileStored(builder);\n", put: "" }],
+  },
+  {
     name: "bucket-removed-before-it-is-full",
     thought: "what nobody uses is full",
     patches: [{ file: `${GATE}/idle.ts`, find: "state.closedUntilMs, fullAtMs(state))", put: "state.closedUntilMs)" }],

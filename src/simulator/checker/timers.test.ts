@@ -49,6 +49,7 @@ describe("timers", () => {
       () => changeEvent(slowWorld(), "taskStarted", 0, { runDeadlineAtMs: 20_000 }),
     ],
     ["I27", "an ended execution is woken", () => remain(plainWorld(), { wakes: [ENTITY] })],
+    ["I27", "something is left to do in peace", () => ({ ...plainWorld(), left: "gate/x is to be looked at" })],
     [
       "I28",
       "a deadline fires long after the result was posted",

@@ -143,6 +143,9 @@ const deadlineWithDispatch: Invariant = {
     if (story.wakeAtMs === null && !world.remains.wakes.includes(story.entity)) return;
     found("It has ended, and the store still wakes an owner for it", { execution: story.id, commit: story.endedIn! });
   },
+  world({ world }, _stories, found) {
+    if (typeof world.left === "string") found(`The world never came to rest, though it had hours: ${world.left}`);
+  },
 };
 
 function wakeIsLowerBound(story: Story, commit: Commit, found: Found): void {
