@@ -442,9 +442,11 @@ export class Engine {
     while (owner.valid && (owner.horizon?.atMs ?? -Infinity) < nowMs + horizonMs / 2) {
       const limit = 1000;
       const untilMs = nowMs + horizonMs;
+      owner.readingMs = untilMs;
       const due = await this.store.journal.due(owner.partition, untilMs, limit, owner.horizon ?? undefined);
       for (const { entity, atMs } of due) if (!owner.hasFiled(entity)) owner.wakes.file(entity, atMs - aheadMs);
       owner.horizon = due.length === limit ? { ...due.at(-1)! } : { atMs: untilMs, entity: "\uffff" };
+      owner.readingMs = -Infinity;
     }
   }
 

@@ -95,6 +95,8 @@ export class Owner {
   inFlight: { readonly batch: number; readonly position: Position } | null = null;
   /** Up to where in partition time the wakes of the store are filed here. */
   horizon: { atMs: number; entity: string } | null = null;
+  /** Up to where they are being read: what is stored meanwhile may be in what is read, or not. */
+  readingMs = -Infinity;
   /** Set while each item is announced in the store before it is touched: something here kills its owner. */
   careful: boolean;
   announced: string | null = null;
@@ -521,7 +523,7 @@ export class Owner {
   }
 
   private get readMs(): number {
-    return this.horizon?.atMs ?? -Infinity;
+    return Math.max(this.horizon?.atMs ?? -Infinity, this.readingMs);
   }
 
   private fileWake(builder: BatchBuilder, entity: Resident): void {

@@ -223,8 +223,8 @@ export interface World {
   readonly remains: Remains;
   /** Liveness mode: faults were healed and enough time was given, so everything must have ended. */
   readonly liveness: boolean;
-  /** What was left to do when that time was over, if somebody has looked; null if nothing was. */
-  readonly left?: string | null;
+  /** What the store still wakes an owner for when that time is over, besides executions, where all of it was waited for. */
+  readonly restless?: readonly string[];
   /** The store may have lost acknowledged commits (it was rolled back). */
   readonly lossy: boolean;
   /** Executions whose messages were built to kill or to throw: they end in quarantine, not in a state. */

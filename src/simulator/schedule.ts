@@ -245,31 +245,26 @@ export class Simulation implements Field, Town {
       if (this.steps % 64 !== 0) return false;
       const most = MOST_STEPS + (this.timeline.now / 1_000) * MOST_STEPS_PER_SECOND;
       if (this.steps > most) throw new Error(`${this.steps} things have happened: something turns in circles`);
-      return this.whatIsLeft() === null;
+      return this.isAtRest();
     });
   }
 
-  /** What is left to do, for anybody; null if nothing is. */
-  private whatIsLeft(): string | null {
-    if (this.submitters.isBusy || this.nemesis.isPending || this.people.isBusy) return "somebody is busy";
-    if (this.heldMail > 0) return "mail is held back";
+  /** Nothing is left to do, for anybody. */
+  private isAtRest(): boolean {
+    if (this.submitters.isBusy || this.nemesis.isPending || this.people.isBusy || this.heldMail > 0) return false;
     const { data } = this.memory;
-    for (const token of data.tasks.byToken.keys()) return `the task ${token} is out`;
+    if (data.tasks.byToken.size > 0) return false;
     for (const [entity, { version }] of this.versions()) {
-      if (this.isGivenUp(entity) || this.people.isContentWith(entityId(entity), version)) continue;
-      return `somebody has to look after ${entity}`;
+      if (!this.isGivenUp(entity) && !this.people.isContentWith(entityId(entity), version)) return false;
     }
     for (const partition of data.partitions) {
-      if (partition.inbox.length > 0) return "mail is to be read";
-      for (const [entity, atMs] of partition.wakes.at) {
-        if (!this.isGivenUp(entity)) return `${entity} is to be looked at at ${atMs}`;
-      }
+      if (partition.inbox.length > 0) return false;
+      for (const entity of partition.wakes.at.keys()) if (!this.isGivenUp(entity)) return false;
     }
     for (const header of data.headers.values()) {
-      if (header.class !== "open" || !isExecution(header.entity) || this.isGivenUp(header.entity)) continue;
-      return `${header.entity} is open`;
+      if (header.class === "open" && isExecution(header.entity) && !this.isGivenUp(header.entity)) return false;
     }
-    return null;
+    return true;
   }
 
   /** It was built to kill, and has: it stays where it is, unless somebody has let it go on since. */
@@ -278,6 +273,11 @@ export class Simulation implements Field, Town {
     const records = this.memory.data.entities.get(entity)?.records ?? [];
     const last = (kind: string): number => records.findLastIndex(({ text }) => text.includes(`"kind":"${kind}"`));
     return last("quarantined") > last("released");
+  }
+
+  /** Whatever is no execution, and is still to be looked at. */
+  private restless(): readonly string[] {
+    return this.memory.data.partitions.flatMap(({ wakes }) => [...wakes.at.keys()].filter((key) => !isExecution(key)));
   }
 
   private *versions(): Iterable<readonly [string, { readonly version: number }]> {
@@ -453,7 +453,7 @@ export class Simulation implements Field, Town {
       history: this.history,
       remains: remainsOf(this.memory, definitions),
       liveness: knobs.liveness,
-      left: knobs.liveness ? this.whatIsLeft() : null,
+      restless: knobs.liveness ? this.restless() : [],
       lossy: knobs.lossy,
       volatileTasks: knobs.volatileTasks,
       poisoned: [...this.poisoned],

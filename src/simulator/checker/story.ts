@@ -73,6 +73,8 @@ export class Story {
   /** The newest call of its parent, and those that it has answered. */
   call = 1;
   isQuarantined = false;
+  /** Tokens of results that came while it was in quarantine: they are there, and are read when it is released. */
+  readonly parkedResults: Set<string> = new Set();
   /** Why it was quarantined last. */
   quarantineMessage = "";
   wasQuarantined = false;
@@ -219,7 +221,11 @@ export class Story {
       case "parentAnswered":
         this.answered.push({ call: event.call, generation: this.generation, commit });
         return;
-      case "parked":
+      case "parked": {
+        const { body } = event.message;
+        if (body.kind === "taskCompleted" || body.kind === "taskFailed") this.parkedResults.add(body.token);
+        return;
+      }
       case "childrenCancelled":
       case "letterDiscarded":
       case "repaired":

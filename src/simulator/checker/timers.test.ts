@@ -1,4 +1,6 @@
 import { describe } from "vitest";
+import type { ExecutionEvent } from "../../core/execution/events.ts";
+import type { World } from "../history.ts";
 import { plainWorld, retriedWorld, slowWorld } from "./clean-worlds.ts";
 import { change, changeEvent, FLAKY, itReports, node, remain, TestWorld } from "./test-world.ts";
 
@@ -49,7 +51,7 @@ describe("timers", () => {
       () => changeEvent(slowWorld(), "taskStarted", 0, { runDeadlineAtMs: 20_000 }),
     ],
     ["I27", "an ended execution is woken", () => remain(plainWorld(), { wakes: [ENTITY] })],
-    ["I27", "something is left to do in peace", () => ({ ...plainWorld(), left: "gate/x is to be looked at" })],
+    ["I27", "something is left to do in peace", () => ({ ...plainWorld(), restless: ["gate/x"] })],
     [
       "I28",
       "a deadline fires long after the result was posted",
@@ -68,6 +70,7 @@ describe("timers", () => {
         return world.world({ liveness: false });
       },
     ],
+    ["I28", "a deadline fires though the result was parked", parkedWorld],
     [
       "I28",
       "a retry becomes due twice",
@@ -95,3 +98,23 @@ describe("timers", () => {
     ],
   ]);
 });
+
+/** Its result comes while it is in quarantine, and on its release its deadline is faster. */
+function parkedWorld(): World {
+  const world = new TestWorld([node("a")]);
+  world.begin(world.dispatched("a")).work("a");
+  world.pass(1_000).commit([world.taskStarted("a")]);
+  const error = { code: "DECISION_FAILED", message: "", retryable: false };
+  const message = { body: { kind: "taskCompleted", token: world.token("a"), output: { json: 1 }, runningMs: 1 } };
+  const parked = [
+    { kind: "quarantined", atMs: world.now, error },
+    { kind: "parked", atMs: world.now, message },
+  ];
+  world.commit(parked as unknown as ExecutionEvent[]).pass(50_000);
+  world.commit([{ kind: "released", atMs: world.now, request: "automatic" } as unknown as ExecutionEvent]);
+  const timeout = { code: "TIMEOUT", message: "", retryable: true };
+  world.commit([world.failed("a", timeout, { deadline: "run", retryAtMs: world.now + 1_000 })], {
+    revoke: [world.token("a")],
+  });
+  return world.world({ liveness: false });
+}

@@ -144,7 +144,7 @@ const deadlineWithDispatch: Invariant = {
     found("It has ended, and the store still wakes an owner for it", { execution: story.id, commit: story.endedIn! });
   },
   world({ world }, _stories, found) {
-    if (typeof world.left === "string") found(`The world never came to rest, though it had hours: ${world.left}`);
+    for (const entity of world.restless ?? []) found(`${entity} is still to be looked at, hours after all was over`);
   },
 };
 
@@ -201,10 +201,15 @@ const fireOnce: Invariant = {
     const status = event.deadline === "queue" ? "queued" : "running";
     if (node.status !== status || !node.out)
       found(`Its ${event.deadline} deadline fired while it was ${node.status}`, placeOf(step));
+    const { commit, evidence, story } = step;
+    if (evidence.world.lossy) return;
+    const token = node.tokens[event.delivery - 1] ?? "";
+    if (story.parkedResults.has(token)) {
+      found(`Its ${event.deadline} deadline fired, and its result had been parked before`, placeOf(step));
+    }
     // What came shortly before may not have been read yet when the deadline was decided.
-    const { commit, evidence } = step;
-    const settledAt = evidence.tokens.get(node.tokens[event.delivery - 1] ?? "")?.settledAt ?? null;
-    if (settledAt === null || evidence.world.lossy || commit.entry.at - settledAt < READ_BY_THEN_MS) return;
+    const settledAt = evidence.tokens.get(token)?.settledAt ?? null;
+    if (settledAt === null || commit.entry.at - settledAt < READ_BY_THEN_MS) return;
     found(`Its ${event.deadline} deadline fired, and its result had been posted long before`, placeOf(step));
   },
 };
