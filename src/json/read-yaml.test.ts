@@ -48,7 +48,14 @@ describe("bad YAML is refused with its place, quickly", () => {
     ],
     ["100,000 quotes", '"'.repeat(100_000), "INVALID_JSON", 2],
     ["an open bracket", "a: [1, 2", "INVALID_JSON", undefined],
+    ["an open brace", "a:\n  - b: {c: 1\n  - d: 2\n", "INVALID_JSON", 18],
     ["a tab as indentation", "a:\n\t- b", "INVALID_JSON", undefined],
+    ["a tab as indentation further down", "a:\n  - b: 1\n\tc: 2\n", "INVALID_JSON", 12],
+    ["a quote that is never closed", 'a:\n  - b: "c\\"\n    d: 1\n', "INVALID_JSON", 10],
+    ["a single quote that is never closed", "a:\n  - b: 'c\n    d: 1\n", "INVALID_JSON", 10],
+    ["two colons in a line", "a:\n  - b: c: d\n", "INVALID_JSON", 10],
+    ["a column too few", "a:\n  - b: 1\n    c: 2\n   d: 3\n", "INVALID_JSON", 21],
+    ["a column too many", "a:\n  - b: 1\n     c: 2\n", "INVALID_JSON", 10],
     ["an unknown alias", "a: *b", "INVALID_JSON", 3],
     ["two documents", "a: 1\n---\nb: 2", "INVALID_JSON", 5],
     ["a byte order mark", "\ufeffa: 1", "INVALID_JSON", 0],
@@ -97,4 +104,25 @@ test("numbers that JSON cannot write are reported, but the document is readable"
     ["NUMBER_OUT_OF_RANGE", "/b"],
     ["NUMBER_OUT_OF_RANGE", "/c"],
   ]);
+});
+
+describe("a template without quotes gets a hint", () => {
+  test.each([
+    ["alone", "a: {{ x }}"],
+    ["in a map", "a: {b: {{ x.y }}}"],
+    ["in a list", "a: [{{ x }}, 1]"],
+    ["with text behind it", "a: {{ x }} and more"],
+    ["below other lines", "a: 1\nb:\n  c: {{ x }}\n"],
+  ])("%s", (_, text) => {
+    expect(readYaml(text).faults[0]!.hint).toContain('"{{ … }}"');
+  });
+
+  test.each([
+    ["one in quotes", `a: "{{ x }}": b`],
+    ["one on another line", `a: {{ x: 1 }: 2}\nb: c: d`],
+  ])("but %s is not meant", (_, text) => {
+    const { faults } = readYaml(text);
+    expect(faults[0]!.code).toBe("INVALID_JSON");
+    expect(faults[0]!.hint).toBeUndefined();
+  });
 });

@@ -116,7 +116,8 @@ export class YamlTree {
   #key(open: Open, node: unknown): string | undefined {
     const offset = offsetOf(node);
     if (!isScalar(node) || node.value === null) {
-      this.#unsafe(offset, "a key must be text");
+      const pointer = pointerTo(this.#open.slice(0, -1).map(({ step }) => step));
+      this.#fault({ code: "YAML_UNSAFE", details: { reason: "a key must be text" }, pointer, offset });
       return undefined;
     }
     this.#checkTag(node.tag, offset);
