@@ -165,6 +165,12 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     expect((await run("watch", slow)).code).toBe(7);
   });
 
+  test("an option that cannot be read starts nothing", async () => {
+    const wrong = await run("run", "slow.yaml", "--server", "--watch", "--timeout", "soon", "--label", "try=typo");
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("--timeout must be a time")]);
+    expect(await json("ls", "--label", "try=typo")).toMatchObject({ items: [] });
+  });
+
   test("pause, resume and cancel act on ids, or on all that a filter finds", async () => {
     const [one, two] = [await started("slow.yaml"), await started("slow.yaml")];
     expect((await run("pause", one, two)).stdout).toBe(`${one} paused\n${two} paused\n`);

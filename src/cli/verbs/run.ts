@@ -66,12 +66,14 @@ export async function runnableOf(call: Call, file: string, user: LiveHandlers): 
 }
 
 async function runThere(call: Call, name: string, isHere: boolean, input: Json | undefined): Promise<ExitCode> {
+  // Read before anything starts: an option that cannot be read must not cost an execution that nobody knows the id of.
+  const options = followOptions(call, true);
   const server = await connect(call);
   const id = await started(call, server, name, isHere, input);
   // Who says how long to wait wants to wait.
-  const isTold = hasSwitch(call, "watch") || durationOption(call, "timeout") !== undefined;
+  const isTold = hasSwitch(call, "watch") || options.timeoutMs !== undefined;
   const watches = !hasSwitch(call, "no-watch") && (isTold || call.terminal.isLive);
-  if (watches) return followExecution(call, serverSource(server), id, followOptions(call, true));
+  if (watches) return followExecution(call, serverSource(server), id, options);
   if (call.json) printJson(call, { execution_id: id });
   else call.terminal.out(`${id}\n`);
   return EXIT.done;
