@@ -62,6 +62,9 @@ export const FOLLOW_MS = 2_000;
 
 /** Gateway: tasks of one lease, its longest wait, results of one call. */
 export const MAX_LEASED = 1_000;
+/** How much an answer to a lease carries before the rest is left in its queue, and what one task may be at all. */
+export const MAX_LEASE_BYTES: number = 16 * MIB;
+export const MAX_TASK_BYTES: number = 64 * MIB;
 export const MAX_LEASE_WAIT_MS = 30_000;
 export const MAX_RESULTS = 1_000;
 export const MAX_LEASE_SECONDS = 3_600;

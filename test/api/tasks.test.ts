@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openMemory } from "../../src/drivers/memory/memory-store.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
 import type { Json } from "../../src/json/json.ts";
+import type { Store, Tasks } from "../../src/store/contract.ts";
 import { TestApi } from "../support/api.ts";
 
 const SECRET = "s3cret-canary-value";
@@ -278,6 +279,107 @@ describe("a worker elsewhere", () => {
     const id = await run(name, { config: { mock: { from: "mock" } } });
     expect((await lease(name, { wait_ms: 200 })).tasks).toEqual([]);
     expect(await api.ended(id)).toMatchObject({ output: { a: { from: "mock" } } });
+  });
+});
+
+describe("an answer to a lease has a size", () => {
+  const MEGABYTE = "x".repeat(1_000_000);
+
+  /** Nodes that each read the same large output so many times, once it is there. */
+  async function readers(name: string, times: Readonly<Record<string, number>>): Promise<string> {
+    const nodes = Object.entries(times).map(([id, count]) => ({
+      id,
+      handler: name,
+      dependencies: ["large"],
+      config: { all: Array.from({ length: count }, () => "{{ large }}") },
+      on_error: "fail_branch",
+    }));
+    const id = await run(name, {}, { nodes: [{ id: "large", handler: name }, ...nodes] });
+    const { token } = await leaseOne(name);
+    expect((await complete(token, MEGABYTE)).status).toBe(200);
+    await api.eventually(async () =>
+      Object.values<{ status: string }>((await api.get(`/v1/executions/${id}`)).body.nodes).every(
+        ({ status }) => status !== "PENDING",
+      ),
+    );
+    return id;
+  }
+
+  test("what does not fit stays in the queue, and no delivery of it counts as lost", async () => {
+    const name = queue();
+    const id = await readers(name, { a: 5, b: 5, c: 5, d: 5, e: 5, f: 5, g: 5 });
+    const sizes: number[] = [];
+    while (sizes.reduce((sum, size) => sum + size, 0) < 7) {
+      const { tasks } = await lease(name, { max: 100 });
+      sizes.push(tasks.length);
+      await api.post("/v1/tasks/complete", { results: tasks.map(({ token }) => ({ token, output: 1 })) });
+    }
+    expect(sizes).toEqual([3, 3, 1]);
+    const { status, nodes } = await api.ended(id);
+    expect(status).toBe("COMPLETED");
+    const { items } = (await api.get(`/v1/executions/${id}/events?limit=500`)).body;
+    const lost = (items as { type: string; data: Json }[]).filter(({ type }) => /lost/i.test(type));
+    expect(lost.length).toBeGreaterThan(0);
+    expect(lost.every(({ data }) => (data as { handed_back?: boolean }).handed_back)).toBe(true);
+    // A worker that gets large tasks is not leased all there are each time.
+    expect(Math.max(...Object.values<{ deliveries: number }>(nodes).map(({ deliveries }) => deliveries))).toBe(3);
+  });
+
+  test("one task is always given, if it is not too large to be given at all", async () => {
+    const name = queue();
+    const id = await readers(name, { a: 20, tooLarge: 70, b: 1 });
+    const first = await lease(name, { max: 10 });
+    expect(first.tasks.map(({ node_id }) => node_id)).toEqual(["a"]);
+    const second = await lease(name, { max: 10 });
+    expect(second.tasks.map(({ node_id }) => node_id)).toEqual(["b"]);
+    await complete(first.tasks[0]!["token"], 1);
+    await complete(second.tasks[0]!["token"], 1);
+    expect(await api.ended(id)).toMatchObject({
+      status: "PARTIAL",
+      nodes: {
+        a: { status: "COMPLETED" },
+        b: { status: "COMPLETED" },
+        tooLarge: { status: "FAILED", attempt: 1, error: { code: "RESOLVED_INPUT_TOO_LARGE", retryable: false } },
+      },
+    });
+  });
+
+  test("what was leased for an answer that could not be given is there for the next at once", async () => {
+    let isBroken = true;
+    const wrap = (store: Store): Store => {
+      const { capabilities, partitions, inbox, journal, records, queries } = store;
+      const settle: Tasks["settle"] = (results) =>
+        isBroken && results.some(({ outcome }) => outcome === "failed")
+          ? Promise.reject(new Error("no such disk"))
+          : store.tasks.settle(results);
+      const tasks = new Proxy(store.tasks, {
+        get: (target, name) =>
+          name === "settle" ? settle : (Reflect.get(target, name) as (...args: unknown[]) => unknown).bind(target),
+      });
+      return { capabilities, partitions, inbox, journal, tasks, records, queries, close: () => store.close() };
+    };
+    const other = await TestApi.start({ known: ["broken"], wrap });
+    try {
+      const nodes = [
+        { id: "good", handler: "broken" },
+        { id: "bad", handler: "broken", config: { key: "{{ secrets.NOBODY }}" } },
+      ];
+      const id = await other.run({ name: "broken", on_error: "fail_branch", nodes });
+      const body = { worker_id: "w1", handlers: ["broken"], max: 10, wait_ms: 5_000 };
+      await other.eventually(async () => {
+        const { good, bad } = (await other.get(`/v1/executions/${id}`)).body.nodes;
+        return good.status === "QUEUED" && bad.status === "QUEUED";
+      });
+      expect((await other.post("/v1/tasks/lease", body)).status).toBe(503);
+      isBroken = false;
+      const { tasks } = (await other.post("/v1/tasks/lease", body)).body as { tasks: Record<string, string>[] };
+      expect(tasks.map(({ node_id }) => node_id)).toEqual(["good"]);
+      await other.post("/v1/tasks/complete", { token: tasks[0]!["token"], output: 1 });
+      await other.post("/v1/tasks/lease", { ...body, wait_ms: 100 });
+      expect(await other.ended(id)).toMatchObject({ status: "PARTIAL", error: { code: "SECRET_MISSING" } });
+    } finally {
+      await other.close();
+    }
   });
 });
 

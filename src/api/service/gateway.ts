@@ -3,19 +3,20 @@ import type { TaskText } from "../../core/execution/prepare.ts";
 import { taskMessage } from "../../core/message.ts";
 import { parseToken } from "../../core/token.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
-import { fillHoles, HoleUnfilled } from "../../expression/fill-holes.ts";
+import { HoleUnfilled } from "../../expression/fill-holes.ts";
 import type { Host } from "../../host/host.ts";
 import type { Requests } from "../../inbox/requests.ts";
 import { canonicalHash } from "../../json/canonical.ts";
 import { isJsonObject, type Json } from "../../json/json.ts";
 import type { LeasedTask, Settlement, Store } from "../../store/contract.ts";
 import { heartbeatOf } from "../../worker/delivery.ts";
-import { HEARTBEAT_SECONDS, WORKER_ALIVE_MS } from "../limits.ts";
+import { HEARTBEAT_SECONDS, MAX_LEASE_BYTES, MAX_TASK_BYTES, WORKER_ALIVE_MS } from "../limits.ts";
 import type { Caller } from "./caller.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
 import type { HandlerDirectory } from "./handler-directory.ts";
 import { Lru } from "./lru.ts";
 import type { Signing } from "./signing.ts";
+import { secretsOf, TaskBodies } from "./task-bodies.ts";
 import { type Settled, storedValue, type TaskResult, TaskResults } from "./task-results.ts";
 import { type Ticket, Tickets } from "./tickets.ts";
 
@@ -57,6 +58,32 @@ interface Serves {
   readonly queues: readonly string[];
 }
 
+/** What becomes of a task that was leased for an answer. */
+type Offer =
+  | {
+      readonly kind: "shown";
+      readonly task: LeasedTask;
+      readonly ticket: Ticket;
+      readonly shown: ShownTask;
+      readonly bytes: number;
+    }
+  /** It needs nobody any more. */
+  | { readonly kind: "settled" }
+  | { readonly kind: "notForIt" }
+  | { readonly kind: "noRoom" };
+
+interface HandedOut {
+  readonly tasks: readonly ShownTask[];
+  /** There were more than one answer takes. */
+  readonly isCut: boolean;
+}
+
+/** Why a task fails before anybody works on it. */
+interface Reason {
+  readonly code: string;
+  readonly message: string;
+}
+
 /** A task that is still running after this long is reported as started. */
 const START_REPORT_MS = 1_000;
 /** A wait is made of pieces, so that a client that has gone is not given tasks for long. */
@@ -74,11 +101,13 @@ export class Gateway {
   readonly #directory: HandlerDirectory;
   readonly #tickets: Tickets;
   readonly #results: TaskResults;
-  readonly #secret: (name: string) => string | undefined;
+  readonly #bodies: TaskBodies;
   /** What was answered to leases with a key: a repeated one must not take other tasks. */
   readonly #leases = new Lru<{ readonly body: string; readonly leased: Promise<Leased> }>(KEPT_LEASES);
   /** When each worker was last said to be alive. */
   readonly #told = new Lru<Serves & { readonly atMs: number }>(10_000);
+  /** How many tasks the next answer to a worker may take, where its last one was full of large ones. */
+  readonly #fitting = new Lru<number>(10_000);
   #isClosing = false;
 
   constructor(parts: {
@@ -93,7 +122,7 @@ export class Gateway {
     this.#store = parts.store;
     this.#host = parts.host;
     this.#directory = parts.directory;
-    this.#secret = parts.secret;
+    this.#bodies = new TaskBodies(parts.store, parts.secret);
     this.#tickets = new Tickets(parts.signing, parts.host);
     this.#results = new TaskResults({ ...parts, tickets: this.#tickets });
   }
@@ -134,12 +163,15 @@ export class Gateway {
       const waitMs = Math.max(0, Math.min(leftMs, WAIT_PIECE_MS));
       const worker = `gateway-${worker_id}`;
       const askedAtMs = this.#host.monotonicMs();
-      const leased = await this.#store.tasks.lease({ worker, queues, max, leaseMs, waitMs });
+      const fitting = Math.min(max, this.#fitting.get(worker_id) ?? max);
+      const leased = await this.#store.tasks.lease({ worker, queues, max: fitting, leaseMs, waitMs });
       if (gone.aborted) {
         await this.#handBack(leased, caller);
         return answer();
       }
-      tasks.push(...(await this.#shown(caller, leased, handlers, leaseMs)));
+      const handedOut = await this.#handOut(caller, leased, handlers, leaseMs);
+      tasks.push(...handedOut.tasks);
+      this.#noteRoom(worker_id, call, handedOut);
       if (tasks.length > 0 || leftMs <= WAIT_PIECE_MS) return answer();
       // It took tasks, and none of them is for this worker: others must have the time to take them. And a store that is
       // being closed answers at once, with nothing.
@@ -182,59 +214,98 @@ export class Gateway {
     return this.#results.settle(caller, results);
   }
 
+  /**
+   * What does not fit into an answer was leased in vain. So a worker whose answer was cut is leased about as much as was
+   * in it, and twice as much each time that all of it fits.
+   */
+  #noteRoom(worker: string, { max }: LeaseCall, { tasks, isCut }: HandedOut): void {
+    const before = this.#fitting.get(worker);
+    if (!isCut && before === undefined) return;
+    const next = isCut ? tasks.length + 1 : 2 * before!;
+    if (next >= max) this.#fitting.delete(worker);
+    else this.#fitting.set(worker, next, 1);
+  }
+
   // ── handing out ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  async #shown(
+  /**
+   * As many of the tasks as one answer takes, at least one. The rest goes back, as does everything if anything goes wrong:
+   * a worker that was never told of a task must not count as one that was lost with it.
+   */
+  async #handOut(
     caller: Caller,
     leased: readonly LeasedTask[],
     handlers: readonly string[] | undefined,
     leaseMs: number,
-  ): Promise<readonly ShownTask[]> {
-    const shown: ShownTask[] = [];
-    const notForIt: LeasedTask[] = [];
-    const given: { task: LeasedTask; ticket: Ticket }[] = [];
-    for (const task of leased) {
-      const text = JSON.parse(task.text) as TaskText;
-      if (handlers !== undefined && !handlers.includes(text.handler)) {
-        notForIt.push(task);
-        continue;
+  ): Promise<HandedOut> {
+    const given = new Map<LeasedTask, Extract<Offer, { kind: "shown" }>>();
+    const settled = new Set<LeasedTask>();
+    let bytes = 0;
+    let isCut = false;
+    try {
+      for (const task of leased) {
+        const roomBytes = given.size === 0 ? MAX_TASK_BYTES : MAX_LEASE_BYTES - bytes;
+        const offer = await this.#offer(caller, task, { handlers, leaseMs, roomBytes });
+        if (offer.kind === "settled") settled.add(task);
+        if (offer.kind === "shown") {
+          given.set(task, offer);
+          bytes += offer.bytes;
+        }
+        isCut = offer.kind === "noRoom";
+        if (isCut) break;
       }
-      try {
-        const { config, inputs, secrets } = await this.#given(task, text);
-        const mock = isJsonObject(config) ? mockOf(config) : undefined;
-        if (mock !== undefined && mock !== true) {
-          await this.#settleMock(task, caller, mock);
-          continue;
-        }
-        if (secrets.length > 0 && caller.secrets !== true) {
-          notForIt.push(task);
-          continue;
-        }
-        const { ref, token, entity, partition } = task;
-        const leasedAtMs = this.#host.wallMs();
-        const ticket: Ticket = {
-          ref,
-          token,
-          entity,
-          partition,
-          leaseMs,
-          leasedAtMs,
-          ...(secrets.length > 0 && { secrets }),
-        };
-        given.push({ task, ticket });
-        shown.push(await this.#task(text, ticket, config, inputs));
-      } catch (error) {
-        // What cannot be filled fails the node, as with any other worker; the store's own trouble does not.
-        if (!(error instanceof HoleUnfilled)) {
-          await this.#handBack(leased, caller);
-          throw error;
-        }
-        await this.#fail(task, caller, error);
-      }
+      const left = leased.filter((task) => !settled.has(task) && !given.has(task));
+      await this.#handBack(left, caller);
+    } catch (error) {
+      const open = leased.filter((task) => !settled.has(task));
+      // A store that does not even take them back gives them out again when their lease is over.
+      await this.#handBack(open, caller).catch(() => undefined);
+      throw error;
     }
-    if (notForIt.length > 0) await this.#handBack(notForIt, caller);
-    if (given.length > 0) void this.#reportStarts(given, caller, leaseMs);
-    return shown;
+    if (given.size > 0) void this.#reportStarts([...given.values()], caller, leaseMs);
+    return { tasks: [...given.values()].map(({ shown }) => shown), isCut };
+  }
+
+  /** What becomes of one task. */
+  async #offer(
+    caller: Caller,
+    task: LeasedTask,
+    lease: {
+      readonly handlers: readonly string[] | undefined;
+      readonly leaseMs: number;
+      readonly roomBytes: number;
+    },
+  ): Promise<Offer> {
+    const { handlers, leaseMs, roomBytes } = lease;
+    const text = JSON.parse(task.text) as TaskText;
+    if (handlers !== undefined && !handlers.includes(text.handler)) return { kind: "notForIt" };
+    try {
+      const body = await this.#bodies.read(task, text);
+      if (body.bytes > MAX_TASK_BYTES) {
+        await this.#fail(task, caller, tooLarge(body.bytes));
+        return { kind: "settled" };
+      }
+      if (body.bytes > roomBytes) return { kind: "noRoom" };
+      const config = await this.#bodies.fill(task, body);
+      const mock = isJsonObject(config) ? mockOf(config) : undefined;
+      if (mock !== undefined && mock !== true) {
+        await this.#settleMock(task, caller, mock);
+        return { kind: "settled" };
+      }
+      const secrets = secretsOf(body);
+      if (secrets.length > 0 && caller.secrets !== true) return { kind: "notForIt" };
+      const { ref, token, entity, partition } = task;
+      const leasedAtMs = this.#host.wallMs();
+      const named = secrets.length > 0 ? { secrets } : {};
+      const ticket: Ticket = { ref, token, entity, partition, leaseMs, leasedAtMs, ...named };
+      const shown = await this.#task(text, ticket, config, body.inputs);
+      return { kind: "shown", task, ticket, shown, bytes: body.bytes };
+    } catch (error) {
+      // What cannot be filled fails the node, as with any other worker; the store's own trouble does not.
+      if (!(error instanceof HoleUnfilled)) throw error;
+      await this.#fail(task, caller, error);
+      return { kind: "settled" };
+    }
   }
 
   async #task(text: TaskText, ticket: Ticket, config: Json, inputs: Json | undefined): Promise<ShownTask> {
@@ -259,29 +330,6 @@ export class Gateway {
     };
   }
 
-  /** Config and inputs, fetched if they were too large for the task, with every hole filled. */
-  async #given(
-    task: LeasedTask,
-    text: TaskText,
-  ): Promise<{ config: Json; inputs: Json | undefined; secrets: readonly string[] }> {
-    let body = { config: text.config ?? null, holes: text.holes ?? [], inputs: text.inputs };
-    if (text.body !== undefined) body = (await this.#blob(task, text.body.hash)) as unknown as typeof body;
-    const blobs = new Map<string, Json>();
-    const secrets = new Set<string>();
-    for (const hole of body.holes) {
-      if (hole.kind === "blob") blobs.set(hole.ref.hash, await this.#blob(task, hole.ref.hash));
-      else for (const part of hole.parts) if ("secret" in part) secrets.add(part.secret);
-    }
-    const config = fillHoles(body.config, body.holes, { secret: this.#secret, blob: (hash) => blobs.get(hash) });
-    return { config, inputs: body.inputs, secrets: [...secrets] };
-  }
-
-  async #blob(task: LeasedTask, hash: string): Promise<Json> {
-    const [text] = await this.#store.records.get([{ scope: task.entity, hash }]);
-    if (typeof text !== "string") throw new HoleUnfilled("VALUE_MISSING", `The value ${hash} is not in the store`);
-    return JSON.parse(text) as Json;
-  }
-
   async #handBack(tasks: readonly LeasedTask[], caller: Caller): Promise<void> {
     if (tasks.length === 0) return;
     const settlements = tasks.map((task): Settlement => {
@@ -292,7 +340,7 @@ export class Gateway {
     await this.#store.tasks.settle(settlements);
   }
 
-  async #fail(task: LeasedTask, caller: Caller, { code, message }: HoleUnfilled): Promise<void> {
+  async #fail(task: LeasedTask, caller: Caller, { code, message }: Reason): Promise<void> {
     const { ref, token, partition } = task;
     const error = { code, message, retryable: false };
     const text = taskMessage(task, caller.by, { kind: "taskFailed", token, error, runningMs: 0 });
@@ -352,6 +400,11 @@ export class Gateway {
   async #heardElsewhere(process: string): Promise<string | undefined> {
     return (await this.#store.records.registered()).find((one) => one.process === process)?.text;
   }
+}
+
+function tooLarge(bytes: number): Reason {
+  const message = `What this node is given is ${bytes} bytes; a worker over HTTP can be given ${MAX_TASK_BYTES}`;
+  return { code: "RESOLVED_INPUT_TOO_LARGE", message };
 }
 
 function heartbeatSeconds(leaseSeconds: number): number {
