@@ -65,6 +65,10 @@ export const MAX_LEASED = 1_000;
 /** How much an answer to a lease carries before the rest is left in its queue, and what one task may be at all. */
 export const MAX_LEASE_BYTES: number = 16 * MIB;
 export const MAX_TASK_BYTES: number = 64 * MIB;
+/** Answers to leases with a key: how many are kept, how large they may be together, and for how long after they were given. */
+export const MAX_KEPT_LEASES = 1_000;
+export const MAX_KEPT_LEASE_BYTES: number = 32 * MIB;
+export const KEPT_LEASE_MS = 120_000;
 export const MAX_LEASE_WAIT_MS = 30_000;
 export const MAX_RESULTS = 1_000;
 export const MAX_LEASE_SECONDS = 3_600;

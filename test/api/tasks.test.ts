@@ -344,6 +344,21 @@ describe("an answer to a lease has a size", () => {
     });
   });
 
+  test("only so much of what was answered to keys is kept", async () => {
+    const name = queue();
+    await readers(name, { a: 20, b: 20 });
+    const keyed = async (key: string) => {
+      const body = { worker_id: "w1", handlers: [name], wait_ms: 500 };
+      const { tasks } = (await api.post("/v1/tasks/lease", body, { "idempotency-key": name + key })).body;
+      return (tasks as { node_id: string }[]).map(({ node_id }) => node_id);
+    };
+    expect(await keyed("first")).toEqual(["a"]);
+    expect(await keyed("first")).toEqual(["a"]);
+    expect(await keyed("second")).toEqual(["b"]);
+    expect(await keyed("second")).toEqual(["b"]);
+    expect(await keyed("first")).toEqual([]);
+  });
+
   test("what was leased for an answer that could not be given is there for the next at once", async () => {
     let isBroken = true;
     const wrap = (store: Store): Store => {

@@ -14,6 +14,7 @@ import { HEARTBEAT_SECONDS, MAX_LEASE_BYTES, MAX_TASK_BYTES, WORKER_ALIVE_MS } f
 import type { Caller } from "./caller.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
 import type { HandlerDirectory } from "./handler-directory.ts";
+import { KeptLeases } from "./kept-leases.ts";
 import { Lru } from "./lru.ts";
 import type { Signing } from "./signing.ts";
 import { secretsOf, TaskBodies } from "./task-bodies.ts";
@@ -74,8 +75,15 @@ type Offer =
 
 interface HandedOut {
   readonly tasks: readonly ShownTask[];
+  readonly bytes: number;
   /** There were more than one answer takes. */
   readonly isCut: boolean;
+}
+
+/** With what its tasks are given, in bytes. */
+interface LeaseAnswer {
+  readonly leased: Leased;
+  readonly bytes: number;
 }
 
 /** Why a task fails before anybody works on it. */
@@ -89,7 +97,6 @@ const START_REPORT_MS = 1_000;
 /** A wait is made of pieces, so that a client that has gone is not given tasks for long. */
 const WAIT_PIECE_MS = 1_000;
 const REGISTER_AGAIN_MS = 5_000;
-const KEPT_LEASES = 1_000;
 
 /**
  * A worker in the name of workers elsewhere: they speak HTTP, hold no credentials of the store, and their tokens name one
@@ -102,8 +109,7 @@ export class Gateway {
   readonly #tickets: Tickets;
   readonly #results: TaskResults;
   readonly #bodies: TaskBodies;
-  /** What was answered to leases with a key: a repeated one must not take other tasks. */
-  readonly #leases = new Lru<{ readonly body: string; readonly leased: Promise<Leased> }>(KEPT_LEASES);
+  readonly #keptLeases: KeptLeases<LeaseAnswer>;
   /** When each worker was last said to be alive. */
   readonly #told = new Lru<Serves & { readonly atMs: number }>(10_000);
   /** How many tasks the next answer to a worker may take, where its last one was full of large ones. */
@@ -123,6 +129,7 @@ export class Gateway {
     this.#host = parts.host;
     this.#directory = parts.directory;
     this.#bodies = new TaskBodies(parts.store, parts.secret);
+    this.#keptLeases = new KeptLeases(parts.host);
     this.#tickets = new Tickets(parts.signing, parts.host);
     this.#results = new TaskResults({ ...parts, tickets: this.#tickets });
   }
@@ -133,30 +140,30 @@ export class Gateway {
   }
 
   /** Tasks for a worker, as soon as there are any. `gone` is aborted when nobody is there to take them. */
-  lease(caller: Caller, call: LeaseCall, gone: AbortSignal): Promise<Leased> {
+  async lease(caller: Caller, call: LeaseCall, gone: AbortSignal): Promise<Leased> {
     const { key, by } = caller;
-    if (key === undefined) return this.#lease(caller, call, gone);
+    if (key === undefined) return (await this.#lease(caller, call, gone)).leased;
     const name = `${by} ${key}`;
     const body = canonicalHash(call as unknown as Json);
-    const before = this.#leases.get(name);
+    const before = this.#keptLeases.get(name);
     if (before !== undefined) {
       if (before.body !== body) throw new MillraceError("IDEMPOTENCY_KEY_REUSED", {});
-      return before.leased;
+      return (await before.answer).leased;
     }
-    const leased = this.#lease(caller, call, gone);
-    this.#leases.set(name, { body, leased }, 1);
-    leased.catch(() => this.#leases.delete(name));
-    return leased;
+    const answer = this.#lease(caller, call, gone);
+    this.#keptLeases.add(name, { body, answer });
+    return (await answer).leased;
   }
 
-  async #lease(caller: Caller, call: LeaseCall, gone: AbortSignal): Promise<Leased> {
+  async #lease(caller: Caller, call: LeaseCall, gone: AbortSignal): Promise<LeaseAnswer> {
     const { worker_id, handlers, max, wait_ms, lease_seconds } = call;
     const queues = handlers ?? call.queues ?? [];
     if (handlers !== undefined) await this.#directory.note(handlers);
     const leaseMs = Math.round(lease_seconds * 1000);
     const untilMs = this.#host.monotonicMs() + wait_ms;
-    const tasks: ShownTask[] = [];
-    const answer = (): Leased => ({ tasks, lease_seconds, heartbeat_seconds: heartbeatSeconds(lease_seconds) });
+    const answer = (tasks: readonly ShownTask[], bytes: number): LeaseAnswer => {
+      return { leased: { tasks, lease_seconds, heartbeat_seconds: heartbeatSeconds(lease_seconds) }, bytes };
+    };
     for (;;) {
       await this.#register(worker_id, { handlers: handlers ?? [], queues });
       const leftMs = this.#isClosing ? 0 : untilMs - this.#host.monotonicMs();
@@ -167,12 +174,12 @@ export class Gateway {
       const leased = await this.#store.tasks.lease({ worker, queues, max: fitting, leaseMs, waitMs });
       if (gone.aborted) {
         await this.#handBack(leased, caller);
-        return answer();
+        return answer([], 0);
       }
       const handedOut = await this.#handOut(caller, leased, handlers, leaseMs);
-      tasks.push(...handedOut.tasks);
+      const { tasks, bytes } = handedOut;
       this.#noteRoom(worker_id, call, handedOut);
-      if (tasks.length > 0 || leftMs <= WAIT_PIECE_MS) return answer();
+      if (tasks.length > 0 || leftMs <= WAIT_PIECE_MS) return answer(tasks, bytes);
       // It took tasks, and none of them is for this worker: others must have the time to take them. And a store that is
       // being closed answers at once, with nothing.
       const isEarly = this.#host.monotonicMs() - askedAtMs < waitMs / 2;
@@ -263,7 +270,7 @@ export class Gateway {
       throw error;
     }
     if (given.size > 0) void this.#reportStarts([...given.values()], caller, leaseMs);
-    return { tasks: [...given.values()].map(({ shown }) => shown), isCut };
+    return { tasks: [...given.values()].map(({ shown }) => shown), bytes, isCut };
   }
 
   /** What becomes of one task. */
