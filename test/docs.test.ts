@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { handlersPage } from "../scripts/write-handlers.ts";
 import { statesPage } from "../scripts/write-states.ts";
 import { parseArguments } from "../src/cli/parse-arguments.ts";
+import { NOT_RETRYABLE } from "../src/worker/error-value.ts";
 import { KINDS } from "./world/kinds.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -72,6 +73,11 @@ test("the pages link to files that there are", () => {
     return links.filter(([, to]) => !existsSync(join(ROOT, dirname(page), to!))).map(([, to]) => `${page}: ${to}`);
   });
   expect(dead).toEqual([]);
+});
+
+test("docs/sdk.md names the errors that are not tried again", () => {
+  const page = readFileSync(join(ROOT, "docs/sdk.md"), "utf8");
+  expect(page).toContain(`| ${[...NOT_RETRYABLE].map((name) => `\`${name}\``).join(", ")} | none:`);
 });
 
 test("the pages count the workflows that processes are killed under", () => {

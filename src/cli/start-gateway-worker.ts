@@ -1,5 +1,5 @@
 import { nodeHost } from "../host/node-host.ts";
-import { brief, openLog } from "../process/log.ts";
+import { logTask, openLog } from "../process/log.ts";
 import { openBuiltins, ownSlots, queuesOf, workerSettings } from "../process/worker-options.ts";
 import { ApiError, ServerUnreachable } from "../sdk/api-error.ts";
 import { httpClient } from "../sdk/connect.ts";
@@ -30,8 +30,8 @@ export async function startGatewayWorkerProcess(call: Call, settings: Settings):
       ownSlots: ownSlots(settings, handlers.keys()),
       settings: workerSettings(settings),
       observer: {
-        logged: ({ execution, node, attempt }, { message, fields }) =>
-          log.info({ execution_id: execution, node_id: node, attempt, fields }, brief(message)),
+        // Nobody else keeps it.
+        logged: (task, entry) => logTask(log, "warn", task, entry),
         unknownHandler: ({ execution, node, handler }, queue) =>
           log.warn(
             { execution_id: execution, node_id: node, handler, queue },

@@ -1,9 +1,7 @@
-import type { Route } from "../api/http/route.ts";
-import type { Service } from "../api/service/service.ts";
 import { HandlerModuleInvalid, loadHandlerModules } from "./project/handler-modules.ts";
 import type { UserHandlers } from "../process/user-handlers.ts";
-import { type Log, openLog } from "../process/log.ts";
-import { MillraceProcess } from "../process/process.ts";
+import { briefError, type Log, openLog } from "../process/log.ts";
+import { MillraceProcess, type ProcessOptions } from "../process/process.ts";
 import type { Role } from "../settings/declarations.ts";
 import type { ReadSettings } from "../settings/read-settings.ts";
 import { storeAddress } from "../settings/store-address.ts";
@@ -34,7 +32,7 @@ export async function startProcess(
     /** Where log lines go: stdout, if the command has nothing else to say. */
     readonly logTo: 1 | 2;
     readonly loopback: boolean;
-    readonly pages?: (service: Service) => readonly Route[];
+    readonly pages?: ProcessOptions["pages"];
     readonly user?: UserHandlers;
   },
 ): Promise<Started<MillraceProcess>> {
@@ -118,9 +116,9 @@ export async function startAndServe(call: Call, start: () => Promise<Started>): 
 export async function serveUntilInterrupted(call: Call, { process: running, log }: Started): Promise<void> {
   // A promise that a handler's module forgot must not end everybody else's work; an exception that nobody caught may have
   // left anything behind, so the process ends, and what it was doing is taken up again from the store.
-  process.on("unhandledRejection", (error) => log.error({ error: String(error) }, "unhandled rejection"));
+  process.on("unhandledRejection", (error) => log.error({ error: briefError(error) }, "unhandled rejection"));
   process.on("uncaughtException", (error) => {
-    log.fatal({ error: { name: error.name, message: error.message, stack: error.stack } }, "uncaught exception");
+    log.fatal({ error: briefError(error) }, "uncaught exception");
     process.exit(EXIT.failed);
   });
   const interrupts = call.terminal.interrupts();

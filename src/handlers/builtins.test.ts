@@ -159,7 +159,8 @@ describe("a mock", () => {
 describe("the variables of the process", () => {
   test("MILLRACE_EGRESS_ALLOW opens what it lists", async () => {
     const server = await serve((_, response) => sendJson(response, "reached"));
-    await expect(run("http", { url: server.url })).rejects.toMatchObject({ code: "EGRESS_BLOCKED" });
+    // Its code says it all: where in this package it was found is no news.
+    await expect(run("http", { url: server.url })).rejects.toMatchObject({ code: "EGRESS_BLOCKED", stack: undefined });
     for (const list of [`10.0.0.0/8, 127.0.0.1:${server.port}`, "127.0.0.0/8 api.internal", " 127.0.0.1,"]) {
       const env = { MILLRACE_EGRESS_ALLOW: list };
       expect(await run("http", { url: server.url }, { env })).toMatchObject({ body: "reached" });

@@ -2,7 +2,7 @@ import { pricesOf } from "../definition/prices.ts";
 import { KnownHandlers, NO_HANDLERS } from "../definition/handlers.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
-import type { Handler } from "../worker/handler.ts";
+import { type Handler, isHandlerError } from "../worker/handler.ts";
 import type { Lookup } from "./egress-agent.ts";
 import { documentHandlers } from "./document-handlers.ts";
 import { Egress } from "./egress.ts";
@@ -61,7 +61,7 @@ export function builtinHandlers({ host, env, loopback = false, mock = false, loo
   const known = new KnownHandlers(NO_HANDLERS);
   const prepare = (name: string, run: Handler, mocked?: Handler): [string, Handler] => {
     const more = mocked === undefined ? {} : { mock: mocked, mocksAll: mocksAll && CALLS_OUT.has(name) };
-    return [name, preparedHandler({ name, known: known.get(name)!, run, ...more })];
+    return [name, withoutStacks(preparedHandler({ name, known: known.get(name)!, run, ...more }))];
   };
   return {
     handlers: new Map([
@@ -82,6 +82,22 @@ const CALLS_OUT: ReadonlySet<string> = new Set(["http", "llm", "llm.extract", "n
 
 /** Templates and expressions were resolved by the engine: `expression` and `fields` have become `value` at submit. */
 const transform: Handler = ({ config }) => (config as { readonly value: Json }).value;
+
+/** Its failures say by their code all that their users can use: where in this package they were found is no news. */
+function withoutStacks(handler: Handler): Handler {
+  const rethrow = (error: unknown): never => {
+    if (isHandlerError(error)) Object.defineProperty(error, "stack", { value: undefined });
+    throw error;
+  };
+  return (call) => {
+    try {
+      const output = handler(call);
+      return output instanceof Promise ? output.catch(rethrow) : output;
+    } catch (error) {
+      return rethrow(error);
+    }
+  };
+}
 
 function listOf(text: string | undefined): readonly string[] {
   return (text ?? "").split(/[\s,]+/).filter((entry) => entry !== "");

@@ -38,11 +38,22 @@ interface PageNode {
   readonly items?: { readonly total: number; readonly completed: number; readonly failed: number };
 }
 
+export interface PageLine {
+  readonly at: string;
+  readonly node_id: string;
+  readonly attempt: number;
+  readonly level?: "error";
+  readonly message: string;
+  readonly fields?: Json;
+}
+
 export interface ExecutionView {
   readonly execution: PageExecution;
   readonly workflow: Workflow | undefined;
   readonly why: readonly ShownExplanation[];
   readonly events: readonly ShownEvent[];
+  /** What its handlers have logged; undefined if that was too much to ask. */
+  readonly lines: readonly PageLine[] | undefined;
   /** Come back by itself. */
   readonly isLive: boolean;
 }
@@ -50,10 +61,11 @@ export interface ExecutionView {
 /** Beyond this a picture is a carpet; the table has them all. */
 const MAX_DRAWN = 400;
 const MAX_REASONS = 50;
+const MAX_LINES = 100;
 const MAX_JSON_CHARS = 20_000;
 const LIVE_SECONDS = 2;
 
-/** `/runs/<id>`: state, graph, the same as a table, why it waits, what went in and came out, what happened. */
+/** `/runs/<id>`: state, graph, the same as a table, why it waits, what went in and came out, its log, what happened. */
 export function executionPage(view: ExecutionView): string {
   const { execution } = view;
   const { execution_id: id, workflow, status, input, output } = execution;
@@ -73,6 +85,8 @@ ${json(output)}
 <h2>What you can do</h2>
 <ul>
 ${actions(execution)}</ul>
+<h2 id="logs">Logs</h2>
+${logs(view)}
 <h2>Events</h2>
 ${events(view)}`;
   return layout(`${workflow} ${id}`, body, comesBack ? LIVE_SECONDS : undefined);
@@ -172,6 +186,32 @@ function actions({ execution_id: id, status }: PageExecution): readonly Html[] {
     ? [`millrace retry ${id}`, `millrace rerun ${id} --from NODE`, `millrace export ${id}`]
     : [`millrace watch ${id}`, `millrace pause ${id}`, `millrace cancel ${id}`];
   return commands.map((command) => markup`<li><code>${command}</code></li>\n`);
+}
+
+function logs({ lines, execution }: ExecutionView): Html {
+  const { execution_id: id } = execution;
+  const command = markup`<code>millrace logs ${id}</code>`;
+  if (lines === undefined) return markup`<p>Its history is long: ${command}</p>`;
+  if (lines.length === 0) return markup`<p>Its handlers have logged nothing.</p>`;
+  const last = lines.slice(-MAX_LINES);
+  return markup`<table>
+<caption>The last ${last.length} of ${lines.length}; ${command}</caption>
+<thead><tr>
+<th scope="col">Time (UTC)</th><th scope="col">Node</th><th scope="col">Line</th>
+</tr></thead>
+<tbody>
+${last.map(logRow)}</tbody>
+</table>`;
+}
+
+function logRow({ at, node_id: node, attempt, level, message, fields }: PageLine): Html {
+  const again = attempt > 1 && markup` attempt ${attempt}`;
+  const text = fields === undefined ? message : `${message}  ${JSON.stringify(fields)}`;
+  return markup`<tr>
+<td><time datetime="${at}">${at.slice(11, -1)}</time></td><td><code>${node}</code>${again}</td>
+<td>${level === undefined ? text : markup`<pre tabindex="0">${text}</pre>`}</td>
+</tr>
+`;
 }
 
 function events({ events: all, execution }: ExecutionView): Html {

@@ -50,17 +50,19 @@ const { workflow } = checkDefinition({
 });
 
 function view(more: Partial<ExecutionView> = {}): ExecutionView {
-  return { execution: EXECUTION, workflow, why: [], events: [], isLive: false, ...more };
+  return { execution: EXECUTION, workflow, why: [], events: [], lines: [], isLive: false, ...more };
 }
 
 describe("pages", () => {
   test("show what users wrote as text, and hold no script", () => {
     const event = { seq: 1, type: EVIL, at: "2026-01-01T00:00:00.000Z", node_id: EVIL, data: {} };
+    const line = { at: "2026-01-01T00:00:00.000Z", node_id: EVIL, attempt: 1, message: EVIL, fields: { [EVIL]: EVIL } };
+    const lines = [line, { ...line, level: "error" as const }];
     const why = [{ node_id: EVIL, reason: "queued", sentence: EVIL, details: {} }];
     const item = { execution_id: EVIL, workflow: EVIL, status: EVIL, created_at: EVIL, finished_at: null };
     const review = { id: EVIL, title: EVIL, node_id: "r", execution_id: EVIL };
     const pages = [
-      executionPage(view({ events: [event], why })),
+      executionPage(view({ events: [event], why, lines })),
       executionsPage({ items: [item], next: EVIL, status: EVIL, reviews: [review], deadLetters: 2 }),
     ];
     for (const page of pages) {
@@ -70,6 +72,19 @@ describe("pages", () => {
       expect(page).not.toContain("\u202E");
       expect(page).toContain("&lt;script&gt;");
     }
+  });
+
+  test("show the last lines that handlers logged, and where they threw what with its lines", () => {
+    const line = { at: "2026-01-01T00:00:00.000Z", node_id: "a", attempt: 1, message: "reading", fields: { n: 1 } };
+    const many = Array.from({ length: 150 }, (_, n) => ({ ...line, message: `line ${n}.` }));
+    const stack = "TypeError: no\n    at a (file:///w.ts:3:5)";
+    const page = executionPage(view({ lines: [...many, { ...line, attempt: 2, level: "error", message: stack }] }));
+    expect(page).toContain("The last 100 of 151");
+    expect(page).not.toContain("line 50.");
+    expect(page).toContain("line 51.  {&quot;n&quot;:1}");
+    expect(page).toMatch(/<code>a<\/code> attempt 2<\/td>\n<td><pre tabindex="0">TypeError: no\n {4}at a/);
+    expect(executionPage(view())).toContain("have logged nothing");
+    expect(executionPage(view({ lines: undefined }))).toContain("<code>millrace logs 0198-1</code>");
   });
 
   test("say each state in a word, once in the picture and once in the table", () => {

@@ -6,7 +6,7 @@ import type { Service } from "../api/service/service.ts";
 import type { Workflow } from "../definition/workflow.ts";
 import { MillraceError } from "../errors/millrace-error.ts";
 import { isOver } from "../drawing/states.ts";
-import { executionPage, type PageExecution } from "./execution-page.ts";
+import { executionPage, type PageExecution, type PageLine } from "./execution-page.ts";
 import { executionsPage } from "./executions-page.ts";
 import { loginPage } from "./login-page.ts";
 
@@ -14,13 +14,18 @@ const tag = PAGES;
 const PAGE = { 200: { description: "A page", type: "text/html" } };
 const LISTED = 50;
 const EVENTS = 100;
+/** Executions with more events show no log. */
+const MAX_READ = 2_000;
+
+/** What the handlers of an execution have logged. */
+export type ReadLines = (execution: string) => Promise<readonly PageLine[]>;
 
 const statuses = Object.keys(STATUSES) as [Status, ...Status[]];
 const listQuery = z.object({ status: z.enum(statuses).optional(), cursor: z.string().optional() });
 const runQuery = z.object({ live: z.string().optional() });
 
 /** Pages made by the server: they need no script, and show what the API tells. */
-export function pages(service: Service): readonly Route[] {
+export function pages(service: Service, logs: ReadLines): readonly Route[] {
   return [
     route({
       method: "GET",
@@ -50,7 +55,7 @@ export function pages(service: Service): readonly Route[] {
       summary: "One execution with its graph, for people",
       query: runQuery,
       answers: PAGE,
-      handle: async ({ params, query }) => page(await runPage(service, params["id"]!, query.live !== undefined)),
+      handle: async ({ params, query }) => page(await runPage(service, logs, params["id"]!, query.live !== undefined)),
     }),
     ...loginRoutes,
     route({
@@ -122,17 +127,19 @@ function page(text: string, status = 200): Reply {
   return { status, text, type: "text/html; charset=utf-8" };
 }
 
-async function runPage(service: Service, id: string, isLive: boolean): Promise<string> {
+async function runPage(service: Service, logs: ReadLines, id: string, isLive: boolean): Promise<string> {
   const execution = JSON.parse(await service.executions.get(id)) as PageExecution & {
     readonly seq: number;
     readonly workflow_definition_id: string;
   };
-  const [workflow, { items: events }, why] = await Promise.all([
+  const [workflow, { items: events }, why, lines] = await Promise.all([
     definitionOf(service, execution),
     service.histories.list(id, Math.max(0, execution.seq - EVENTS), EVENTS),
     isOver(execution.status) ? [] : service.histories.explain(id, undefined).then(({ items }) => items),
+    // Whose they are is told by its history, and a page that comes back every two seconds cannot read a long one.
+    execution.seq > MAX_READ ? undefined : logs(id),
   ]);
-  return executionPage({ execution, workflow, why, events, isLive });
+  return executionPage({ execution, workflow, why, events, lines, isLive });
 }
 
 /** The version it runs; undefined if its name was removed since. */

@@ -1,5 +1,7 @@
 import { destination, type Logger, pino } from "pino";
+import type { TaskText } from "../core/execution/prepare.ts";
 import type { Settings } from "../settings/declarations.ts";
+import type { LogEntry } from "../worker/delivery.ts";
 
 export type Log = Logger;
 
@@ -22,6 +24,18 @@ export function openLog(settings: Pick<Settings, "logLevel" | "environment">, fd
 /** Text that users wrote, short enough for a line. */
 export function brief(text: string): string {
   return text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS).toWellFormed()}…` : text;
+}
+
+/** What a handler has said, and at a level of its own the stack of what it threw. */
+export function logTask(
+  log: Log,
+  stacks: "debug" | "warn",
+  { execution, node, attempt }: Pick<TaskText, "execution" | "node" | "attempt">,
+  { level, message, fields }: LogEntry,
+): void {
+  const place = { execution_id: execution, node_id: node, attempt };
+  if (level === "error") log[stacks]({ ...place, stack: message }, "a handler threw");
+  else log.info({ ...place, fields }, brief(message));
 }
 
 /** An error as a log has it. */

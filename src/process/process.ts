@@ -21,7 +21,8 @@ import type { Handler } from "../worker/handler.ts";
 import { type LeaseKeeping, Worker } from "../worker/worker.ts";
 import type { UserHandlers } from "./user-handlers.ts";
 import { archiveTrouble, foreignStore, openArchive, shippingOf } from "./archive.ts";
-import { brief, briefError, type Log } from "./log.ts";
+import { briefError, type Log, logTask } from "./log.ts";
+import type { linesOf, ShownLine } from "./log-routes.ts";
 import { joinStore } from "./join-store.ts";
 import { logged } from "./logged-store.ts";
 import { isOwnStore, storeSettings } from "./open-store.ts";
@@ -42,9 +43,12 @@ export interface ProcessOptions {
   readonly version: string;
   /** Whether workflows may call this machine. */
   readonly loopback: boolean;
-  readonly pages?: (service: Service) => readonly Route[];
+  readonly pages?: (service: Service, logs: ReadLines) => readonly Route[];
   readonly host?: Host;
 }
+
+/** What the handlers of an execution have logged. */
+export type ReadLines = (execution: string) => Promise<readonly ShownLine[]>;
 
 /** How long the last results may take to be committed when a process stops. */
 const SETTLE_MS = 2_000;
@@ -231,8 +235,8 @@ async function startWorker(parts: Parts): Promise<void> {
     settings: workerSettings(settings),
     observer: {
       logged: (task, entry) => {
-        const { execution, node, attempt } = task;
-        log.info({ execution_id: execution, node_id: node, attempt, fields: entry.fields }, brief(entry.message));
+        // The log of the execution has it.
+        logTask(log, "debug", task, entry);
         logs.observer.logged(task, entry);
       },
       settled: (task, outcome) => logs.observer.settled(task, outcome),
@@ -303,7 +307,13 @@ async function loadApi(): Promise<Api> {
     import("../api/metrics/measured-store.ts"),
     import("./log-routes.ts"),
   ]);
-  return { ApiServer: server.ApiServer, Metrics: metrics.Metrics, measured: store.measured, logRoutes: logs.logRoutes };
+  return {
+    ApiServer: server.ApiServer,
+    Metrics: metrics.Metrics,
+    measured: store.measured,
+    logRoutes: logs.logRoutes,
+    linesOf: logs.linesOf,
+  };
 }
 
 interface Api {
@@ -311,6 +321,7 @@ interface Api {
   readonly Metrics: typeof Metrics;
   readonly measured: (store: Store, metrics: Metrics) => Store;
   readonly logRoutes: (service: Service) => readonly Route[];
+  readonly linesOf: typeof linesOf;
 }
 
 function serverOf({ options, service }: Parts, api: Api, metrics: Metrics): ApiServer {
@@ -324,7 +335,7 @@ function serverOf({ options, service }: Parts, api: Api, metrics: Metrics): ApiS
     keys: settings.apiKeys.join(","),
     ingress: perMinute === 0 ? null : { limit: perMinute, windowSeconds: 60 },
     version: options.version,
-    pages: [...api.logRoutes(service), ...(options.pages?.(service) ?? [])],
+    pages: [...api.logRoutes(service), ...(options.pages?.(service, (id) => api.linesOf(service, id)) ?? [])],
     log: ({ incident, route, error }) => log.error({ incident, route, error: briefError(error) }, "incident"),
   });
 }

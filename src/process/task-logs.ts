@@ -8,9 +8,10 @@ import type { JournalRecord, Store } from "../store/contract.ts";
 import type { LogEntry } from "../worker/delivery.ts";
 import type { WorkerObserver } from "../worker/worker.ts";
 
-/** A line that a handler has logged. */
+/** A line that a handler has logged, or where it threw what. */
 export interface LogLine {
   readonly at: string;
+  readonly level?: "error";
   readonly message: string;
   readonly fields?: JsonObject;
 }
@@ -72,19 +73,23 @@ export class TaskLogs {
     await Promise.allSettled(this.#writing);
   }
 
-  #add({ token }: TaskText, { message, fields }: LogEntry): void {
+  #add({ token }: TaskText, { level, message, fields }: LogEntry): void {
     let held = this.#held.get(token);
     if (held === undefined) {
       if (this.#held.size >= MAX_HELD) return;
       held = { lines: [], count: 0, chars: 0, parts: 0, timer: undefined };
       this.#held.set(token, held);
     }
-    if (held.count > MAX_LINES || held.chars > MAX_CHARS) return;
     const at = new Date(this.#host.wallMs()).toISOString();
-    const line: LogLine = { at, message, ...(fields !== undefined && { fields }) };
-    held.chars += JSON.stringify(line).length;
-    const isLast = ++held.count > MAX_LINES || held.chars > MAX_CHARS;
-    held.lines.push(isLast ? { at, message: "… what was logged after this is not kept" } : line);
+    // There is one for each delivery, and it is what somebody will look for.
+    if (level !== undefined) held.lines.push({ at, level, message });
+    else if (held.count > MAX_LINES || held.chars > MAX_CHARS) return;
+    else {
+      const line: LogLine = { at, message, ...(fields !== undefined && { fields }) };
+      held.chars += JSON.stringify(line).length;
+      const isLast = ++held.count > MAX_LINES || held.chars > MAX_CHARS;
+      held.lines.push(isLast ? { at, message: "… what was logged after this is not kept" } : line);
+    }
     held.timer ??= setTimeout(() => this.#flush(token), FLUSH_MS);
   }
 

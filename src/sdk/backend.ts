@@ -90,5 +90,7 @@ export interface Backend {
   events(id: string, after: number, signal: AbortSignal): AsyncIterable<EventView>;
   command(id: string, command: Command, body: JsonObject, key: string): Promise<void>;
   decide(review: string, decided: Decided, key: string): Promise<void>;
+  /** What was thrown by the function that a run has failed by, if it ran in this process. */
+  causeOf?(ended: Pick<ExecutionView, "execution_id" | "error">): unknown;
   close(): Promise<void>;
 }

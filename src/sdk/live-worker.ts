@@ -7,6 +7,7 @@ import type { Store } from "../store/contract.ts";
 import type { Handler } from "../worker/handler.ts";
 import { Worker, type WorkerSettings } from "../worker/worker.ts";
 import { LiveQueues } from "./live-queues.ts";
+import { ThrownErrors } from "./thrown-errors.ts";
 import type { WorkflowParts } from "./workflow.ts";
 
 export interface LiveWorkerOptions {
@@ -22,6 +23,7 @@ const ALIVE = { heartbeatMs: 5_000, aliveMs: 15_000 };
 
 /** The worker of an engine in the same process. It learns what it serves as workflows are met. */
 export class LiveWorker {
+  readonly thrown = new ThrownErrors();
   readonly #entries: Map<string, HandlerEntry>;
   readonly #handlers = new Map<string, Handler>();
   readonly #queues = new LiveQueues();
@@ -65,7 +67,7 @@ export class LiveWorker {
   ): void {
     const isNews = [...handlers.keys()].some((name) => !this.#handlers.has(name));
     for (const [name, handler] of handlers) {
-      this.#handlers.set(name, handler);
+      this.#handlers.set(name, this.thrown.of(handler));
       this.#entries.set(name, entries.get(name) ?? { engine: false });
     }
     this.#queues.add([...handlers.keys(), ...queues]);

@@ -1,16 +1,19 @@
 import { type Caller, LOCAL } from "../api/service/caller.ts";
 import type { Service } from "../api/service/service.ts";
 import type { Json, JsonObject } from "../json/json.ts";
+import type { ThrownErrors } from "./thrown-errors.ts";
 import type { Backend, Command, Decided, EventView, ExecutionView, NodeView, StartSettings } from "./backend.ts";
 
 /** An engine in this process. */
 export class LocalBackend implements Backend {
   readonly #service: Service;
+  readonly #thrown: ThrownErrors | undefined;
   readonly #close: () => Promise<void>;
   readonly #closing = new AbortController();
 
-  constructor(service: Service, close: () => Promise<void>) {
+  constructor(service: Service, close: () => Promise<void>, thrown?: ThrownErrors) {
     this.#service = service;
+    this.#thrown = thrown;
     this.#close = close;
   }
 
@@ -59,6 +62,10 @@ export class LocalBackend implements Backend {
 
   async decide(review: string, decided: Decided, key: string): Promise<void> {
     await this.#ask(({ reviews }) => reviews.decide(caller(key), review, decided));
+  }
+
+  causeOf(ended: Pick<ExecutionView, "execution_id" | "error">): unknown {
+    return this.#thrown?.causeOf(ended);
   }
 
   /** Whoever waits for a run is told that the engine is closed; the run goes on when it is opened again. */

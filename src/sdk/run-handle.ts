@@ -58,7 +58,7 @@ export class RunHandle<out Out> {
   async result({ timeout, signal }: WaitOptions = {}): Promise<Out> {
     const view = await this.#ended(timeout === undefined ? undefined : durationMs(timeout, "timeout"), signal);
     if (view.status !== "COMPLETED" && (view.status !== "PARTIAL" || view.output === null))
-      throw new WorkflowFailed(view);
+      throw new WorkflowFailed(view, this.#backend.causeOf?.(view));
     return (await this.#backend.output(this.id)) as Out;
   }
 

@@ -19,7 +19,7 @@ class LocalEngine extends Client implements EmbeddedEngine {
   readonly lost: Promise<StoreError>;
 
   constructor(process: MillraceProcess, worker: LiveWorker, close: () => Promise<void>) {
-    const backend = new LocalBackend(process.service, close);
+    const backend = new LocalBackend(process.service, close, worker.thrown);
     super(backend, nodeHost, (parts) => worker.meet(parts));
     this.url = process.url;
     this.lost = process.lost;

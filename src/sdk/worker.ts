@@ -25,7 +25,7 @@ export interface WorkerOptions {
   readonly queues?: readonly string[];
   /** How long a stop waits for what runs; 30 s by default. */
   readonly grace?: Duration;
-  /** What functions log, where there is nobody else to keep it: over HTTP. */
+  /** What functions log, and the stacks of what they throw, where there is nobody else to keep it: over HTTP. */
   readonly onLog?: (entry: WorkerLog) => void;
 }
 
@@ -33,6 +33,8 @@ export interface WorkerLog {
   readonly executionId: string;
   readonly node: string;
   readonly attempt: number;
+  /** `error`: the message is the stack of what the function threw. */
+  readonly level?: "error";
   readonly message: string;
   readonly fields?: JsonObject;
 }
@@ -104,8 +106,7 @@ function startOver(http: HttpClient, options: WorkerOptions, { handlers }: Serve
     queues,
     settings: { slots: concurrency, graceMs: durationMs(grace, "grace") },
     observer: {
-      logged: ({ execution, node, attempt }, { message, fields }) =>
-        onLog?.({ executionId: execution, node, attempt, message, ...(fields !== undefined && { fields }) }),
+      logged: ({ execution, node, attempt }, entry) => onLog?.({ executionId: execution, node, attempt, ...entry }),
     },
   });
 }

@@ -16,13 +16,17 @@ export class WorkflowFailed extends Error {
   readonly retryable: boolean;
   readonly details: Json | undefined;
 
-  constructor(ended: Pick<ExecutionView, "execution_id" | "workflow" | "status" | "error">) {
+  /** `cause`: what a function threw, where it ran in this process. */
+  constructor(ended: Pick<ExecutionView, "execution_id" | "workflow" | "status" | "error">, cause?: unknown) {
     const { execution_id: id, workflow, status, error } = ended;
     const [node, part] = error?.node_id?.split("#") ?? [];
     const code = error?.code ?? status;
     const where = node === undefined ? "" : ` at node ${quote(node)}${part === undefined ? "" : ` (${part})`}`;
     const why = error === null ? "" : `: ${error.code}: ${error.message}`;
-    super(`Workflow ${quote(workflow)} ended ${status}${where} in execution ${id}${why}`);
+    super(
+      `Workflow ${quote(workflow)} ended ${status}${where} in execution ${id}${why}`,
+      cause === undefined ? undefined : { cause },
+    );
     this.executionId = id;
     this.workflow = workflow;
     this.status = status;

@@ -3,6 +3,7 @@ import { Client, type InputArguments } from "../sdk/client.ts";
 import type { Body } from "../sdk/closure.ts";
 import { type Duration, durationMs } from "../sdk/duration.ts";
 import { LocalBackend } from "../sdk/local-backend.ts";
+import { ThrownErrors } from "../sdk/thrown-errors.ts";
 import { PARTS, type Workflow } from "../sdk/workflow.ts";
 import { prepare } from "./stand-ins.ts";
 import { type TestLog, TestRun } from "./run-under-test.ts";
@@ -38,22 +39,24 @@ export async function testRun<In, Out>(
   const { mocks = {}, failOnce = [], handlers = {}, seed = 1, startAt, patience = "1s" } = options;
   const prepared = prepare(workflow[PARTS], { mocks, failOnce, handlers: readyHandlers(handlers).handlers });
   const logs: TestLog[] = [];
+  const thrown = new ThrownErrors();
   const world = new VirtualWorld({
     seed,
     startAtMs: startAt?.getTime() ?? START,
     patienceMs: durationMs(patience, "patience"),
-    handlers: prepared.handlers,
+    handlers: new Map([...prepared.handlers].map(([name, handler]) => [name, thrown.of(handler)])),
     queues: prepared.queues,
-    logged: ({ node, attempt }, { message, fields }) =>
-      void logs.push({ node, attempt, message, ...(fields !== undefined && { fields }) }),
+    // Only what it said: a test finds what was thrown as the cause of the run's error.
+    logged: ({ node, attempt }, { level, ...entry }) =>
+      level === undefined ? void logs.push({ node, attempt, ...entry }) : undefined,
   });
   await world.boot();
-  const client = (): Client => new Client(new LocalBackend(world.service, async () => {}), world.host);
+  const client = (): Client => new Client(new LocalBackend(world.service, async () => {}, thrown), world.host);
   const tested = { ...workflow, [PARTS]: prepared.parts } as Workflow<In, Out>;
   const starting = client().start(tested, ...([input] as unknown as InputArguments<NoInfer<In>, never>));
   try {
     const { id } = await world.until(starting);
-    return await TestRun.begin<Out>(id, world, () => client().get<Out>(id), logs);
+    return await TestRun.begin<Out>(id, world, () => client().get<Out>(id), { logs, thrown });
   } catch (error) {
     await world.close();
     throw error;

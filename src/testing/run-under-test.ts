@@ -13,6 +13,7 @@ import type { Json } from "../json/json.ts";
 import type { EventView, RunStatus } from "../sdk/backend.ts";
 import { type Duration, durationMs } from "../sdk/duration.ts";
 import type { NodeError } from "../sdk/handle.ts";
+import type { ThrownErrors } from "../sdk/thrown-errors.ts";
 import { WorkflowFailed } from "../sdk/workflow-failed.ts";
 import type { NodeName, RetryRequest, RunHandle } from "../sdk/run-handle.ts";
 import type { VirtualWorld } from "./virtual-world.ts";
@@ -36,20 +37,28 @@ export interface TestLog {
   readonly fields?: { readonly [key: string]: Json };
 }
 
+/** What the functions of a run have said and thrown. */
+interface Heard {
+  readonly logs: readonly TestLog[];
+  readonly thrown: ThrownErrors;
+}
+
 /** A run in a world of its own, whose time stands still unless it is told to pass. */
 export class TestRun<out Out> implements AsyncDisposable {
   readonly id: string;
   readonly logs: readonly TestLog[];
   readonly #world: VirtualWorld;
   readonly #handle: () => RunHandle<Out>;
+  readonly #thrown: ThrownErrors;
   #events: readonly ExecutionEvent[] = [];
   #state: ExecutionState | undefined;
   #output: Out | undefined;
 
-  private constructor(id: string, world: VirtualWorld, handle: () => RunHandle<Out>, logs: readonly TestLog[]) {
+  private constructor(id: string, world: VirtualWorld, handle: () => RunHandle<Out>, { logs, thrown }: Heard) {
     this.id = id;
     this.#world = world;
     this.#handle = handle;
+    this.#thrown = thrown;
     this.logs = logs;
   }
 
@@ -57,9 +66,9 @@ export class TestRun<out Out> implements AsyncDisposable {
     id: string,
     world: VirtualWorld,
     handle: () => RunHandle<Out>,
-    logs: readonly TestLog[],
+    heard: Heard,
   ): Promise<TestRun<Out>> {
-    const run = new TestRun(id, world, handle, logs);
+    const run = new TestRun(id, world, handle, heard);
     await run.#settled();
     return run;
   }
@@ -81,7 +90,8 @@ export class TestRun<out Out> implements AsyncDisposable {
     if (end === null || hasResult) return undefined;
     const { node, ...error } = end.error ?? {};
     const shown = end.error === null ? null : { ...(error as NodeError), ...(node !== undefined && { node_id: node }) };
-    return new WorkflowFailed({ execution_id: id, workflow: plan.workflow.name, status, error: shown });
+    const ended = { execution_id: id, workflow: plan.workflow.name, status, error: shown };
+    return new WorkflowFailed(ended, this.#thrown.causeOf(ended));
   }
 
   /** The nodes in the order in which they completed. */

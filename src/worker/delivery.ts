@@ -14,6 +14,8 @@ export interface Given {
 }
 
 export interface LogEntry {
+  /** `error`: not said by the handler, but where it threw what. */
+  readonly level?: "error";
   readonly message: string;
   readonly fields?: JsonObject;
 }

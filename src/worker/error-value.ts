@@ -9,7 +9,7 @@ export const MAX_ERROR_CHARS = 16_000;
 const MAX_CODE_CHARS = 128;
 
 /** Errors that say the work itself is wrong: the same attempt again would fail the same way. */
-const NOT_RETRYABLE: ReadonlySet<string> = new Set([
+export const NOT_RETRYABLE: ReadonlySet<string> = new Set([
   "TypeError",
   "SyntaxError",
   "RangeError",
@@ -72,7 +72,8 @@ function cutText(message: unknown, concealment: Concealment, maxChars: number): 
   return text.length <= maxChars ? text : `${text.slice(0, maxChars).toWellFormed()}…`;
 }
 
-function describe(thrown: unknown): string {
+/** In words, whatever it is. */
+export function describe(thrown: unknown): string {
   if (typeof thrown === "string") return thrown;
   try {
     return JSON.stringify(thrown) ?? String(thrown);

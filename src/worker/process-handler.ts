@@ -31,7 +31,7 @@ export type FromProcess =
   | { readonly kind: "conceal"; readonly text: string }
   | { readonly kind: "log"; readonly message: string; readonly fields?: JsonObject }
   | { readonly kind: "returned"; readonly text: string }
-  | { readonly kind: "threw"; readonly error: ErrorValue; readonly retryAfterMs?: number };
+  | { readonly kind: "threw"; readonly error: ErrorValue; readonly retryAfterMs?: number; readonly stack?: string };
 
 const KILL_AFTER_MS = 2_000;
 /** Starting one takes a tenth of a second and more; each that waits for its next call keeps its memory. */
@@ -117,7 +117,8 @@ export class ProcessHandler {
       };
       const crash = (code: number | null, by: NodeJS.Signals | null): void => {
         const how = by === null ? `with code ${code}` : `by ${by}`;
-        reject(new HandlerError("HANDLER_CRASHED", `The handler's process ended ${how}`, { retryable: true }));
+        const message = `The handler's process ended ${how}`;
+        reject(withStack(new HandlerError("HANDLER_CRASHED", message, { retryable: true }), undefined));
       };
       child.on("message", hear).on("exit", crash).on("error", reject);
       signal.addEventListener("abort", abort, { once: true });
@@ -149,11 +150,17 @@ function kill(child: ChildProcess): void {
   }
 }
 
-function handlerError({ error, retryAfterMs }: FromProcess & { kind: "threw" }): HandlerError {
+function handlerError({ error, retryAfterMs, stack }: FromProcess & { kind: "threw" }): HandlerError {
   const { code, message, retryable, details } = error;
-  return new HandlerError(code, message, {
+  const thrown = new HandlerError(code, message, {
     retryable,
     ...(retryAfterMs !== undefined && { retryAfterMs }),
     ...(details !== undefined && { details }),
   });
+  return withStack(thrown, stack);
+}
+
+/** What was thrown in the process was thrown there: where it was heard of says nothing. */
+function withStack(error: HandlerError, stack: string | undefined): HandlerError {
+  return Object.defineProperty(error, "stack", { value: stack });
 }

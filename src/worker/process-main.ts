@@ -1,6 +1,7 @@
 import { extname } from "node:path";
 import { Worker as Thread } from "node:worker_threads";
 import { Concealment } from "./concealment.ts";
+import { errorStack } from "./error-stack.ts";
 import { errorValue, MAX_ERROR_CHARS, retryAfter } from "./error-value.ts";
 import type { Handler } from "./handler.ts";
 import { loadHandler } from "./load-handler.ts";
@@ -44,7 +45,13 @@ async function run(call: CallData): Promise<void> {
     const storable = storableOutput(output, NOTHING_TO_CONCEAL);
     say("error" in storable ? { kind: "threw", error: storable.error } : { kind: "returned", text: storable.text });
   } catch (error) {
-    say({ kind: "threw", error: errorValue(error, NOTHING_TO_CONCEAL, MAX_CHARS), ...retryAfter(error) });
+    const stack = errorStack(error, NOTHING_TO_CONCEAL, MAX_CHARS);
+    say({
+      kind: "threw",
+      error: errorValue(error, NOTHING_TO_CONCEAL, MAX_CHARS),
+      ...retryAfter(error),
+      ...(stack !== undefined && { stack }),
+    });
   }
 }
 

@@ -190,6 +190,22 @@ describe("no secret leaves the worker", () => {
     ]);
   });
 
+  test("in the stack of what is thrown", async () => {
+    const entries: LogEntry[] = [];
+    work(
+      (call) => {
+        throw new TypeError(`no: ${authOf(call.config)}`, { cause: new Error(`sent ${authOf(call.config)}`) });
+      },
+      { observer: { logged: (_, entry) => entries.push(entry) } },
+    );
+    await ran({ config });
+    expect(entries).toEqual([{ level: "error", message: expect.any(String) as string }]);
+    expect(entries[0]!.message).toMatch(
+      /^TypeError: no: Bearer \*\*\*\n {4}at .*\ncaused by Error: sent Bearer \*\*\*\n/s,
+    );
+    expect(entries[0]!.message).not.toContain(SECRET);
+  });
+
   test("in what an observer is shown of the output", async () => {
     const outputs: unknown[] = [];
     work((call) => authOf(call.config), { observer: { ended: (_, output) => outputs.push(output) } });

@@ -8,6 +8,7 @@ import { contentHash } from "../json/hash.ts";
 import type { Json } from "../json/json.ts";
 import type { LeasedTask, Store } from "../store/contract.ts";
 import type { Delivery, Given, LogEntry } from "./delivery.ts";
+import { errorStack } from "./error-stack.ts";
 import { errorValue, retryAfter } from "./error-value.ts";
 import type { Handler } from "./handler.ts";
 import { type StorableOutput, storableOutput } from "./output.ts";
@@ -128,7 +129,8 @@ export class TaskCaller {
     return ending.then((one) => this.judge(one, task, delivery));
   }
 
-  private judge(ending: Ending<Json>, task: TaskText, { concealment, leased }: Delivery): Called | Promise<Called> {
+  private judge(ending: Ending<Json>, task: TaskText, delivery: Delivery): Called | Promise<Called> {
+    const { concealment, leased } = delivery;
     switch (ending.kind) {
       case "returned": {
         const output = storableOutput(ending.value, concealment);
@@ -139,6 +141,7 @@ export class TaskCaller {
         return { outcome: { output: bytes >= 1024 ? { json, bytes } : { json } } };
       }
       case "threw":
+        this.logStack(ending.error, task, delivery);
         return { outcome: { error: errorValue(ending.error, concealment), ...retryAfter(ending.error) } };
       // A handler that minds the signal throws because of it; that is our doing, not its failure.
       case "late":
@@ -146,6 +149,12 @@ export class TaskCaller {
       case "deaf":
         return { outcome: { error: timeOut(task) }, deaf: ending.over };
     }
+  }
+
+  /** One that throws because nobody waits for it any more has done what it was asked. */
+  private logStack(thrown: unknown, task: TaskText, { concealment, gone }: Delivery): void {
+    const message = gone === null ? errorStack(thrown, concealment) : undefined;
+    if (message !== undefined) this.options.logged(task, { level: "error", message });
   }
 
   /** A large output is a record of its own, there before its result is. */

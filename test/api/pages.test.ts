@@ -1,13 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { addKey, revokeKey, storedKeys } from "../../src/api/http/keys.ts";
+import type { Route } from "../../src/api/http/route.ts";
+import type { Service } from "../../src/api/service/service.ts";
 import { pages } from "../../src/page/pages.ts";
+import { linesOf } from "../../src/process/log-routes.ts";
 import { TestApi } from "../support/api.ts";
+
+const shown = (service: Service): readonly Route[] => pages(service, (execution) => linesOf(service, execution));
 
 let api: TestApi;
 let id: string;
 
 beforeAll(async () => {
-  api = await TestApi.start({ keys: "admin:admin-key,worker:worker-key", pagesOf: pages });
+  api = await TestApi.start({ keys: "admin:admin-key,worker:worker-key", pagesOf: shown });
   const definition = { name: "shown", nodes: [{ id: "a", handler: "input" }] };
   const headers = { authorization: "Bearer admin-key" };
   id = (await api.post("/v1/workflow?start=true", definition, headers)).body.execution_id;

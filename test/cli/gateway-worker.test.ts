@@ -5,6 +5,10 @@ const KEY = "worker-key";
 const HANDLERS = `export const handlers = {
   "who": async (config, call) => {
     call.log("here");
+    if (config.ms < 0) {
+      void Promise.reject(new Error("nobody waits for this"));
+      throw new TypeError("less than nothing");
+    }
     await new Promise((resolve) => setTimeout(resolve, config.ms));
     return process.env.WHO;
   },
@@ -69,6 +73,18 @@ test("a worker over HTTP does what the server hands out, and gives back what it 
   const lost = events.filter(({ type }) => type === "delivery_lost");
   expect(lost.length).toBeGreaterThan(0);
   expect(lost.every(({ data }) => (data as { handed_back: boolean }).handed_back)).toBe(true);
+});
+
+test("a worker over HTTP has in its own log where a handler threw what, and what nobody waited for", async () => {
+  const program = await worker("thrower");
+  const id = await run(-1);
+  await expect.poll(async () => (await shown(id)).status).toBe("FAILED");
+  await program.says(
+    /"level":"warn".*"node_id":"a".*"stack":"TypeError: less than nothing\\n {4}at who .*"a handler threw"/,
+  );
+  await program.says(/"stack":"Error: nobody waits for this\\n {4}at .*"unhandled rejection"/);
+  program.child.kill("SIGTERM");
+  expect((await program.ended).code).toBe(0);
 });
 
 test("a worker over HTTP says what is wrong with its key, and with an address where nobody is", async () => {

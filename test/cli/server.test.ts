@@ -311,10 +311,12 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     await run("signal", id, "go", "--data", '"now"');
     expect((await run("watch", id)).code).toBe(9);
     const lines = (await run("logs", id)).stdout.trimEnd().split("\n");
-    expect(lines.map((line) => line.replace(/^\S+ +/, ""))).toEqual([
-      'a  attempt 1  called  {"x":5}',
-      'a  attempt 2  called  {"x":5}',
-    ]);
+    const [called, threw, ...rest] = lines.map((line) => line.replace(/^\d\S+ +/, ""));
+    expect([called, threw]).toEqual(['a  attempt 1  called  {"x":5}', "a  attempt 1  error  Error: not yet"]);
+    expect(rest[0]).toMatch(/^ {8}at .*handlers\.mjs:\d+:\d+/);
+    expect(rest.at(-1)).toBe('a  attempt 2  called  {"x":5}');
+    const page = await (await fetch(`${server.url}/runs/${id}`)).text();
+    expect(page).toMatch(/<pre tabindex="0">Error: not yet\n {4}at .*handlers\.mjs:\d+:\d+/);
     expect((await run("logs", id, "--attempt", "2")).stdout.trimEnd().split("\n")).toHaveLength(1);
     expect((await run("export", id, "-o", "run.json")).stderr).toBe(
       "wrote run.json; replay it: millrace test run.json\n",

@@ -218,6 +218,24 @@ describe("an embedded engine in memory", () => {
     },
   );
 
+  test("has what a function threw as the cause of a failure, and its stack in the log", async () => {
+    const wf = workflow("throwing");
+    const thrown = new TypeError("no", { cause: new Error("because") });
+    const a = wf.node("a", (): string => {
+      throw thrown;
+    });
+    const run = await engine.start(wf.output({ a }));
+    const failure = await run.result().catch((error: unknown) => error);
+    expect(failure).toMatchObject({ name: "WorkflowFailed", node: "a" });
+    expect((failure as Error).cause).toBe(thrown);
+    const response = await fetch(`${engine.url}/v1/executions/${run.id}/logs?node=a`);
+    expect(await response.json()).toMatchObject({
+      items: [
+        { level: "error", message: expect.stringMatching(/^TypeError: no\n.*caused by Error: because\n/s) as string },
+      ],
+    });
+  });
+
   test("serves the first start of a workflow at once", async () => {
     const tookMs: number[] = [];
     for (let i = 0; i < 5; i++) {
@@ -332,7 +350,7 @@ describe("a server, with a worker far from it", () => {
       workflows,
       handlers: own,
       concurrency: 8,
-      onLog: ({ node, message }) => logs.push(`${node}: ${message}`),
+      onLog: ({ node, message, level = "info" }) => logs.push(`${node}: ${level}: ${message}`),
     });
     await far.start();
     proxy = new CuttingProxy(url);
@@ -365,7 +383,10 @@ describe("a server, with a worker far from it", () => {
     });
     const { execution_id: id } = (await response.json()) as { execution_id: string };
     expect(await client.get(id).result()).toEqual({ u: "ABC" });
-    expect(logs).toContain("u: upper");
+    expect(logs).toContain("u: info: upper");
+    expect(logs).toContainEqual(
+      expect.stringMatching(/^second: error: HandlerError: it is broken\n {4}at .*clients\.test/),
+    );
   });
 
   test("whatever breaks on the way, a request is done once and an event is told once", async () => {

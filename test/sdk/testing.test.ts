@@ -142,6 +142,26 @@ describe("a run under test", () => {
     expect(other.error).toMatchObject({ status: "CANCELLED", node: undefined });
   });
 
+  test("has what a function threw as the cause of its error", async () => {
+    const wf = workflow("throwing");
+    const thrown = new TypeError("no", { cause: new Error("because") });
+    const a = wf.node("a", (): string => {
+      throw thrown;
+    });
+    await using t = await testRun(wf.output({ a }));
+    expect(t.error?.cause).toBe(thrown);
+    expect(t.logs).toEqual([]);
+    const late = workflow("late");
+    const b = late.node("b", { retry: 2, timeout: "5s" }, ({ ctx }): Promise<string> => {
+      if (ctx.attempt === 1) throw new Error("the first time");
+      return new Promise(() => {});
+    });
+    await using other = await testRun(late.output({ b }), {}, { patience: 1 });
+    await other.advance("2h");
+    expect(other.error).toMatchObject({ code: "TIMEOUT" });
+    expect(other.error?.cause).toBeUndefined();
+  });
+
   test("keeps what functions log", async () => {
     const wf = workflow("logs");
     const a = wf.node("a", ({ ctx }) => {

@@ -4,7 +4,7 @@ import type { JsonObject } from "../../json/json.ts";
 import { type Call, hasSwitch, option, type Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
 import { durationOption } from "../given-values.ts";
-import { oneLine } from "../print.ts";
+import { harmless, oneLine } from "../print.ts";
 import { connect, segment } from "../server.ts";
 import type { Listed } from "../shapes.ts";
 
@@ -12,6 +12,7 @@ interface Line {
   readonly at: string;
   readonly node_id: string;
   readonly attempt: number;
+  readonly level?: "error";
   readonly message: string;
   readonly fields?: JsonObject;
 }
@@ -50,8 +51,11 @@ export const verb: Verb = async (call) => {
 function print(call: Call, line: Line): void {
   if (call.json) call.terminal.out(`${JSON.stringify(line)}\n`);
   else {
-    const { at, node_id: node, attempt, message, fields } = line;
+    const { at, node_id: node, attempt, level, message, fields } = line;
     const more = fields === undefined ? "" : `  ${JSON.stringify(fields)}`;
-    call.terminal.out(`${oneLine(`${at}  ${node}  attempt ${attempt}  ${message}${more}`)}\n`);
+    const place = `${at}  ${node}  attempt ${attempt}`;
+    // A stack has lines of its own, which say nothing in one.
+    if (level === undefined) call.terminal.out(`${oneLine(`${place}  ${message}${more}`)}\n`);
+    else call.terminal.out(`${harmless(`${place}  ${level}  ${message.replaceAll("\n", "\n    ")}`)}\n`);
   }
 }
