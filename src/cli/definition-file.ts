@@ -3,6 +3,7 @@ import { extname, resolve } from "node:path";
 import type { HandlerCatalogue } from "../definition/handlers.ts";
 import { type DefinitionReport, readJsonDefinition } from "../definition/report.ts";
 import type { Workflow } from "../definition/workflow.ts";
+import type { WorkflowParts } from "../sdk/workflow.ts";
 import { EXIT } from "./exit-code.ts";
 import { Failure } from "./failure.ts";
 import { shownProblems } from "./problems-text.ts";
@@ -14,10 +15,38 @@ export interface DefinitionText {
   readonly file: string;
   readonly source: Uint8Array | string;
   readonly format: "json" | "yaml";
+  /** What it was made from, if a module exports it: its functions are handlers, and its lines are not those of the text. */
+  readonly parts?: WorkflowParts;
 }
 
-/** Reads a definition from a file, or from stdin if it is named `-`. */
+export function isModule(file: string): boolean {
+  return /\.[mc]?[jt]s$/.test(file);
+}
+
+/** Reads a definition from a file, or from stdin if it is named `-`. Of several that a module exports, the first. */
 export async function definitionText(terminal: Terminal, file: string): Promise<DefinitionText> {
+  const [first] = await definitionTexts(terminal, file);
+  return first!;
+}
+
+/** All definitions of a file: a module may export several. */
+export async function definitionTexts(terminal: Terminal, file: string): Promise<readonly DefinitionText[]> {
+  if (!isModule(file)) return [await writtenText(terminal, file)];
+  const { workflowsOfModule } = await import("./project/workflow-module.ts");
+  const workflows = await workflowsOfModule(terminal.directory, file);
+  return workflows.map((parts) => moduleText(file, parts, (child) => child.hash));
+}
+
+/** @param versionOf which version of a workflow that it calls is meant */
+export function moduleText(
+  file: string,
+  parts: WorkflowParts,
+  versionOf: (child: WorkflowParts) => string,
+): DefinitionText {
+  return { file, source: JSON.stringify(parts.definition(versionOf)), format: "json", parts };
+}
+
+async function writtenText(terminal: Terminal, file: string): Promise<DefinitionText> {
   if (file === "-") {
     const source = await terminal.readInput();
     return { file: "stdin", source, format: formatOf("", source) };
@@ -49,12 +78,24 @@ export async function goodDefinition(
 
 /** Checks a definition. The parser of YAML is loaded only for YAML. */
 export async function checkText(
-  { source, format }: DefinitionText,
+  { source, format, parts }: DefinitionText,
   handlers: HandlerCatalogue,
 ): Promise<DefinitionReport> {
+  if (parts !== undefined) {
+    return readJsonDefinition(source, { handlers: withFunctions(handlers, parts), positions: false });
+  }
   if (format === "json") return readJsonDefinition(source, { handlers });
   const { readDefinition } = await import("../definition/read.ts");
   return readDefinition(source, { format, handlers });
+}
+
+/** The functions of a module are there wherever it runs. */
+export function withFunctions(handlers: HandlerCatalogue, { functions }: WorkflowParts): HandlerCatalogue {
+  return {
+    ...handlers,
+    get: (name) => (functions.has(name) ? { engine: false } : handlers.get(name)),
+    names: () => [...functions.keys(), ...handlers.names()],
+  };
 }
 
 function invalidDefinition(file: string, report: DefinitionReport): Failure {

@@ -1,7 +1,31 @@
 import type { Json } from "../json/json.ts";
 import { readYaml } from "../json/read-yaml.ts";
-import type { DefinitionText } from "./definition-file.ts";
-import type { Sent } from "./server.ts";
+import type { WorkflowParts } from "../sdk/workflow.ts";
+import type { Call } from "./call.ts";
+import { definitionText, type DefinitionText, moduleText } from "./definition-file.ts";
+import { type Sent, type Server, withQuery } from "./server.ts";
+
+/** The definition in a file, for a server that has to know the workflows that it calls, too. */
+export async function definitionFor(call: Call, server: Server, file: string): Promise<DefinitionText> {
+  const text = await definitionText(call.terminal, file);
+  if (text.parts === undefined || text.parts.children.length === 0) return text;
+  const { settings } = await call.settings();
+  const path = withQuery("/v1/workflows", {
+    allow_missing_handlers: settings.allowMissingHandlers ? "true" : undefined,
+  });
+  return withStoredChildren(text.file, text.parts);
+
+  /** Those that it calls are stored before it, and it names the versions that came of that. */
+  async function withStoredChildren(name: string, parts: WorkflowParts): Promise<DefinitionText> {
+    const versions = new Map<WorkflowParts, string>();
+    for (const child of parts.children) {
+      const source = await withStoredChildren(name, child);
+      const stored = await server.post<{ readonly workflow_definition_id: string }>(path, { source });
+      versions.set(child, stored.workflow_definition_id);
+    }
+    return moduleText(name, parts, (child) => versions.get(child)!);
+  }
+}
 
 /**
  * A definition as it is sent: as it is written, so that the server can say where something is wrong; only together with

@@ -7,6 +7,16 @@ nodes:
   - { id: merge, handler: output, dependencies: [wait, twice], config: { twice: "{{ twice }}" } }
 `;
 
+/** A workflow in TypeScript that calls another one, and that one. */
+export const MODULE = `import { workflow } from "millrace";
+const inner = workflow("inner");
+export const doubled = inner.output({ two: inner.node("two", () => 2) });
+const wf = workflow("outer");
+const load = wf.node("load", () => ({ n: 1 }));
+const child = wf.sub("child", doubled, { after: { load } });
+export default wf.output({ load, child });
+`;
+
 /** Port 2 refuses connections everywhere. */
 export const FAILING = `name: failing
 nodes:

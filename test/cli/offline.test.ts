@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { BROKEN, FAILING, HELLO, PARTIAL, REVIEW, REVIEW_FIRST, SLOW, SPENDING, TYPED_INPUT } from "./files.ts";
+import { BROKEN, FAILING, HELLO, MODULE, PARTIAL, REVIEW, REVIEW_FIRST, SLOW, SPENDING, TYPED_INPUT } from "./files.ts";
 import { type Ended, folder, millrace, cleanUp, start } from "./program.ts";
 
 afterAll(cleanUp);
@@ -17,6 +17,8 @@ const HERE = folder({
   "spending.yaml": SPENDING,
   "typed.yaml": TYPED_INPUT,
   "broken.json": BROKEN,
+  "module.ts": MODULE,
+  "none.ts": "export const handlers = {};",
   "empty.json": "",
   "escape.json": "\u001B[31mred",
   "items.jsonl": "{}\n",
@@ -295,6 +297,25 @@ describe("validate", () => {
     expect((await run("validate", "mine.yaml", "--handlers", "handlers.mjs")).code).toBe(0);
     expect((await run("validate", "mine.yaml", "--allow-missing-handlers")).code).toBe(0);
     expect((await run("validate", "empty.json")).code).toBe(3);
+  });
+});
+
+describe("a workflow in TypeScript", () => {
+  test("is validated, planned and drawn as what it becomes, with all that its module exports", async () => {
+    expect(await run("validate", "module.ts")).toEqual({
+      code: 0,
+      stdout: "module.ts: outer is valid, 3 nodes\n\nmodule.ts: inner is valid, 2 nodes\n",
+      stderr: "",
+    });
+    const plan = JSON.parse((await run("plan", "module.ts", "--json")).stdout) as object;
+    expect(plan).toMatchObject({ name: "outer", handlers: ["outer/load"], handlers_missing: [] });
+    expect((await run("graph", "module.ts")).stdout).toMatch(/child +workflow inner +after load/);
+  });
+
+  test("that is none says so", async () => {
+    const none = await run("validate", "none.ts");
+    expect([none.code, none.stderr]).toEqual([3, expect.stringContaining("none.ts exports no workflow.")]);
+    expect((await run("plan", "nowhere.ts")).code).toBe(4);
   });
 });
 

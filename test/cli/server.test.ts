@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { FAILING, HELLO, PARTIAL, REVIEW, SIGNAL, SLOW, SPENDING, TYPED_INPUT } from "./files.ts";
+import { FAILING, HELLO, MODULE, PARTIAL, REVIEW, SIGNAL, SLOW, SPENDING, TYPED_INPUT } from "./files.ts";
 import { type Ended, folder, millrace, cleanUp, serve, type Serving } from "./program.ts";
 
 afterAll(cleanUp);
@@ -40,6 +40,7 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     "signal.yaml": SIGNAL,
     "typed.yaml": TYPED_INPUT,
     "flaky.yaml": FLAKY,
+    "module.ts": MODULE,
     "handlers.mjs": HANDLERS,
   });
   let server: Serving;
@@ -150,6 +151,23 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     expect(JSON.parse((await run("workflow", "show", "hello", "1")).stdout)).toMatchObject({ name: "hello" });
     const unknown = await run("run", "goodbye");
     expect([unknown.code, unknown.stderr]).toEqual([4, 'millrace: There is no workflow "goodbye". (NOT_FOUND)\n']);
+  });
+
+  test("a workflow in TypeScript is sent as what it becomes, after those that it calls", async () => {
+    const refused = await run("workflow", "push", "module.ts");
+    expect([refused.code, refused.stderr]).toEqual([3, expect.stringContaining('"inner/two"')]);
+    const allow = "--allow-missing-handlers";
+    expect((await run("workflow", "push", "module.ts", allow)).stdout).toBe("outer version 1\n");
+    const inner = await json<{ readonly workflow_definition_id: string }>("workflow", "show", "inner");
+    expect((await run("workflow", "show", "outer")).stdout).toContain(inner.workflow_definition_id);
+    for (const args of [["submit"], ["submit", "--input", "{}"], ["run", "--server"]]) {
+      const [verb, ...more] = args as [string, ...string[]];
+      const { code, stdout, stderr } = await run(verb, "module.ts", allow, ...more);
+      expect(code, stderr).toBe(0);
+      expect(await json("show", stdout.trim())).toMatchObject({ workflow: "outer" });
+      // Nobody brings its functions, and doctor would tell of that further down.
+      expect((await run("cancel", stdout.trim())).code).toBe(0);
+    }
   });
 
   test("exit codes are those of the execution", async () => {

@@ -6,10 +6,6 @@ import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { offerOwnPackage } from "./own-package.ts";
 
-export function isModule(file: string): boolean {
-  return /\.[mc]?[jt]s$/.test(file);
-}
-
 /** The workflows that a module exports, the default one first. Loaded anew if the file has changed. */
 export async function workflowsOfModule(directory: string, file: string): Promise<readonly WorkflowParts[]> {
   offerOwnPackage();

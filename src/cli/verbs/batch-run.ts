@@ -11,7 +11,7 @@ import { outcomeOf, runBatch } from "../batch/run-batch.ts";
 import { countItems, sharing } from "../batch/segments.ts";
 import { isHandlerError } from "../../worker/handler.ts";
 import { type Call, hasSwitch, option, type Verb } from "../call.ts";
-import { definitionText, isFile, looksLikeFile, noFile } from "../definition-file.ts";
+import { isFile, looksLikeFile, noFile } from "../definition-file.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { countOption, labelsOption } from "../given-values.ts";
@@ -19,6 +19,7 @@ import { printJson } from "../print.ts";
 import { publishRunnable } from "../project/begin-execution.ts";
 import { LiveHandlers } from "../project/live-handlers.ts";
 import { connect, segment, withQuery } from "../server.ts";
+import { definitionFor } from "../submission.ts";
 import { startFailure, startProcess } from "../start-process.ts";
 import { runnableOf } from "./run.ts";
 
@@ -200,7 +201,7 @@ async function connectThere(call: Call, name: string): Promise<Place> {
     allow_missing_handlers: settings.allowMissingHandlers ? "true" : undefined,
   });
   const stored = isHere
-    ? await server.post<Stored>(path, { source: await definitionText(call.terminal, name) })
+    ? await server.post<Stored>(path, { source: await definitionFor(call, server, name) })
     : await server.get<Stored>(`/v1/workflows/${segment(name)}`);
   const { name: workflow, workflow_definition_id: version } = stored;
   const where = "what was begun goes on there";

@@ -4,7 +4,7 @@ import { isOver } from "../../drawing/states.ts";
 import type { Json } from "../../json/json.ts";
 import { transitionOf } from "../../process/transitions.ts";
 import { type Call, hasSwitch, type Verb } from "../call.ts";
-import { definitionText } from "../definition-file.ts";
+import { definitionText, isModule } from "../definition-file.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { jsonOption } from "../given-values.ts";
@@ -16,7 +16,7 @@ import { LiveHandlers } from "../project/live-handlers.ts";
 import { runSummary } from "../project/run-summary.ts";
 import { SAMPLE } from "../project/sample.ts";
 import { watchFiles } from "../project/watch-files.ts";
-import { isModule, workflowsOfModule } from "../project/workflow-module.ts";
+import { workflowsOfModule } from "../project/workflow-module.ts";
 import { serveUntilInterrupted, startFailure, startProcess } from "../start-process.ts";
 
 /** All in one process, for somebody who writes a workflow: runs it, shows what came of it, runs it again when it is saved. */

@@ -1,6 +1,6 @@
 import type { Json } from "../../json/json.ts";
 import { type Call, hasSwitch, option, type Verb } from "../call.ts";
-import { definitionText, isFile, looksLikeFile, noFile } from "../definition-file.ts";
+import { definitionText, isFile, isModule, looksLikeFile, noFile } from "../definition-file.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { followExecution, type FollowOptions } from "../follow-execution.ts";
 import { durationOption, jsonOption, labelsOption } from "../given-values.ts";
@@ -8,11 +8,11 @@ import { localSource } from "../local-source.ts";
 import { printJson } from "../print.ts";
 import { beginExecution, type Runnable } from "../project/begin-execution.ts";
 import { LiveHandlers } from "../project/live-handlers.ts";
-import { isModule, workflowsOfModule } from "../project/workflow-module.ts";
+import { workflowsOfModule } from "../project/workflow-module.ts";
 import { connect, segment, type Server, withQuery } from "../server.ts";
 import { serverSource } from "../server-source.ts";
 import { startFailure, startProcess } from "../start-process.ts";
-import { submission } from "../submission.ts";
+import { definitionFor, submission } from "../submission.ts";
 
 /** A file runs here, in memory, with nothing else; a name runs on the server. */
 export const verb: Verb = async (call) => {
@@ -101,7 +101,8 @@ async function started(
     start: "true",
     allow_missing_handlers: settings.allowMissingHandlers ? "true" : undefined,
   });
-  const sent = submission(await definitionText(call.terminal, name), input, labels);
+  const text = await definitionFor(call, server, name);
+  const sent = submission(text, input, labels);
   const { execution_id: id } = await server.post<{ readonly execution_id: string }>(path, { ...sent, key });
   return id;
 }

@@ -1,10 +1,9 @@
 import { hasSwitch, option, type Verb } from "../call.ts";
-import { definitionText } from "../definition-file.ts";
 import { EXIT } from "../exit-code.ts";
 import { jsonOption, labelsOption } from "../given-values.ts";
 import { printJson } from "../print.ts";
 import { connect, withQuery } from "../server.ts";
-import { submission } from "../submission.ts";
+import { definitionFor, submission } from "../submission.ts";
 
 interface Submitted {
   readonly execution_id: string;
@@ -16,7 +15,7 @@ interface Submitted {
 export const verb: Verb = async (call) => {
   const server = await connect(call);
   const { settings } = await call.settings();
-  const text = await definitionText(call.terminal, call.args[0]!);
+  const text = await definitionFor(call, server, call.args[0]!);
   const path = withQuery("/v1/workflow", {
     start: hasSwitch(call, "start") ? "true" : undefined,
     allow_missing_handlers: settings.allowMissingHandlers ? "true" : undefined,

@@ -1,6 +1,6 @@
 import type { DefinitionReport } from "../../definition/report.ts";
 import { option, type Verb } from "../call.ts";
-import { checkText, definitionText } from "../definition-file.ts";
+import { checkText, definitionTexts } from "../definition-file.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { catalogueOf } from "../handler-catalogue.ts";
@@ -17,8 +17,9 @@ export const verb: Verb = async (call) => {
   const unread: Unread[] = [];
   for (const file of call.args) {
     try {
-      const text = await definitionText(call.terminal, file);
-      checked.push({ file: text.file, report: await checkText(text, handlers) });
+      for (const text of await definitionTexts(call.terminal, file)) {
+        checked.push({ file: text.file, report: await checkText(text, handlers) });
+      }
     } catch (error) {
       // One that cannot be read does not hide what the others are like.
       if (!(error instanceof Failure) || call.args.length === 1) throw error;

@@ -1,10 +1,10 @@
 import type { Json } from "../../json/json.ts";
 import { option, type Verb } from "../call.ts";
-import { definitionText } from "../definition-file.ts";
 import { EXIT } from "../exit-code.ts";
 import { countOption } from "../given-values.ts";
 import { printJson, printTable } from "../print.ts";
 import { connect, segment, withQuery } from "../server.ts";
+import { definitionFor } from "../submission.ts";
 
 interface Named {
   readonly name: string;
@@ -17,7 +17,7 @@ export const verb: Verb = async (call) => {
   const server = await connect(call);
   if (call.command === "workflow push") {
     const { settings } = await call.settings();
-    const source = await definitionText(call.terminal, call.args[0]!);
+    const source = await definitionFor(call, server, call.args[0]!);
     const path = withQuery("/v1/workflows", {
       allow_missing_handlers: settings.allowMissingHandlers ? "true" : undefined,
     });
