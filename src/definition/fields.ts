@@ -89,7 +89,7 @@ export const WORKFLOW_FIELDS: FieldTable = {
   },
   input_schema: {
     rule: { kind: "own", schema: { type: ["object", "boolean"] } },
-    doc: "JSON Schema of the input. A start with an input that does not fit is refused.",
+    doc: "JSON Schema of the input. A start with an input that does not fit is refused. `format` is not checked.",
   },
   nodes: {
     rule: { kind: "own", schema: { $ref: "#/$defs/nodes" } },

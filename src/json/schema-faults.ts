@@ -17,14 +17,31 @@ export interface SchemaFault {
 
 export const MAX_FAULTS = 20;
 
-const SUBSCHEMA = ["items", "additionalProperties", "propertyNames", "not", "if", "then", "else"] as const;
+const SUBSCHEMA = ["items", "contains", "additionalProperties", "propertyNames", "not", "if", "then", "else"] as const;
 const SUBSCHEMA_LISTS = ["allOf", "anyOf", "oneOf", "prefixItems"] as const;
-const SUBSCHEMA_MAPS = ["properties", "patternProperties", "$defs"] as const;
+const SUBSCHEMA_MAPS = ["properties", "patternProperties", "dependentSchemas", "$defs"] as const;
 const TYPES: ReadonlySet<string> = new Set(["null", "boolean", "number", "integer", "string", "array", "object"]);
 
 /** Keywords of one kind of value each: written otherwise they would say nothing, and let everything through. */
 const NUMBERS = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"] as const;
-const COUNTS = ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"] as const;
+const COUNTS = [
+  "minLength",
+  "maxLength",
+  "minItems",
+  "maxItems",
+  "minContains",
+  "maxContains",
+  "minProperties",
+  "maxProperties",
+] as const;
+
+/** Keywords that are not checked by. To pass over them would let through what their author meant to refuse. */
+const UNSUPPORTED: ReadonlyMap<string, string> = new Map([
+  ["unevaluatedProperties", 'is not supported: list every field in one place, and say "additionalProperties": false'],
+  ["unevaluatedItems", 'is not supported: say "items": false beside "prefixItems"'],
+  ["$dynamicRef", 'is not supported: use "$ref"'],
+  ["$recursiveRef", 'is not supported: use "$ref"'],
+]);
 
 /** Looks through a schema for what cannot be checked, and compiles its patterns. Keeps its own stack. */
 export function schemaFaults(root: Json, patterns: Map<string, RE2JS>): readonly SchemaFault[] {
@@ -49,9 +66,7 @@ export function schemaFaults(root: Json, patterns: Map<string, RE2JS>): readonly
       fault("type", `must be one of ${[...TYPES].join(", ")}`);
     }
     pushReferred(schema, root, left, fault);
-    if (required !== undefined && !(Array.isArray(required) && required.every((name) => typeof name === "string"))) {
-      fault("required", "must be a list of names");
-    }
+    if (required !== undefined && !areNames(required)) fault("required", "must be a list of names");
     checkKeywords(schema, fault);
     if (pattern !== undefined) addPattern(pattern, patterns, (reason) => fault("pattern", reason));
     const { patternProperties } = schema;
@@ -61,8 +76,13 @@ export function schemaFaults(root: Json, patterns: Map<string, RE2JS>): readonly
       }
     }
     pushSubschemas(schema, pointer, left, fault);
+    pushDependencies(schema, pointer, left, fault);
   }
   return faults;
+}
+
+function areNames(value: Json): boolean {
+  return Array.isArray(value) && value.every((name) => typeof name === "string");
 }
 
 function pushReferred(
@@ -92,6 +112,10 @@ function checkKeywords(schema: JsonObject, fault: (keyword: string, reason: stri
     fault("multipleOf", "must be a number above 0");
   }
   if (!isMissing(options) && !Array.isArray(options)) fault("enum", "must be a list of values");
+  for (const [keyword, reason] of UNSUPPORTED) {
+    // `unevaluatedProperties: true` allows what is allowed anyway.
+    if (!isMissing(schema[keyword]) && schema[keyword] !== true) fault(keyword, reason);
+  }
   if (!isMissing(uniqueItems) && typeof uniqueItems !== "boolean") fault("uniqueItems", "must be true or false");
 }
 
@@ -126,6 +150,24 @@ function pushSubschemas(
     for (const [name, inner] of Object.entries(map)) {
       left.push({ schema: inner, pointer: `${pointer}/${keyword}${pointerStep(name)}` });
     }
+  }
+}
+
+/** What a field brings with it: names of others, or in `dependencies` of earlier drafts also a schema. */
+function pushDependencies(
+  { dependentRequired, dependencies }: JsonObject,
+  pointer: string,
+  left: { schema: Json; pointer: string }[],
+  fault: (keyword: string, reason: string) => void,
+): void {
+  if (!isMissing(dependentRequired)) {
+    const isMap = isJsonObject(dependentRequired) && Object.values(dependentRequired).every(areNames);
+    if (!isMap) fault("dependentRequired", "must be an object of lists of names");
+  }
+  if (isMissing(dependencies)) return;
+  if (!isJsonObject(dependencies)) return fault("dependencies", "must be an object of lists of names, or of schemas");
+  for (const [name, needed] of Object.entries(dependencies)) {
+    if (!areNames(needed)) left.push({ schema: needed, pointer: `${pointer}/dependencies${pointerStep(name)}` });
   }
 }
 

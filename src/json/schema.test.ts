@@ -73,6 +73,24 @@ describe("a schema checks a value", () => {
       { a: { b: 1 } },
       ["/a/b false"],
     ],
+    [{ contains: { const: 3 } }, [1, 3], []],
+    [{ contains: { const: 3 } }, [1], [" contains"]],
+    [{ contains: { const: 3 } }, "3", []],
+    [{ contains: { const: 3 }, minContains: 2 }, [3, 1, 3], []],
+    [{ contains: { const: 3 }, minContains: 2 }, [3, 1], [" contains"]],
+    [{ contains: { const: 3 }, minContains: 0 }, [], []],
+    [{ contains: { const: 3 }, maxContains: 1 }, [3, 3], [" maxContains"]],
+    [{ contains: { const: 3 }, maxContains: 1 }, [3, 1], []],
+    [{ minContains: 2, maxContains: 0 }, [1], []],
+    [{ dependentRequired: { a: ["b", "c"] } }, { a: 1, c: 1 }, [" dependentRequired"]],
+    [{ dependentRequired: { a: ["b"] } }, { c: 1 }, []],
+    [{ dependentSchemas: { a: { required: ["b"] } } }, { a: 1 }, [" required"]],
+    [{ dependentSchemas: { a: { properties: { b: { minimum: 3 } } } } }, { a: 1, b: 2 }, ["/b minimum"]],
+    [{ dependentSchemas: { a: false } }, { b: 1 }, []],
+    [{ dependencies: { a: ["b"] } }, { a: 1 }, [" dependencies"]],
+    [{ dependencies: { a: { required: ["b"] } } }, { a: 1 }, [" required"]],
+    [{ dependencies: { a: ["b"] } }, { b: 1 }, []],
+    [{ unevaluatedProperties: true, $dynamicRef: null }, { a: 1 }, []],
     [{ format: "date-time", unknownKeyword: 1 }, "x", []],
     [{ minLength: null, enum: null }, "", []],
     [true, 1, []],
@@ -91,6 +109,8 @@ test("a value that stands for any other fits everything around it too", () => {
   expect(faults({ oneOf: [{ required: ["a"] }, { required: ["b"] }] }, { a: "{{ x }}", b: 1 }, isAny)).toEqual([]);
   expect(faults({ not: { properties: { a: { const: 1 } } } }, { a: "{{ x }}" }, isAny)).toEqual([]);
   expect(faults({ required: ["a", "b"] }, { a: "{{ x }}" }, isAny)).toEqual([" required"]);
+  expect(faults({ contains: { const: 3 } }, [1, "{{ x }}"], isAny)).toEqual([]);
+  expect(faults({ contains: { const: 3 }, maxContains: 1 }, [3, "{{ x }}"], isAny)).toEqual([]);
 });
 
 test.each<[Json, string]>([
@@ -113,6 +133,20 @@ test.each<[Json, string]>([
   [{ multipleOf: 0 }, "/multipleOf"],
   [{ enum: "a" }, "/enum"],
   [{ uniqueItems: "yes" }, "/uniqueItems"],
+  [{ contains: 5 }, "/contains"],
+  [{ contains: true, minContains: -1 }, "/minContains"],
+  [{ contains: true, maxContains: "2" }, "/maxContains"],
+  [{ dependentRequired: { a: "b" } }, "/dependentRequired"],
+  [{ dependentRequired: ["a"] }, "/dependentRequired"],
+  [{ dependentSchemas: { a: ["b"] } }, "/dependentSchemas/a"],
+  [{ dependentSchemas: { a: { pattern: "(" } } }, "/dependentSchemas/a/pattern"],
+  [{ dependencies: ["a"] }, "/dependencies"],
+  [{ dependencies: { a: "b" } }, "/dependencies/a"],
+  [{ dependencies: { a: { pattern: "(" } } }, "/dependencies/a/pattern"],
+  [{ items: { unevaluatedProperties: false } }, "/items/unevaluatedProperties"],
+  [{ unevaluatedItems: { type: "string" } }, "/unevaluatedItems"],
+  [{ $dynamicRef: "#node" }, "/$dynamicRef"],
+  [{ $recursiveRef: "#" }, "/$recursiveRef"],
 ])("schema %# cannot be checked by, and says where", (schema, pointer) => {
   const compiled = Schema.compile(schema);
   expect(compiled).not.toBeInstanceOf(Schema);

@@ -11,7 +11,8 @@ export type { SchemaFault } from "./schema-faults.ts";
 
 /**
  * JSON Schema 2020-12, the part that describes data: type, enum, const, numbers, text, arrays, objects, allOf, anyOf,
- * oneOf, not, if/then/else and `$ref` within the schema. `format` and unknown keywords say nothing.
+ * oneOf, not, if/then/else and `$ref` within the schema; `dependencies` of draft 7. `format` and unknown keywords say
+ * nothing; known ones that are not checked by are faults. docs/schemas.md tells it to users.
  *
  * Why not Zod's fromJSONSchema: it ignores `required`, `properties` and `minimum` where there is no `type`, does not
  * know `not` and `if`, compares a constant object by identity, and gives `pattern` to the backtracking RegExp, which a
@@ -50,6 +51,8 @@ const MAX_DEPTH = 400;
 /** Alternatives within alternatives multiply. A large value has more steps: each of its parts is looked at. */
 const MAX_STEPS = 200_000;
 const MAX_STEPS_PER_PART = 8;
+
+const DEPENDENCIES = ["dependentRequired", "dependentSchemas", "dependencies"] as const;
 
 class Check {
   readonly #root: Json;
@@ -157,10 +160,26 @@ class Check {
     if (schema["uniqueItems"] === true && new Set(value.map((item) => canonicalJson(item))).size < value.length) {
       this.#add(pointer, "uniqueItems", "not repeat an item");
     }
+    if (schema["contains"] !== undefined) this.#visitContains(schema["contains"], schema, value, pointer);
     const prefix = Array.isArray(prefixItems) ? (prefixItems as readonly Json[]) : [];
     for (let i = 0; i < value.length; i++) {
       const itemSchema = i < prefix.length ? prefix[i] : items;
       if (itemSchema !== undefined) this.#visit(itemSchema, value[i]!, pointer + pointerStep(i));
+    }
+  }
+
+  #visitContains(contains: Json, schema: JsonObject, value: readonly Json[], pointer: string): void {
+    const { minContains, maxContains } = schema;
+    const min = typeof minContains === "number" ? minContains : 1;
+    const max = typeof maxContains === "number" ? maxContains : Infinity;
+    let fitting = 0;
+    for (let i = 0; i < value.length && (fitting < min || max < Infinity); i++) {
+      if (this.#trial(contains, value[i]!, pointer + pointerStep(i)).length === 0) fitting++;
+    }
+    const asked = "of the form that is asked for";
+    if (fitting < min) this.#add(pointer, "contains", `have at least ${min} ${min === 1 ? "item" : "items"} ${asked}`);
+    if (fitting > max && !this.#holdsAny(value)) {
+      this.#add(pointer, "maxContains", `have at most ${max} ${max === 1 ? "item" : "items"} ${asked}`);
     }
   }
 
@@ -181,6 +200,23 @@ class Check {
     for (const key of keys) {
       if (propertyNames !== undefined) this.#visit(propertyNames, key, pointer);
       this.#visitMember(schema, key, value[key]!, pointer);
+    }
+    for (const keyword of DEPENDENCIES) this.#visitDependencies(keyword, schema[keyword], value, pointer);
+  }
+
+  /** What a field brings with it: others that must be there, or a schema for the whole. */
+  #visitDependencies(keyword: string, byField: Json | undefined, value: JsonObject, pointer: string): void {
+    if (!isJsonObject(byField)) return;
+    for (const [field, needed] of Object.entries(byField)) {
+      if (!Object.hasOwn(value, field)) continue;
+      if (!Array.isArray(needed)) {
+        this.#visit(needed, value, pointer);
+        continue;
+      }
+      for (const name of needed as readonly string[]) {
+        if (Object.hasOwn(value, name)) continue;
+        this.#add(pointer, keyword, `have "${name}", since it has "${field}"`, { property: name });
+      }
     }
   }
 
