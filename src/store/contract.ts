@@ -375,6 +375,8 @@ export interface Task {
 
 export interface LeaseRequest {
   readonly worker: string;
+  /** It is in another process, and does not die with this one. */
+  readonly isFar?: boolean;
   readonly queues: readonly string[];
   readonly max: number;
   readonly leaseMs: number;

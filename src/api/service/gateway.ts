@@ -171,7 +171,7 @@ export class Gateway {
       const worker = `gateway-${worker_id}`;
       const askedAtMs = this.#host.monotonicMs();
       const fitting = Math.min(max, this.#fitting.get(worker_id) ?? max);
-      const leased = await this.#store.tasks.lease({ worker, queues, max: fitting, leaseMs, waitMs });
+      const leased = await this.#store.tasks.lease({ worker, isFar: true, queues, max: fitting, leaseMs, waitMs });
       if (gone.aborted) {
         await this.#handBack(leased, caller);
         return answer([], 0);

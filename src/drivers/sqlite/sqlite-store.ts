@@ -4,7 +4,6 @@ import type { Capabilities, Store } from "../../store/contract.ts";
 import { MemoryInbox } from "../memory/inbox.ts";
 import { emptyData } from "../memory/memory-data.ts";
 import { Memory } from "../memory/memory.ts";
-import { MemoryTasks } from "../memory/tasks.ts";
 import { ReaderThread, WriterThread } from "./file-thread.ts";
 import type { Opened } from "./file/writer.ts";
 import { SqliteJournal } from "./journal.ts";
@@ -12,6 +11,8 @@ import { SqlitePartitions } from "./partitions.ts";
 import { SqliteQueries } from "./queries.ts";
 import { SqliteRecords } from "./records.ts";
 import type { Sqlite } from "./sqlite.ts";
+import { TasksOut } from "./tasks-out.ts";
+import { SqliteTasks } from "./tasks.ts";
 import { VersionWatchers } from "./version-watchers.ts";
 
 export interface SqliteOptions {
@@ -75,20 +76,22 @@ class SqliteStore implements Store {
   readonly partitions: SqlitePartitions;
   readonly inbox: MemoryInbox;
   readonly journal: SqliteJournal;
-  readonly tasks: MemoryTasks;
+  readonly tasks: SqliteTasks;
   readonly records: SqliteRecords;
   readonly queries: SqliteQueries;
   readonly #sqlite: Sqlite;
+  readonly #out: TasksOut;
   #closed: Promise<void> | undefined;
 
-  constructor(writer: WriterThread, reader: ReaderThread, memory: Memory, { mail }: Opened) {
+  constructor(writer: WriterThread, reader: ReaderThread, memory: Memory, { mail, file }: Opened) {
     this.inbox = new MemoryInbox(memory);
     const watchers = new VersionWatchers(memory.waiters);
     this.#sqlite = { writer, reader, memory, inbox: this.inbox, mailIds: new Set(), watchers };
     this.#deliverLeftOver(mail);
     this.partitions = new SqlitePartitions(this.#sqlite);
     this.journal = new SqliteJournal(this.#sqlite);
-    this.tasks = new MemoryTasks(memory);
+    this.#out = new TasksOut(`${file}.tasks`);
+    this.tasks = new SqliteTasks(memory, this.#out);
     this.records = new SqliteRecords(this.#sqlite);
     this.queries = new SqliteQueries(this.#sqlite);
   }
@@ -104,6 +107,7 @@ class SqliteStore implements Store {
     memory.waiters.close();
     // The writer last: who closes the file last tidies up, and only it may write.
     await reader.close();
+    this.#out.close();
     await writer.close();
     memory.close();
   }
