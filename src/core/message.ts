@@ -251,6 +251,8 @@ export interface ChildEnded {
   readonly call?: number;
   /** Already a value of the parent's: a large one was written into its scope. */
   readonly output?: Value;
+  /** It has an output of so many bytes, which are more than a node may have. */
+  readonly tooLargeBytes?: number;
   readonly error?: ErrorValue & { readonly node?: string };
   /** Of a part of a large map: how many of its items failed. */
   readonly failures?: number;

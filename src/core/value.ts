@@ -5,6 +5,9 @@ import type { Json } from "../json/json.ts";
 /** Above this many bytes of JSON a value is a blob of the store and travels by name. */
 export const INLINE_BYTES = 64 * 1024;
 
+/** So large may be what the engine puts together of several outputs: the results of a map's items, the output of a child. */
+export const MAX_COLLECTED_BYTES: number = 16 * 1024 * 1024;
+
 /** An input or output as events and messages carry it. */
 export type Value =
   | { readonly json: Json; /** Size of its JSON, said when it is worth knowing. */ readonly bytes?: number }

@@ -22,6 +22,6 @@ export function unresolved(message: string): ExpressionFailure {
 export function tooLarge(): ExpressionFailure {
   return new ExpressionFailure(
     "RESOLVED_INPUT_TOO_LARGE",
-    "The config would be larger than 4 MiB once its templates are filled in. Pass a whole output by a lone {{ node }}, or read less of it.",
+    "The config would be larger than 4 MiB once its templates are filled in. Read less of what came before.",
   );
 }

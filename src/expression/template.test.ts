@@ -354,6 +354,12 @@ describe("blobs", () => {
     });
   });
 
+  test("count towards what a config may be, though they stay where they are", () => {
+    const fits = Array.from({ length: 59 }, () => "{{ big }}");
+    expect(resolve(fits, world)).toMatchObject({ kind: "resolved" });
+    expect(failureOf([...fits, "{{ big }}"], world).code).toBe("RESOLVED_INPUT_TOO_LARGE");
+  });
+
   test("every other read lists all blobs that it needs, each once", () => {
     const config = {
       a: "{{ big.x }}",

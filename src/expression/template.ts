@@ -282,6 +282,7 @@ class Filling {
   #leftBlob(site: Site, term: Term): boolean {
     const view = term.kind === "path" ? viewOf(term.binding, this.#scope) : undefined;
     if (view?.kind !== "blob") return false;
+    this.#take(view.ref.bytes);
     this.#holes.push({ pointer: site.pointer, kind: "blob", ref: view.ref });
     return true;
   }

@@ -737,7 +737,7 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/messages/child-ended.ts`,
-        find: 'if (body.status === "completed") {',
+        find: 'if (body.status === "completed" && tooLargeBytes === undefined) {',
         put: 'if (body.status === "completed" || body.status === "partial") {',
       },
     ],

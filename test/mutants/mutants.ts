@@ -171,7 +171,7 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/messages/dispatch.ts`,
-        find: '  if (state.isEnded) return { kind: "late", unit, token };\n',
+        find: '  if (state.isEnded && (open || wasCutOff(state, unit))) return { kind: "late", unit, token };\n',
         put: "",
       },
     ],

@@ -57,7 +57,7 @@ function answer(state: ExecutionState, context: Context): ExecutionDecision | un
     ...(error !== null && { error }),
   };
   return decided(state, context, [{ kind: "parentAnswered", atMs: context.nowMs, call: state.parent.call ?? 1 }], {
-    mail: endMail(state, ended, gathered.output),
+    mail: endMail(state, ended, gathered.given),
     blobs: gathered.blobs,
   });
 }
@@ -273,7 +273,7 @@ function endBy(
       fetched: (key) => fetchedOr(key),
     });
     if (gatheredOutput.kind === "needs") return need(gathered, gatheredOutput.needs);
-    gathered.mail.push(...endMail(state, ended, gatheredOutput.output));
+    gathered.mail.push(...endMail(state, ended, gatheredOutput.given));
     gathered.blobs.push(...gatheredOutput.blobs);
   }
   if (given?.blob !== undefined) gathered.blobs.push(given.blob);
@@ -344,6 +344,6 @@ function end(state: ExecutionState, context: Context): ExecutionDecision | undef
   if (state.parent === null || ended.status !== "completed") return decided(state, context, [ended]);
   const gathered = gatherOutput(state, null, null, context);
   if (gathered.kind === "needs") return { ...NOTHING, needs: gathered.needs };
-  const mail = endMail(state, ended, gathered.output);
+  const mail = endMail(state, ended, gathered.given);
   return decided(state, context, [ended], { mail, blobs: gathered.blobs });
 }

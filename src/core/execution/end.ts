@@ -2,8 +2,8 @@ import { EDGE_ON } from "../../definition/graph.ts";
 import type { Json } from "../../json/json.ts";
 import { entityKey } from "../entity.ts";
 import { type BlobDraft, type Context, type Need, needKey } from "../machine.ts";
-import type { Message } from "../message.ts";
-import { type KeptValue, toValue, type Value } from "../value.ts";
+import type { ChildEnded, Message } from "../message.ts";
+import { type KeptValue, MAX_COLLECTED_BYTES, toValue, type Value } from "../value.ts";
 import type { EndStatus, ExecutionEnded } from "./events.ts";
 import type { ExecutionState } from "./state.ts";
 
@@ -55,7 +55,7 @@ function isHandled(state: ExecutionState, node: number): boolean {
 }
 
 /** What the parent hears, in the commit of the end. */
-export function endMail(state: ExecutionState, ended: ExecutionEnded, output?: Value): readonly Message[] {
+export function endMail(state: ExecutionState, ended: ExecutionEnded, given?: Handover): readonly Message[] {
   if (state.parent === null) return [];
   const child = entityKey("execution", state.id);
   const call = state.parent.call ?? 1;
@@ -74,7 +74,7 @@ export function endMail(state: ExecutionState, ended: ExecutionEnded, output?: V
         instance: state.parent.instance,
         status: ended.status,
         call,
-        ...(output !== undefined && { output }),
+        ...given,
         ...(ended.error !== undefined && { error: ended.error }),
         ...(failures > 0 && { failures }),
       },
@@ -89,9 +89,11 @@ function failedParts(state: ExecutionState): number {
   return failures;
 }
 
-/** What the parent is given of an execution that completed: its whole output, however large. */
+/** What the parent is given of an execution that completed: its whole output, if a node may have one as large. */
+type Handover = Pick<ChildEnded, "output" | "tooLargeBytes">;
+
 export type OutputGathering =
-  | { readonly kind: "gathered"; readonly output: Value; readonly blobs: readonly BlobDraft[] }
+  | { readonly kind: "gathered"; readonly given: Handover; readonly blobs: readonly BlobDraft[] }
   | { readonly kind: "needs"; readonly needs: readonly Need[] };
 
 /**
@@ -111,6 +113,10 @@ export function gatherOutput(
       : state.plan.outputs
           .filter((node) => state.statusOf(node) === "completed" || state.plan.graph.ids[node] === ending)
           .map((node) => [state.plan.graph.ids[node]!, state.runs[node]?.output ?? null] as const);
+  const bytes = kept.reduce((sum, [, value]) => sum + bytesOf(value), 0);
+  // Of the parts of a map the map itself judges what they come to together.
+  const isPart = state.plan.workflow["x-millrace-part"] === true;
+  if (bytes > MAX_COLLECTED_BYTES && !isPart) return { kind: "gathered", given: { tooLargeBytes: bytes }, blobs: [] };
   const needs: Need[] = [];
   const entries = kept.map(([id, value]): [string, Json] => {
     if (value === null) return [id, null];
@@ -122,7 +128,14 @@ export function gatherOutput(
   if (needs.length > 0) return { kind: "needs", needs };
   const sole = given !== null || state.plan.soleOutput;
   const { value, blob } = toValue(sole ? (entries[0]?.[1] ?? null) : Object.fromEntries(entries));
-  return { kind: "gathered", output: value, blobs: blob === undefined ? [] : [{ ...blob, scope: parent }] };
+  const blobs = blob === undefined ? [] : [{ ...blob, scope: parent }];
+  return { kind: "gathered", given: { output: value }, blobs };
+}
+
+function bytesOf(value: KeptValue | null): number {
+  if (value === null) return 0;
+  if ("blob" in value) return value.blob.bytes;
+  return "past" in value ? value.past.bytes : (value.bytes ?? JSON.stringify(value.json).length);
 }
 
 /** When the workflow's timeout ends what begins now. */

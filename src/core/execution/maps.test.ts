@@ -56,6 +56,20 @@ describe("a map that is opened again by a retry of what failed", () => {
     expect(trial.view("m").output).toEqual({ json: ["A", "B"] });
   });
 
+  test("takes results of items that were out when another had failed the map, but of no attempt that had failed", () => {
+    const retries = { max_attempts: 2, base_delay_seconds: 9, max_delay_seconds: 9, exponential_base: 2, jitter: 0 };
+    const trial = mapping({ items: ["a", "b", "c"], retry: retries });
+    const tokens = [trial.token("m[1]"), trial.token("m[2]")];
+    trial.fails("m[2]", { code: "E", message: "", retryable: true });
+    trial.fails("m[0]", { code: "E", message: "", retryable: false });
+    expect(trial.state.isEnded).toBe(true);
+    for (const token of tokens) trial.send({ kind: "taskCompleted", token, output: { json: "B" }, runningMs: 1 });
+    expect(trial.last.reply).toEqual({ refused: "STALE_ATTEMPT" });
+    trial.does(retry);
+    expect(trial.view("m[1]")).toMatchObject({ status: "COMPLETED", reason: "late_result", output: { json: "B" } });
+    expect(trial.out).toEqual(["m[0]", "m[2]"]);
+  });
+
   test("runs failures again that were tolerated, if the map is opened for another reason", () => {
     const trial = mapping({ items: ["a", "b"], tolerated_failures: 1 })
       .fails("m[0]")

@@ -2,6 +2,7 @@ import type { GenerationOpened } from "../../core/execution/events.ts";
 import { type Commit, type Evidence, executionOf } from "./evidence.ts";
 import { type Found, type Invariant, type Place, placeOf, type Step } from "./invariant.ts";
 import { deadLetterClass } from "./reference-rules.ts";
+import { isMended } from "./story.ts";
 
 /** The letters that the events of a commit speak of: each with the class, or the status, that it must have there. */
 interface Expected {
@@ -98,8 +99,8 @@ function failed(step: Step, found: Found): void {
 }
 
 /**
- * A replay takes letters that are open, of this execution, and opens their nodes; the letters are marked. Without any it
- * goes on because a child was repaired.
+ * A replay takes letters that are open, of this execution, and opens their nodes, but for those that are well by now; the
+ * letters are marked. Without any it goes on because a child was repaired.
  */
 function replayed(step: Step, event: GenerationOpened, found: Found): void {
   const { story, commit } = step;
@@ -110,7 +111,8 @@ function replayed(step: Step, event: GenerationOpened, found: Found): void {
   for (const id of letters) {
     expectedIn(commit).replayed.add(id);
     const isOurs = instances.some((instance) => id.startsWith(`${story.id}:`) && id.endsWith(`:${instance}`));
-    if (!isOurs) found(`The dead letter ${id} was replayed, and its node is not opened again`, placeOf(step));
+    if (!isOurs && !isMended(story, id))
+      found(`The dead letter ${id} was replayed, and its node is not opened again`, placeOf(step));
     if (story.replayed.has(id)) found(`The dead letter ${id} was replayed a second time`, placeOf(step));
     // The same commit may go on to throw it away.
     const { deadLetters, discard } = commit.entry;

@@ -663,3 +663,10 @@ type NodeEvent = Exclude<
   Extract<ExecutionEvent, { readonly node: string }>,
   { readonly kind: "lateResult" | "repaired" }
 >;
+
+/** What has left this dead letter was run again in a later generation, and has completed. */
+export function isMended(story: Story, letter: string): boolean {
+  const [, generation, ...name] = letter.split(":");
+  const node = story.node(name.join(":"));
+  return node !== undefined && node.generation > Number(generation) && node.status === "completed";
+}

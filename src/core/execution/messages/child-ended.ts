@@ -1,8 +1,8 @@
 import type { Json } from "../../../json/json.ts";
 import { entityKey } from "../../entity.ts";
 import type { Context } from "../../machine.ts";
-import type { ChildEnded } from "../../message.ts";
-import { NULL_VALUE } from "../../value.ts";
+import type { ChildEnded, ErrorValue } from "../../message.ts";
+import { MAX_COLLECTED_BYTES, NULL_VALUE } from "../../value.ts";
 import { decided, type ExecutionDecision, NOTHING } from "../decision.ts";
 import type { ChildCall, ExecutionEvent } from "../events.ts";
 import { afterFailure } from "../failure.ts";
@@ -23,24 +23,34 @@ export function childEnded(state: ExecutionState, body: ChildEnded, context: Con
   if (!state.children.has(unit) || wait?.for !== "child" || !isOurs(wait.child, body)) return NOTHING;
   const node = state.nameOf(unit);
   const atMs = context.nowMs;
-  if (body.status === "completed") {
+  const { tooLargeBytes } = body;
+  if (body.status === "completed" && tooLargeBytes === undefined) {
     const output = body.output ?? NULL_VALUE;
     const failures = body.failures === undefined ? {} : { failures: body.failures };
     return decided(state, context, [{ kind: "nodeCompleted", atMs, node, output, ...failures }]);
   }
-  const why = body.error === undefined ? "" : `: ${body.error.message}`;
-  const error = {
-    code: "CHILD_FAILED",
-    message: `The child execution ${wait.child.execution} ended ${body.status.toUpperCase()}${why}`,
-    retryable: false,
-    details: {
-      execution_id: wait.child.execution,
-      status: body.status.toUpperCase(),
-      ...(body.error !== undefined && { error: shownError(body.error) }),
-    },
-  };
+  const error = tooLargeBytes === undefined ? childFailed(wait.child, body) : outputTooLarge(wait.child, tooLargeBytes);
   const events: ExecutionEvent[] = [{ kind: "nodeFailed", atMs, node, error }];
   return decided(state, context, [...events, ...afterFailure(state, unit, error, context)]);
+}
+
+function childFailed({ execution }: ChildCall, { status, error }: ChildEnded): ErrorValue {
+  const why = error === undefined ? "" : `: ${error.message}`;
+  return {
+    code: "CHILD_FAILED",
+    message: `The child execution ${execution} ended ${status.toUpperCase()}${why}`,
+    retryable: false,
+    details: {
+      execution_id: execution,
+      status: status.toUpperCase(),
+      ...(error !== undefined && { error: shownError(error) }),
+    },
+  };
+}
+
+function outputTooLarge({ execution }: ChildCall, bytes: number): ErrorValue {
+  const message = `The output of the child execution ${execution} is ${bytes} bytes; ${MAX_COLLECTED_BYTES} are allowed`;
+  return { code: "OUTPUT_TOO_LARGE", message, retryable: false, details: { execution_id: execution } };
 }
 
 /** As whoever reads the details knows it of an execution. */
@@ -58,7 +68,7 @@ function isOurs(child: ChildCall | null | undefined, body: ChildEnded): boolean 
  * Then we go on with what depends on it; the node calls the child once more, and is answered at once.
  */
 function repairedChild(state: ExecutionState, unit: number, body: ChildEnded, context: Context): ExecutionDecision {
-  const isWhole = body.status === "completed" && (body.failures ?? 0) === 0;
+  const isWhole = body.status === "completed" && (body.failures ?? 0) === 0 && body.tooLargeBytes === undefined;
   if (!isWhole || !isOurs(state.runs[unit]?.child, body)) return NOTHING;
   const node = state.isItem(unit) ? state.mapOf(unit).node : unit;
   if (state.statusOf(node) !== "failed" || !hasFailedBy(state, unit, body.child)) return NOTHING;

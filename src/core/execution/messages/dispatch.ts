@@ -37,8 +37,9 @@ export function claim(state: ExecutionState, text: string): Claim {
 
   const status = state.statusOf(unit);
   const open = status === "queued" || status === "running";
-  if (!open) return isTaken(state, unit) ? { kind: "taken", unit } : { kind: "stale" };
-  if (state.isEnded) return { kind: "late", unit, token };
+  if (!open && isTaken(state, unit)) return { kind: "taken", unit };
+  if (state.isEnded && (open || wasCutOff(state, unit))) return { kind: "late", unit, token };
+  if (!open) return { kind: "stale" };
   return { kind: "current", unit, run, token, newest: token.delivery === run.delivery && state.live.has(unit) };
 }
 
@@ -47,4 +48,11 @@ function isTaken(state: ExecutionState, unit: number): boolean {
   const status = state.statusOf(unit);
   if (status === "completed") return true;
   return status === "waiting" && state.planOf(unit).until !== null && state.runs[unit]!.error === null;
+}
+
+/** An item that was out when other items had failed its map. */
+function wasCutOff(state: ExecutionState, unit: number): boolean {
+  const run = state.runs[unit]!;
+  const isOut = state.isItem(unit) && state.statusOf(unit) === "cancelled" && run.error === null;
+  return isOut && run.generation === state.generation;
 }

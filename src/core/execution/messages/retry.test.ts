@@ -230,6 +230,16 @@ describe("a dead letter", () => {
     expect(trial.ask({ kind: "retry", scope: "letters", letters: [] })).toMatchObject({ refused: "NOT_FOUND" });
   });
 
+  test("runs nothing again that was run in another way since, and is well", () => {
+    const nodes = [node("f", [], branch), node("g", [], branch)];
+    const trial = new Trial(workflow(nodes)).begin().fails("f").fails("g");
+    trial.does({ kind: "retry", scope: "descendants", from: "f" }).completes("f");
+    expect(trial.ask(replay(trial, "x:1:f"))).toMatchObject({ refused: "ALREADY_REPLAYED" });
+    trial.does(replay(trial, "x:1:f", "x:1:g"));
+    expect(trial.shown).toEqual({ f: "COMPLETED", g: "QUEUED" });
+    expect([...trial.state.letters.values()]).toEqual(["replayed", "replayed"]);
+  });
+
   test("opens what was skipped because of it, and leaves other failed nodes as they are", () => {
     const nodes = [node("f", [], branch), node("f1", ["f"]), node("g", [], branch), node("g1", ["g"])];
     const trial = new Trial(workflow(nodes)).begin().fails("f", { code: "F" }).fails("g", { code: "G" });

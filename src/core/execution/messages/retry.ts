@@ -35,13 +35,15 @@ function judge(state: ExecutionState, body: Retry, context: Context): Verdict {
     if (status === undefined) return { refused: "NOT_FOUND" };
     if (status === "replayed") return { refused: "ALREADY_REPLAYED" };
   }
+  const toReplay = letters.filter(({ id }) => !isMended(state, id));
+  if (letters.length > 0 && toReplay.length === 0) return { refused: "ALREADY_REPLAYED" };
   if (scope === "letters" && letters.length === 0) return { refused: "NOT_FOUND" };
   const opened: GenerationOpened = {
     ...openFailed(state, context),
     scope,
     ...(from !== undefined && { from }),
     ...(letters.length > 0 && {
-      instances: letters.map(({ id }) => instanceOfLetter(id)),
+      instances: toReplay.map(({ id }) => instanceOfLetter(id)),
       letters: letters.map(({ id }) => id),
     }),
     ...(config !== undefined && from !== undefined && { config }),
@@ -70,6 +72,13 @@ export function openFailed(state: ExecutionState, context: Context): GenerationO
     scope: "failed",
     deadlineAtMs: deadlineOf(state, context),
   };
+}
+
+/** What had left the letter was run again in another way, and is well: replayed, it would be done twice. */
+function isMended(state: ExecutionState, letter: string): boolean {
+  const unit = state.unitOf(instanceOfLetter(letter));
+  const run = unit === undefined ? undefined : state.runs[unit];
+  return run !== undefined && run.generation > Number(letter.split(":")[1]) && state.statusOf(unit!) === "completed";
 }
 
 /** A letter's id is `execution:generation:instance`. */

@@ -492,3 +492,19 @@ describe("a child that is repaired after its failure has ended its parent", () =
     expect(both.deliver().root.summary.generation).toBe(2);
   });
 });
+
+test("a child whose output is larger than a node's may be fails its node, and is itself well", () => {
+  const both = new Family(workflow([call(), node("b", ["c"])]), { w: workflow([node("p"), node("q")]) }).begin();
+  const child = both.childOf("c");
+  for (const id of ["p", "q"]) {
+    const blob = { hash: id, bytes: 9 * 1024 * 1024 };
+    child.send({ kind: "taskCompleted", token: child.token(id), output: { blob }, runningMs: 1 });
+  }
+  both.deliver();
+  expect([child.state.status, both.root.shown]).toEqual(["completed", { c: "FAILED", b: "SKIPPED upstream_failed" }]);
+  const { execution } = both.root.state.runs[0]!.child!;
+  expect(both.root.view("c").error).toMatchObject({ code: "OUTPUT_TOO_LARGE", details: { execution_id: execution } });
+  both.root.does(retry);
+  both.deliver();
+  expect(both.root.view("c").error?.code).toBe("OUTPUT_TOO_LARGE");
+});

@@ -2,7 +2,7 @@ import { contentHash } from "../../../json/hash.ts";
 import type { Json } from "../../../json/json.ts";
 import { type Context, type Need, needKey } from "../../machine.ts";
 import type { ErrorValue } from "../../message.ts";
-import { toValue } from "../../value.ts";
+import { MAX_COLLECTED_BYTES, toValue } from "../../value.ts";
 import { mapAllowance } from "../allowance.ts";
 import { MAP_FAILED } from "../letters.ts";
 import { isMapDone, PART_ITEMS, sizeOf } from "../maps.ts";
@@ -11,9 +11,6 @@ import { configOf, type EngineNode, type EngineResult, invalid } from "./engine-
 
 const MAX_ITEMS = 100_000;
 const MAX_CONCURRENCY = 1_000;
-
-/** How much the results of all items may be together. */
-const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
 
 /** Opens a map once its items are known, and closes it once they have ended. */
 export const mapNode: EngineNode = (state, unit, context) => {
@@ -101,11 +98,11 @@ function close(state: ExecutionState, map: MapRun, context: Context): EngineResu
       results.push(json ?? null);
     }
   }
-  if (neededBytes > MAX_OUTPUT_BYTES) return outputTooLarge(neededBytes);
+  if (neededBytes > MAX_COLLECTED_BYTES) return outputTooLarge(neededBytes);
   if (needs.length > 0) return { kind: "needs", needs };
   const list = map.chunked ? results.flatMap((part, place) => partResults(part, place, state, map)) : results;
   const bytes = JSON.stringify(list).length;
-  return bytes > MAX_OUTPUT_BYTES ? outputTooLarge(bytes) : { kind: "completed", output: list };
+  return bytes > MAX_COLLECTED_BYTES ? outputTooLarge(bytes) : { kind: "completed", output: list };
 }
 
 /** A part is an execution with one node, which is the map itself. Of one that failed there is nothing. */
@@ -128,7 +125,7 @@ function tooManyFailed(state: ExecutionState, map: MapRun): ErrorValue {
 }
 
 function outputTooLarge(bytes: number): EngineResult {
-  const limit = `${MAX_OUTPUT_BYTES} are allowed`;
+  const limit = `${MAX_COLLECTED_BYTES} are allowed`;
   return failed("OUTPUT_TOO_LARGE", `The results of its items are ${bytes} bytes together; ${limit}`);
 }
 
