@@ -64,15 +64,10 @@ export function isFile(terminal: Terminal, name: string): boolean {
   return name === "-" || statSync(resolve(terminal.directory, name), { throwIfNoEntry: false })?.isFile() === true;
 }
 
-/** The workflow in a file that has to be good; otherwise all its problems end the command. */
-export async function goodDefinition(
-  terminal: Terminal,
-  file: string,
-  handlers: HandlerCatalogue,
-): Promise<{ readonly text: DefinitionText; readonly workflow: Workflow }> {
-  const text = await definitionText(terminal, file);
+/** The workflow of a text that has to be good; otherwise all its problems end the command. */
+export async function goodDefinition(text: DefinitionText, handlers: HandlerCatalogue): Promise<Workflow> {
   const report = await checkText(text, handlers);
-  if (report.workflow !== undefined) return { text, workflow: report.workflow };
+  if (report.workflow !== undefined) return report.workflow;
   throw invalidDefinition(text.file, report);
 }
 

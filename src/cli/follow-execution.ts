@@ -1,14 +1,18 @@
 import { isOver } from "../drawing/states.ts";
 import type { Json } from "../json/json.ts";
-import { transitionOf } from "../process/transitions.ts";
+import { type Transition, transitionOf } from "../process/transitions.ts";
 import { abortAfter } from "./abort-after.ts";
 import type { Call } from "./call.ts";
 import { EXIT, exitCodeOf, type ExitCode } from "./exit-code.ts";
+import { Failure } from "./failure.ts";
 import { failureText } from "./failure-text.ts";
 import { printJson } from "./print.ts";
 import { progressOn } from "./progress.ts";
 import type { ShownEvent, ShownExecution, ShownExplanation } from "./shapes.ts";
 import { writtenNodes } from "./written-nodes.ts";
+
+/** More handlers than this in a sentence help nobody. */
+const MAX_NAMES = 5;
 
 /** Where an execution can be followed: on a server, or in this process. */
 export interface ExecutionSource {
@@ -25,6 +29,8 @@ export interface FollowOptions {
   readonly leaveReviews: boolean;
   /** What becomes of the execution when nobody follows it any more, and what one can do then. */
   readonly onLeave: { readonly goesOn: boolean };
+  /** Of a process that nobody else can join: whether it waits in vain for somebody with such a handler. */
+  readonly bringsNobody?: (handler: string) => boolean;
 }
 
 /** Follows an execution to its end, shows how it goes, prints its output on stdout. */
@@ -66,19 +72,40 @@ async function show(
   id: string,
   parts: FollowOptions & { readonly progress: ReturnType<typeof progressOn>; readonly leaving: AbortController },
 ): Promise<string | undefined> {
-  const { progress, leaving } = parts;
+  const { progress, leaving, bringsNobody } = parts;
+  const queuedAfter = followQueued();
   let hasAsked = false;
   for await (const event of source.events(id, 0, leaving.signal)) {
     const transition = transitionOf(event);
     if (transition === undefined) continue;
     progress.change(transition);
     const { status, reason } = transition;
+    const queued = queuedAfter(transition);
+    if (bringsNobody !== undefined && queued.size > 0) {
+      const nodes = await waitingInVain(source, id, bringsNobody);
+      // What is told may be ahead of what was shown.
+      if (nodes.length > 0 && nodes.every(({ node_id: node }) => queued.has(node))) throw unserved(id, nodes);
+    }
     hasAsked ||= status === "WAITING" && (reason === "review" || reason === "budget");
     // Whatever else is under way may end after it has asked.
     if (!parts.leaveReviews || !hasAsked || UNDER_WAY.has(status)) continue;
     if (await waitsOnlyForPeople(source, id)) return "review";
   }
   return leaving.signal.aborted ? String(leaving.signal.reason) : undefined;
+}
+
+/** The nodes whose tasks are queued, after each change; none while another is at work: asking why is not cheap. */
+function followQueued(): (change: Transition) => ReadonlySet<string> {
+  const queued = new Set<string>();
+  const running = new Set<string>();
+  return ({ node, status }) => {
+    if (node === undefined) return new Set();
+    queued.delete(node);
+    running.delete(node);
+    if (status === "QUEUED") queued.add(node);
+    if (status === "RUNNING") running.add(node);
+    return running.size === 0 ? queued : new Set();
+  };
 }
 
 const UNDER_WAY = new Set(["QUEUED", "RUNNING"]);
@@ -88,6 +115,34 @@ const OTHERS = new Set(["parents", "held"]);
 async function waitsOnlyForPeople(source: ExecutionSource, id: string): Promise<boolean> {
   const open = await source.explain(id);
   return open.some(asksPerson) && open.every((each) => asksPerson(each) || OTHERS.has(each.reason));
+}
+
+/** Reasons that end when another node does, which is explained itself. */
+const AFTER_OTHERS = new Set(["parents", "parallel", "window"]);
+
+/** The nodes at which nothing can go on, because nobody can bring their handlers; none if something else goes on. */
+async function waitingInVain(
+  source: ExecutionSource,
+  id: string,
+  bringsNobody: (handler: string) => boolean,
+): Promise<readonly ShownExplanation[]> {
+  const isInVain = ({ reason, details }: ShownExplanation): boolean => {
+    const handler = details?.["handler"];
+    return reason === "queued" && typeof handler === "string" && bringsNobody(handler);
+  };
+  const open = await source.explain(id);
+  return open.every((each) => isInVain(each) || AFTER_OTHERS.has(each.reason)) ? open.filter(isInVain) : [];
+}
+
+function unserved(id: string, nodes: readonly ShownExplanation[]): Failure {
+  const handlers = new Set(nodes.map(({ details }) => JSON.stringify(details?.["handler"])));
+  const names = [...handlers].slice(0, MAX_NAMES).join(", ");
+  const more = handlers.size > MAX_NAMES ? `, … ${handlers.size - MAX_NAMES} more` : "";
+  const first = `${nodes[0]!.node_id}${nodes.length > 1 ? ` and ${nodes.length - 1} more` : ""}`;
+  return new Failure(EXIT.failed, `${id} ends here: ${first} would wait for ever, as nobody brings ${names}${more}.`, {
+    code: "UNKNOWN_HANDLER",
+    hint: "name the module that brings it: --handlers FILE   or run it where workers do: --server",
+  });
 }
 
 /** A budget that is used up may ask for more by a review. */

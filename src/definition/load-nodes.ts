@@ -238,7 +238,7 @@ function defaultTimeout(handler: string, known: KnownHandler | undefined, { hand
 function reportUnknownHandler(id: string, handler: string, at: string, { handlers, problems }: LoadContext): void {
   const nearest = problems.wantsErrors ? handlers.nearest(handler) : undefined;
   const accept =
-    "To accept it before a worker connects: --allow-missing-handlers, over HTTP ?allow_missing_handlers=true.";
+    "Name the module that brings it: --handlers FILE. To accept it before a worker connects: --allow-missing-handlers, over HTTP ?allow_missing_handlers=true.";
   const hint = nearest === undefined ? accept : `Did you mean ${quote(nearest)}? ${accept}`;
   problems.add("UNKNOWN_HANDLER", at, { id, handler }, { hint });
 }

@@ -253,7 +253,7 @@ export const SETTINGS = {
     env: "MILLRACE_HANDLERS",
     flag: "handlers",
     default: [],
-    doc: "Modules with handlers for the worker: each exports `handlers`, an object by name of functions or of what `defineHandler` makes.",
+    doc: "Modules with handlers for the worker: each exports `handlers`, an object by name of functions or of what `defineHandler` makes. Commands that run or check a file here find `handlers.ts`, `.mts`, `.js` or `.mjs` in the working directory by themselves.",
   }),
   queues: list({
     env: "MILLRACE_QUEUES",

@@ -7,6 +7,8 @@ import { type Ended, folder, millrace, cleanUp, start } from "./program.ts";
 
 afterAll(cleanUp);
 
+const MINE = "name: mine\nnodes: [{ id: a, handler: text.up, config: { text: '{{ input.t }}' } }]\n";
+
 const HERE = folder({
   "hello.yaml": HELLO,
   "failing.yaml": FAILING,
@@ -26,7 +28,7 @@ const HERE = folder({
   "strange.jsonl.batch": "not\nours\n",
   "handlers.mjs":
     "export const handlers = { 'text.up': (config) => config.text.toUpperCase(), boom: () => { throw undefined; } };",
-  "mine.yaml": "name: mine\nnodes: [{ id: a, handler: text.up, config: { text: '{{ input.t }}' } }]\n",
+  "mine.yaml": MINE,
   "secret.yaml": "name: s\nnodes: [{ id: a, handler: text.up, config: { text: '{{ secrets.WORD }}' } }]\n",
 });
 
@@ -233,7 +235,7 @@ describe("validate", () => {
 
   UNKNOWN_HANDLER        nodes[0].handler   6:18
     No worker and no built-in node provides "htp".
-    hint: Did you mean "http"? To accept it before a worker connects: --allow-missing-handlers, over HTTP ?allow_missing_handlers=true.
+    hint: Did you mean "http"? Name the module that brings it: --handlers FILE. To accept it before a worker connects: --allow-missing-handlers, over HTTP ?allow_missing_handlers=true.
 
   CYCLE_DETECTED         nodes[1]   11:5
     Nodes depend on each other in a circle: ocr → clean → check → ocr.
@@ -293,9 +295,10 @@ describe("validate", () => {
     ]);
     const piped = await millrace(["validate", "-"], { cwd: HERE, input: HELLO });
     expect(piped).toEqual({ code: 0, stdout: "stdin: hello is valid, 4 nodes\n", stderr: "" });
-    expect((await run("validate", "mine.yaml")).code).toBe(3);
+    expect((await run("validate", "mine.yaml")).code).toBe(0);
+    expect((await run("validate", "mine.yaml", "--handlers", "none.ts")).code).toBe(3);
     expect((await run("validate", "mine.yaml", "--handlers", "handlers.mjs")).code).toBe(0);
-    expect((await run("validate", "mine.yaml", "--allow-missing-handlers")).code).toBe(0);
+    expect((await run("validate", "mine.yaml", "--handlers", "none.ts", "--allow-missing-handlers")).code).toBe(0);
     expect((await run("validate", "empty.json")).code).toBe(3);
   });
 });
@@ -345,7 +348,10 @@ width            1 side by side
 handlers         http, transform
 missing handlers none
 `);
-    const plan = JSON.parse((await run("plan", "mine.yaml", "--json")).stdout) as Record<string, unknown>;
+    const plan = JSON.parse((await run("plan", "mine.yaml", "--handlers", "none.ts", "--json")).stdout) as Record<
+      string,
+      unknown
+    >;
     expect(plan).toMatchObject({ critical_path: ["a"], handlers_missing: ["text.up"], width: 1 });
   });
 });
@@ -378,7 +384,7 @@ describe("run, with no server and no project", () => {
     ["broken.json", [], 3, /The definition has 7 problems; nothing was stored\. \(INVALID_DEFINITION\)/],
     ["typed.yaml", [], 3, /INPUT_INVALID/],
     ["typed.yaml", ["--input", '{"n": "x"}'], 3, /must be a number|must be number|type/],
-    ["mine.yaml", [], 3, /No worker and no built-in node provides "text\.up"/],
+    ["mine.yaml", ["--handlers", "none.ts"], 3, /No worker and no built-in node provides "text\.up"/],
     ["slow.yaml", ["--timeout", "300ms"], 124, /is still RUNNING after the timeout\. It ends with this process\./],
     ["review.yaml", ["--no-wait-approval"], 8, /waits for a person/],
     ["review-first.yaml", ["--no-wait-approval"], 8, /other completed[^]*waits for a person/],
@@ -403,6 +409,36 @@ describe("run, with no server and no project", () => {
       status: "FAILED",
       nodes: { ok: { status: "COMPLETED" }, after: { status: "SKIPPED" } },
     });
+  });
+
+  test("finds the handlers that lie beside it as dev does, and leaves them alone if it needs none", async () => {
+    expect(await run("run", "mine.yaml", "--input", '{"t": "abc"}')).toMatchObject({
+      code: 0,
+      stdout: '{\n  "a": "ABC"\n}\n',
+    });
+    const here = folder({ "handlers.ts": "throw new Error('not ours')", "hello.yaml": HELLO, "mine.yaml": MINE });
+    expect((await millrace(["run", "hello.yaml"], { cwd: here })).code).toBe(0);
+    expect((await millrace(["validate", "hello.yaml"], { cwd: here })).code).toBe(0);
+    const needed = await millrace(["validate", "mine.yaml"], { cwd: here });
+    expect([needed.code, needed.stderr]).toEqual([
+      2,
+      expect.stringContaining("handlers.ts cannot be loaded: not ours"),
+    ]);
+  });
+
+  test("ends where only a handler is waited for that nobody can bring", async () => {
+    const nodes = [
+      "{ id: a, handler: transform, config: { value: 1 } }",
+      "{ id: pause, handler: delay, config: { seconds: 0.3 } }",
+      "{ id: b, handler: no.such, dependencies: [a], config: {} }",
+      "{ id: c, handler: transform, dependencies: [b], config: { value: 1 } }",
+    ];
+    const here = folder({ "missing.yaml": `name: missing\nnodes: [${nodes.join(", ")}]\n` });
+    const { code, stderr } = await millrace(["run", "missing.yaml", "--allow-missing-handlers"], { cwd: here });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /pause completed\n[^]*: b would wait for ever, as nobody brings "no\.such"\.\n {2}hint: .*--handlers FILE/,
+    );
   });
 
   test("serves handlers of modules, and gives them secrets from the environment", async () => {

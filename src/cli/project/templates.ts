@@ -73,7 +73,7 @@ export const TEMPLATES: Readonly<Record<string, Template>> = {
     "handlers.mjs": HANDLERS,
     "package.json": packageJson(name, version, {
       start: "millrace dev",
-      check: "millrace validate --handlers handlers.mjs workflow.yaml",
+      check: "millrace validate workflow.yaml",
     }),
     ".gitignore": GITIGNORE,
   }),

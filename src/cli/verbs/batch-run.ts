@@ -21,7 +21,7 @@ import { LiveHandlers } from "../project/live-handlers.ts";
 import { connect, segment, withQuery } from "../server.ts";
 import { definitionFor } from "../submission.ts";
 import { startFailure, startProcess } from "../start-process.ts";
-import { runnableOf } from "./run.ts";
+import { modulesFor, runnableOf } from "./run.ts";
 
 const MOST_SLOTS = 1_000;
 
@@ -172,7 +172,7 @@ async function startHere(call: Call, file: string, concurrency: number): Promise
   const user = new LiveHandlers();
   const runnable = await runnableOf(call, file, user);
   try {
-    await user.addModules(settings.handlers, call.terminal.directory);
+    await user.addModules(await modulesFor(call, settings, runnable), call.terminal.directory);
   } catch (error) {
     throw startFailure(error, settings.port);
   }

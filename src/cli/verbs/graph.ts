@@ -4,7 +4,7 @@ import { drawMermaid } from "../../drawing/draw-mermaid.ts";
 import { drawSvg } from "../../drawing/draw-svg.ts";
 import { drawText, type StatusOf } from "../../drawing/draw-text.ts";
 import { option, type Verb } from "../call.ts";
-import { goodDefinition, isFile } from "../definition-file.ts";
+import { definitionText, goodDefinition, isFile } from "../definition-file.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 
@@ -38,7 +38,7 @@ export const verb: Verb = async (call) => {
     if (isFile(call.terminal, given)) {
       // Whether somebody serves a handler makes no difference to a picture.
       const anything = { get: () => undefined, names: () => [], allowMissing: true };
-      const { workflow } = await goodDefinition(call.terminal, given, anything);
+      const workflow = await goodDefinition(await definitionText(call.terminal, given), anything);
       return { diagram: diagramOf(workflow) };
     }
     const { drawnFromServer } = await import("../server-diagram.ts");

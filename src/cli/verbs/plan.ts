@@ -1,7 +1,7 @@
 import { BUILTIN_HANDLERS } from "../../definition/builtin-handlers.ts";
 import { shownDuration } from "../../drawing/states.ts";
 import type { Verb } from "../call.ts";
-import { goodDefinition, withFunctions } from "../definition-file.ts";
+import { definitionText, goodDefinition, withFunctions } from "../definition-file.ts";
 import { EXIT } from "../exit-code.ts";
 import { catalogueOf } from "../handler-catalogue.ts";
 import { planWorkflow, type WorkflowPlan } from "../worst-case.ts";
@@ -11,8 +11,9 @@ const MAX_NAMES = 12;
 
 export const verb: Verb = async (call) => {
   const [file] = call.args as [string];
-  const given = await catalogueOf(call);
-  const { text, workflow } = await goodDefinition(call.terminal, file, { ...given, allowMissing: true });
+  const text = await definitionText(call.terminal, file);
+  const given = await catalogueOf(call, [text]);
+  const workflow = await goodDefinition(text, { ...given, allowMissing: true });
   const known = text.parts === undefined ? given : withFunctions(given, text.parts);
   const plan = planWorkflow(workflow);
   const missing = plan.handlers.filter((name) => !BUILTIN_HANDLERS.has(name) && known.get(name) === undefined);

@@ -1,6 +1,9 @@
+import { BUILTIN_HANDLERS } from "../../definition/builtin-handlers.ts";
 import type { Json } from "../../json/json.ts";
+import type { WorkflowParts } from "../../sdk/workflow.ts";
+import type { Settings } from "../../settings/declarations.ts";
 import { type Call, hasSwitch, option, type Verb } from "../call.ts";
-import { definitionText, isFile, isModule, looksLikeFile, noFile } from "../definition-file.ts";
+import { definitionText, isFile, isModule, looksLikeFile, moduleText, noFile } from "../definition-file.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { followExecution, type FollowOptions } from "../follow-execution.ts";
 import { durationOption, jsonOption, labelsOption } from "../given-values.ts";
@@ -8,6 +11,7 @@ import { localSource } from "../local-source.ts";
 import { printJson } from "../print.ts";
 import { beginExecution, type Runnable } from "../project/begin-execution.ts";
 import { LiveHandlers } from "../project/live-handlers.ts";
+import { neededModules } from "../project/needed-modules.ts";
 import { workflowsOfModule } from "../project/workflow-module.ts";
 import { connect, segment, type Server, withQuery } from "../server.ts";
 import { serverSource } from "../server-source.ts";
@@ -40,7 +44,7 @@ async function runHere(call: Call, file: string, input: Json | undefined): Promi
   const user = new LiveHandlers();
   const runnable = await runnableOf(call, file, user);
   try {
-    await user.addModules(settings.handlers, terminal.directory);
+    await user.addModules(await modulesFor(call, settings, runnable), terminal.directory);
   } catch (error) {
     throw startFailure(error, settings.port);
   }
@@ -52,8 +56,23 @@ async function runHere(call: Call, file: string, input: Json | undefined): Promi
     labels: labelsOption(call),
     allowMissing: settings.allowMissingHandlers,
   });
+  const bringsNobody = (name: string): boolean => !BUILTIN_HANDLERS.has(name) && !user.handlers.has(name);
   // Nothing is stopped in order afterwards: a store in memory has nothing to lose, and the process ends with the command.
-  return followExecution(call, localSource(service), id, options);
+  const follow = settings.allowMissingHandlers ? { ...options, bringsNobody } : options;
+  return followExecution(call, localSource(service), id, follow);
+}
+
+/** What a module brings by itself needs no handlers from beside it, but it may name others. */
+export async function modulesFor(
+  { terminal }: Call,
+  settings: Pick<Settings, "handlers">,
+  runnable: Runnable,
+): Promise<readonly string[]> {
+  const text =
+    "text" in runnable
+      ? runnable.text
+      : moduleText(runnable.file, runnable.parts, (child: WorkflowParts) => child.hash);
+  return neededModules(terminal, settings, [text]);
 }
 
 /** A definition, or the workflow of a module together with its functions. */

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import type { Workflow } from "../../definition/workflow.ts";
 import { shownDuration } from "../../drawing/states.ts";
 import { option, type Verb } from "../call.ts";
-import { goodDefinition, unreadable } from "../definition-file.ts";
+import { definitionText, goodDefinition, unreadable } from "../definition-file.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { oneLine, printJson } from "../print.ts";
@@ -15,7 +15,8 @@ import { replay } from "../replay/replay.ts";
 export const verb: Verb = async (call) => {
   const file = option(call, "definition");
   const anything = { get: () => undefined, names: () => [], allowMissing: true };
-  const other = file === undefined ? undefined : (await goodDefinition(call.terminal, file, anything)).workflow;
+  const other =
+    file === undefined ? undefined : await goodDefinition(await definitionText(call.terminal, file), anything);
   const told: object[] = [];
   for (const name of call.args) {
     const { found, text } = await one(name, resolve(call.terminal.directory, name), other);

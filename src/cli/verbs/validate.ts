@@ -1,6 +1,6 @@
 import type { DefinitionReport } from "../../definition/report.ts";
 import { option, type Verb } from "../call.ts";
-import { checkText, definitionTexts } from "../definition-file.ts";
+import { checkText, type DefinitionText, definitionTexts } from "../definition-file.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { catalogueOf } from "../handler-catalogue.ts";
@@ -12,20 +12,20 @@ export const verb: Verb = async (call) => {
   if (format !== "text" && format !== "json" && format !== "sarif") {
     throw new Failure(EXIT.usage, `--format must be text, json or sarif, not ${JSON.stringify(format)}.`);
   }
-  const handlers = await catalogueOf(call);
-  const checked: Checked[] = [];
+  const texts: DefinitionText[] = [];
   const unread: Unread[] = [];
   for (const file of call.args) {
     try {
-      for (const text of await definitionTexts(call.terminal, file)) {
-        checked.push({ file: text.file, report: await checkText(text, handlers) });
-      }
+      texts.push(...(await definitionTexts(call.terminal, file)));
     } catch (error) {
       // One that cannot be read does not hide what the others are like.
       if (!(error instanceof Failure) || call.args.length === 1) throw error;
       unread.push({ file, failure: error });
     }
   }
+  const handlers = await catalogueOf(call, texts);
+  const checked: Checked[] = [];
+  for (const text of texts) checked.push({ file: text.file, report: await checkText(text, handlers) });
   call.terminal.out(shown(format, checked, unread));
   for (const { failure } of unread) call.terminal.err(`millrace: ${failure.message}\n`);
   const [first] = unread;
