@@ -1,5 +1,5 @@
 import { nodeHost } from "../host/node-host.ts";
-import { logTask, openLog } from "../process/log.ts";
+import { logDegraded, logTask, openLog } from "../process/log.ts";
 import { openBuiltins, ownSlots, queuesOf, workerSettings } from "../process/worker-options.ts";
 import { ApiError, ServerUnreachable } from "../sdk/api-error.ts";
 import { httpClient } from "../sdk/connect.ts";
@@ -37,7 +37,7 @@ export async function startGatewayWorkerProcess(call: Call, settings: Settings):
             { execution_id: execution, node_id: node, handler, queue },
             "gave back a task of an unknown handler",
           ),
-        degraded: (deaf) => log.warn({ deaf }, "handlers do not stop when asked"),
+        degraded: (deaf, task, hasEnded) => logDegraded(log, deaf, task, hasEnded),
         heartbeatThreadLost: (reason) => log.error({ reason }, "the thread that kept the leases has ended"),
       },
     });

@@ -38,6 +38,18 @@ export function logTask(
   else log.info({ ...place, fields }, brief(message));
 }
 
+/** A handler was given up and keeps its slot, or has ended at last; `deaf` is how many there are now. */
+export function logDegraded(
+  log: Log,
+  deaf: number,
+  { execution, node, handler, attempt }: Pick<TaskText, "execution" | "node" | "handler" | "attempt">,
+  hasEnded: boolean,
+): void {
+  const place = { deaf, handler, execution_id: execution, node_id: node, attempt };
+  if (hasEnded) log.info(place, deaf === 0 ? "all slots are free again" : "a handler that did not stop has ended");
+  else log.warn(place, "a handler does not stop when asked, and keeps its slot until it ends");
+}
+
 /** An error as a log has it. */
 export function briefError(error: unknown): {
   readonly name: string;

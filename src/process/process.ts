@@ -21,7 +21,7 @@ import type { Handler } from "../worker/handler.ts";
 import { type LeaseKeeping, Worker } from "../worker/worker.ts";
 import type { UserHandlers } from "./user-handlers.ts";
 import { archiveTrouble, foreignStore, openArchive, shippingOf } from "./archive.ts";
-import { briefError, type Log, logTask } from "./log.ts";
+import { briefError, type Log, logDegraded, logTask } from "./log.ts";
 import type { linesOf, ShownLine } from "./log-routes.ts";
 import { joinStore } from "./join-store.ts";
 import { logged } from "./logged-store.ts";
@@ -52,6 +52,8 @@ export type ReadLines = (execution: string) => Promise<readonly ShownLine[]>;
 
 /** How long the last results may take to be committed when a process stops. */
 const SETTLE_MS = 2_000;
+/** Handlers that do not stop: how many of them others are told by name. */
+const MAX_NOT_STOPPING = 10;
 
 /** One process: a store, and whatever of engine, worker and API it was asked to be. */
 export class MillraceProcess {
@@ -240,8 +242,11 @@ async function startWorker(parts: Parts): Promise<void> {
         logs.observer.logged(task, entry);
       },
       settled: (task, outcome) => logs.observer.settled(task, outcome),
-      degraded: (deaf) =>
-        log.warn({ deaf }, deaf === 0 ? "all slots are free again" : "handlers do not stop when asked"),
+      degraded: (deaf, task, hasEnded) => {
+        logDegraded(log, deaf, task, hasEnded);
+        // Others are asked why nothing goes on here.
+        void parts.registration?.tell().catch(() => undefined);
+      },
       unknownHandler: ({ execution, node, handler }, queue) =>
         log.warn({ execution_id: execution, node_id: node, handler, queue }, "gave back a task of an unknown handler"),
       heartbeatThreadLost: (reason) => log.error({ reason }, "the thread that kept the leases has ended"),
@@ -282,10 +287,19 @@ function told({ options, worker, handlers: served, queues }: Parts): JsonObject 
     ...(own.size > 0 && { slots_of: Object.fromEntries(own) }),
     running: worker?.load ?? 0,
     degraded: worker?.degraded ?? false,
+    ...(worker?.degraded === true && stuckOf(worker)),
     version,
     host: hostname(),
     pid: process.pid,
   };
+}
+
+/** What keeps its slots: nobody else can tell why tasks wait for a worker that is alive. */
+function stuckOf({ notStopping, stuckQueues }: Worker): JsonObject {
+  const shown = notStopping.slice(0, MAX_NOT_STOPPING).map(({ handler, execution, node, attempt }) => {
+    return { handler, execution_id: execution, node_id: node, attempt };
+  });
+  return { slots_kept: notStopping.length, not_stopping: shown, stuck_queues: [...stuckQueues] };
 }
 
 /** In a store that others share, a handler that keeps the event loop busy must not lose its task to them. */

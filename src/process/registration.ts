@@ -32,9 +32,9 @@ export class WorkerRegistration {
     this.#loop = this.#repeat();
   }
 
-  /** Now, since there is something new. */
-  tell(): Promise<void> {
-    return this.#say(this.#times.aliveMs);
+  /** Now, since there is something new. After a stop nobody may look alive again. */
+  async tell(): Promise<void> {
+    if (!this.#stopping.signal.aborted) await this.#say(this.#times.aliveMs);
   }
 
   async stop(): Promise<void> {

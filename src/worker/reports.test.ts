@@ -217,13 +217,15 @@ describe("no secret leaves the worker", () => {
 describe("a handler that does not stop when it is asked", () => {
   test("loses its attempt, keeps its slot, and makes the worker say so until it ends", async () => {
     const deaf = gate();
-    const counts: number[] = [];
+    const told: unknown[] = [];
     const worker = work((call) => (call.nodeId === "a" ? deaf.handler(call) : call.nodeId), {
       settings: { slots: 1 },
-      observer: { degraded: (count) => counts.push(count) },
+      observer: { degraded: (count, { node: id }, hasEnded) => told.push([count, id, hasEnded]) },
     });
     expect(await ran({ timeout_seconds: 0.03 })).toMatchObject({ nodes: { a: { error: { code: "TIMEOUT" } } } });
     expect(worker.degraded).toBe(true);
+    expect(worker.notStopping).toMatchObject([{ node: "a", handler: "step" }]);
+    expect(worker.stuckQueues).toEqual(["step"]);
 
     // The only slot is taken: nothing else runs here.
     const other = await world.start(workflow([node("b")]));
@@ -233,7 +235,21 @@ describe("a handler that does not stop when it is asked", () => {
     deaf.open("a", "after all");
     expect(await world.ended(other)).toMatchObject({ output: { b: "b" } });
     expect(worker.degraded).toBe(false);
-    expect(counts).toEqual([1, 0]);
+    expect([worker.notStopping, worker.stuckQueues]).toEqual([[], []]);
+    expect(told).toEqual([
+      [1, "a", false],
+      [0, "a", true],
+    ]);
+  });
+
+  test("leaves the other slots to others", async () => {
+    const deaf = gate();
+    const worker = work((call) => (call.nodeId === "a" ? deaf.handler(call) : call.nodeId));
+    await ran({ timeout_seconds: 0.03 });
+    expect(worker.degraded).toBe(true);
+    expect(worker.stuckQueues).toEqual([]);
+    expect(await world.ended(await world.start(workflow([node("b")])))).toMatchObject({ output: { b: "b" } });
+    deaf.open("a");
   });
 
   test("does not hold up a stop, and nothing of it is handed back", async () => {

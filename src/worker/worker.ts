@@ -72,8 +72,11 @@ export interface WorkerObserver {
   ended?(task: TaskText, output: Json | undefined): void;
   settled?(task: TaskText, outcome: string): void;
   logged?(task: TaskText, entry: LogEntry): void;
-  /** How many handlers were given up and still keep their slots. 0 = all is well again. */
-  degraded?(deaf: number): void;
+  /**
+   * How many handlers were given up and still keep their slots, since this one does too, or has ended at last. 0 = all is
+   * well again.
+   */
+  degraded?(deaf: number, task: TaskText, hasEnded: boolean): void;
   /** A task that was given back, since nobody here knows its handler. */
   unknownHandler?(task: TaskText, queue: string): void;
   /** The thread that kept the leases has ended; the event loop does it from now on. */
@@ -122,7 +125,8 @@ export class Worker {
   private readonly caller: TaskCaller;
   /** What came of this turn of the event loop; it is posted together. */
   private finished: Finished[] = [];
-  private deaf = 0;
+  /** Handlers that were given up and still run, with the slots that they keep. */
+  private readonly deaf = new Set<{ readonly task: TaskText; readonly slots: Slots }>();
 
   constructor(options: WorkerOptions) {
     this.options = options;
@@ -153,7 +157,18 @@ export class Worker {
 
   /** Handlers that did not end when they were asked to hold slots: fewer tasks run here than could. */
   get degraded(): boolean {
-    return this.deaf > 0;
+    return this.deaf.size > 0;
+  }
+
+  /** What those handlers were called for. */
+  get notStopping(): readonly TaskText[] {
+    return [...this.deaf].map(({ task }) => task);
+  }
+
+  /** The queues from which it takes nothing until one of them ends: they keep every slot there is for these. */
+  get stuckQueues(): readonly string[] {
+    const kept = (slots: Slots): number => [...this.deaf].filter((one) => one.slots === slots).length;
+    return this.slots.filter((slots) => kept(slots) >= slots.size).flatMap((slots) => slots.queues());
   }
 
   start(): void {
@@ -268,17 +283,21 @@ export class Worker {
   }
 
   private finish(task: TaskText, delivery: Delivery, slots: Slots, { outcome, deaf }: Called): void {
-    if (delivery.gone === "lost") return this.end(delivery, slots, deaf);
+    if (delivery.gone === "lost") return this.end(delivery, slots, deaf && { task, over: deaf });
     this.finished.push({ task, delivery, settlement: this.settlement(delivery, outcome), slots, deaf });
     if (this.finished.length === 1) queueMicrotask(() => this.post());
   }
 
-  private end(delivery: Delivery, slots: Slots, deaf?: Promise<void>): void {
+  private end(
+    delivery: Delivery,
+    slots: Slots,
+    deaf?: { readonly task: TaskText; readonly over: Promise<void> },
+  ): void {
     const { token } = delivery.leased;
     delivery.settled = true;
     this.thread?.remove(token);
     if (deaf === undefined) this.free(token, slots);
-    else void this.keepUntil(deaf, token, slots);
+    else void this.keepUntil(deaf.over, deaf.task, token, slots);
   }
 
   private free(token: string, slots: Slots): void {
@@ -301,10 +320,13 @@ export class Worker {
   }
 
   /** A handler that does not listen still uses what it uses: its slot is not given to another before it ends. */
-  private async keepUntil(over: Promise<void>, token: string, slots: Slots): Promise<void> {
-    this.watch("degraded", ++this.deaf);
+  private async keepUntil(over: Promise<void>, task: TaskText, token: string, slots: Slots): Promise<void> {
+    const kept = { task, slots };
+    this.deaf.add(kept);
+    this.watch("degraded", this.deaf.size, task, false);
     await over;
-    this.watch("degraded", --this.deaf);
+    this.deaf.delete(kept);
+    this.watch("degraded", this.deaf.size, task, true);
     this.free(token, slots);
   }
 
@@ -350,7 +372,7 @@ export class Worker {
       for (const [i, { task, delivery, slots, deaf }] of results.entries()) {
         this.watch("settled", task, outcomes[i]!);
         this.remember(delivery.leased);
-        this.end(delivery, slots, deaf);
+        this.end(delivery, slots, deaf && { task, over: deaf });
       }
     } catch {
       await this.host.sleep(SETTLE_RETRY_MS);
@@ -358,7 +380,7 @@ export class Worker {
       for (const one of results) {
         const isOurs = one.delivery.gone === null && this.host.monotonicMs() < untilMs;
         if (isOurs) void this.settle([one], untilMs);
-        else this.end(one.delivery, one.slots, one.deaf);
+        else this.end(one.delivery, one.slots, one.deaf && { task: one.task, over: one.deaf });
       }
     }
   }

@@ -129,6 +129,46 @@ describe("health", () => {
     expect((await fetch(`${api.url}/livez`, { method: "HEAD" })).status).toBe(200);
   });
 
+  test("workers that are full with handlers that do not stop are told of, and so is what waits for them", async () => {
+    const other = await TestApi.start({ known: ["slow"] });
+    try {
+      const register = (process: string, more: object) => {
+        const text = JSON.stringify({ handlers: [{ name: "slow" }], queues: ["slow"], slots: 1, running: 1, ...more });
+        return other.memory.records.register({ process, role: "worker", text }, 60_000);
+      };
+      const call = { handler: "slow", execution_id: "x1", node_id: "n1", attempt: 1 };
+      const stuck = { degraded: true, slots_kept: 1, not_stopping: [call], stuck_queues: ["slow"] };
+      await register("w1", stuck);
+      const id = await other.run({ name: "waits", nodes: [{ id: "a", handler: "slow" }] });
+      await other.eventually(async () => (await other.get(`/v1/executions/${id}`)).body.nodes.a.status === "QUEUED");
+      const explain = async () => (await other.get(`/v1/executions/${id}/explain`)).body.items[0];
+      expect(await explain()).toMatchObject({
+        reason: "queued",
+        sentence:
+          'a is ready, but the only worker of queue "slow" is full with handlers that do not stop when asked: "slow" (n1 of x1). restart it, or start another: millrace worker',
+        details: { workers: true, not_stopping: [{ worker_id: "w1", ...call }] },
+      });
+      const ready = (await other.get("/health/ready")).body as { status: string; parts: Record<string, string> };
+      expect(ready).toMatchObject({
+        status: "ok",
+        parts: {
+          workers: 'handlers do not stop when asked: "slow" in w1, which takes nothing more until one of them ends',
+        },
+      });
+      const [queue] = (await other.get("/v1/queues")).body.items;
+      expect(queue).toMatchObject({ name: "slow", queued: 1, workers: 1, stuck_workers: 1 });
+
+      // Somebody has room: then it only waits for its turn.
+      await register("w2", { degraded: true, not_stopping: [call], slots: 2 });
+      await expect
+        .poll(async () => (await explain()).sentence, { interval: 200, timeout: 5_000 })
+        .toContain("waits in");
+      expect((await other.get("/v1/queues")).body.items[0]).toMatchObject({ workers: 2, stuck_workers: 1 });
+    } finally {
+      await other.close();
+    }
+  });
+
   test("not ready first, while everything is still served", async () => {
     const other = await TestApi.start({ handlers: { gate: held.handler } });
     other.server.drain();

@@ -365,6 +365,37 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
   });
 });
 
+test("a worker that is full with a handler that does not stop is found by every way there is to look", async () => {
+  const here = folder({
+    "deaf.mjs": `export const handlers = { deaf: () => new Promise(() => setInterval(() => undefined, 1e6)) };`,
+    "deaf.yaml": `name: deaf
+nodes:
+  - { id: first, handler: deaf, timeout_seconds: 0.1, retry: { max_attempts: 1 } }`,
+  });
+  const env = { WORKER_CONCURRENCY: "1", WORKER_HEARTBEAT_INTERVAL: "0.2" };
+  const server = await serve("memory:", ["--handlers", "deaf.mjs"], { cwd: here, env });
+  try {
+    const run = (...args: readonly string[]): Promise<Ended> =>
+      millrace(args, { cwd: here, env: { MILLRACE_URL: server.url } });
+    const kept = (await run("run", "deaf.yaml", "--server")).stdout.trim();
+    const [line] = await server.program.says(/.*a handler does not stop when asked.*/);
+    expect(JSON.parse(line)).toMatchObject({ deaf: 1, handler: "deaf", execution_id: kept, node_id: "first" });
+
+    const waiting = (await run("run", "deaf.yaml", "--server")).stdout.trim();
+    // Who serves what is looked up every two seconds.
+    const why = expect.poll(async () => (await run("why", waiting)).stdout, { interval: 500, timeout: 15_000 });
+    await why.toContain(`full with handlers that do not stop when asked: "deaf" (first of ${kept})`);
+    const workers = await run("workers");
+    expect(workers.stdout).toContain("1 of 1, 1 does not stop");
+    expect(workers.stderr).toContain(`deaf (first of ${kept})`);
+    expect((await run("queues")).stdout).toContain("1 (1 full with handlers that do not stop)");
+    const doctor = await run("doctor");
+    expect([doctor.code, doctor.stdout]).toEqual([1, expect.stringMatching(/✗ workers +1 task waits for "deaf"/)]);
+  } finally {
+    await server.kill();
+  }
+});
+
 describe("a server with keys", () => {
   test("lets nobody in without one, and each role do its own", async () => {
     const here = folder({ "hello.yaml": HELLO });

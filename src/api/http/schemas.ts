@@ -487,6 +487,16 @@ export const shownWorker = z.looseObject({
   worker_id: z.string(),
   handlers: z.array(z.string()),
   queues: z.array(z.string()),
+  degraded: z.boolean().optional().meta({ description: "Handlers that do not stop when asked keep some of its slots" }),
+  not_stopping: z
+    .array(z.looseObject({ handler: z.string(), execution_id: z.string(), node_id: z.string(), attempt: z.number() }))
+    .optional()
+    .meta({ description: "The first of these handlers" }),
+  slots_kept: z.number().optional().meta({ description: "How many there are" }),
+  stuck_queues: z
+    .array(z.string())
+    .optional()
+    .meta({ description: "Queues from which it takes nothing until one of them ends" }),
 });
 export const shownQueue = z.looseObject({
   name: z.string(),
@@ -494,6 +504,9 @@ export const shownQueue = z.looseObject({
   oldest_seconds: z.number().nullable().meta({ description: "How long the oldest of them waits" }),
   leased: z.number().meta({ description: "Tasks that workers have" }),
   workers: z.number().meta({ description: "Workers that are alive and serve it" }),
+  stuck_workers: z
+    .number()
+    .meta({ description: "Those of them that take nothing, since handlers that do not stop keep all their slots" }),
 });
 export const shownLimit = z.looseObject({
   name: z.string(),

@@ -59,7 +59,7 @@ export class Metrics {
       queued.reset();
       workers.reset();
       for (const [queue, count] of Object.entries(counts.queued)) queued.inc({ queue: this.name(queue) }, count);
-      for (const [queue, count] of serving(registrations)) workers.inc({ queue: this.name(queue) }, count);
+      for (const [queue, served] of serving(registrations)) workers.inc({ queue: this.name(queue) }, served.workers);
       oldest.reset();
       for (const [queue, atMs] of Object.entries(counts.oldestAtMs ?? {})) {
         oldest.set({ queue: this.name(queue) }, Math.max(0, counts.storeTimeMs - atMs) / 1_000);

@@ -27,7 +27,15 @@ export interface LiveWorker {
   readonly handlers: readonly string[];
   readonly queues: readonly string[];
   readonly told: { readonly [key: string]: Json };
+  /** The queues from which it takes nothing until handlers end that were asked to. */
+  readonly stuckQueues: readonly string[];
 }
+
+/** Whether somebody takes the tasks of a handler from a queue. */
+export type QueueService =
+  | { readonly kind: "served" | "unserved" | "unknownHandler" }
+  /** Those who would are full with handlers that do not stop. */
+  | { readonly kind: "stuck"; readonly workers: readonly LiveWorker[] };
 
 /**
  * Which handlers there are: registered in this process, served by a worker that is alive, or named by one in the last
@@ -85,15 +93,17 @@ export class HandlerDirectory {
   }
 
   /** Whether somebody takes tasks of this handler from this queue now, as far as is known. */
-  async service(queue: string, handler: string): Promise<"served" | "unserved" | "unknownHandler"> {
+  async service(queue: string, handler: string): Promise<QueueService> {
     await this.entries();
     const { workers, alive } = this.#known;
     const serving = workers.filter(({ queues, handlers }) => queues.includes(queue) || handlers.includes(queue));
     // Handlers of this very process are served without a registration, from queues that have their names.
-    if (serving.length === 0) return alive.has(queue) ? "served" : "unserved";
+    if (serving.length === 0) return { kind: alive.has(queue) ? "served" : "unserved" };
     // One that names no handlers takes whatever is in its queues.
-    const knows = serving.some(({ handlers }) => handlers.length === 0 || handlers.includes(handler));
-    return knows ? "served" : "unknownHandler";
+    const knowing = serving.filter(({ handlers }) => handlers.length === 0 || handlers.includes(handler));
+    if (knowing.length === 0) return { kind: "unknownHandler" };
+    if (knowing.every(({ stuckQueues }) => stuckQueues.includes(queue))) return { kind: "stuck", workers: knowing };
+    return { kind: "served" };
   }
 
   /** Somebody serves these: they stay known for a week. */
@@ -115,19 +125,38 @@ export function liveWorkers(registrations: readonly Registration[]): readonly Li
     .filter(({ process, role }) => role === "worker" && !process.includes(":"))
     .map(({ process, text }) => {
       const told = parsed(text);
-      return { process, told, handlers: names(told["handlers"]), queues: names(told["queues"]) };
+      const { handlers, queues, stuck_queues: stuck } = told;
+      return { process, told, handlers: names(handlers), queues: names(queues), stuckQueues: names(stuck) };
     });
 }
 
-/** How many workers take tasks from each queue. */
-export function serving(registrations: readonly Registration[]): ReadonlyMap<string, number> {
-  const served = new Map<string, number>();
-  for (const { handlers, queues } of liveWorkers(registrations)) {
+/** How many workers take tasks from each queue, and how many of them are stuck. */
+export function serving(
+  registrations: readonly Registration[],
+): ReadonlyMap<string, { readonly workers: number; readonly stuck: number }> {
+  const served = new Map<string, { workers: number; stuck: number }>();
+  for (const { handlers, queues, stuckQueues } of liveWorkers(registrations)) {
     for (const queue of new Set([...queues, ...(queues.length === 0 ? handlers : [])])) {
-      served.set(queue, (served.get(queue) ?? 0) + 1);
+      const { workers, stuck } = served.get(queue) ?? { workers: 0, stuck: 0 };
+      served.set(queue, { workers: workers + 1, stuck: stuck + (stuckQueues.includes(queue) ? 1 : 0) });
     }
   }
   return served;
+}
+
+/** A call of a handler that does not stop. */
+export interface DeafCall {
+  readonly handler: string;
+  readonly execution_id: string;
+  readonly node_id: string;
+}
+
+/** What keeps a worker's slots, as far as it tells. */
+export function notStopping({ told }: LiveWorker): readonly DeafCall[] {
+  const { not_stopping: calls } = told;
+  return Array.isArray(calls)
+    ? ((calls as readonly Json[]).filter((call) => isJsonObject(call)) as unknown as readonly DeafCall[])
+    : [];
 }
 
 function parsed(text: string): { readonly [key: string]: Json } {

@@ -12,7 +12,7 @@ import { eventsOf, type ShownEvent, showEvent } from "./event-view.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
 import { iso } from "./execution-view.ts";
 import { executionKey, isExecutionId } from "./ids.ts";
-import type { HandlerDirectory } from "./handler-directory.ts";
+import { type HandlerDirectory, type LiveWorker, notStopping } from "./handler-directory.ts";
 import type { Limits, ShownLimit } from "./limits.ts";
 import { Lru } from "./lru.ts";
 import { ordinal, type PageOf, type PartRequest, type Paging } from "./paging.ts";
@@ -39,6 +39,9 @@ export interface News {
 const PAGED_CHARS = 262_144;
 /** Events that are made ready at a time, however many there are. */
 const STREAM_BATCH = 256;
+/** Handlers that do not stop: how many a sentence names, and how many there are beside it. */
+const MAX_DEAF_SHOWN = 3;
+const MAX_DEAF_DETAILS = 20;
 
 /** What has happened to executions, and why they are where they are. */
 export class Histories {
@@ -164,10 +167,11 @@ export class Histories {
     const isOfTask = reason === "queued" && typeof queue === "string" && typeof handler === "string";
     if (!isOfTask) return { ...shown, sentence };
     const service = await this.#directory.service(queue, handler);
-    if (service === "served") return { ...shown, sentence, details: { ...details, workers: true } };
+    if (service.kind === "served") return { ...shown, sentence, details: { ...details, workers: true } };
+    if (service.kind === "stuck") return { ...shown, ...stuckBehind(node, queue, service.workers, details) };
     const of = queue === handler ? "" : ` from queue "${queue}"`;
     const why =
-      service === "unserved"
+      service.kind === "unserved"
         ? `no connected worker provides "${handler}"${of}`
         : `of the workers that serve queue "${queue}" none provides "${handler}": they give it back`;
     const told = `${node} is ready, but ${why}. start one: millrace worker`;
@@ -262,6 +266,26 @@ export function seqOf(text: string, field: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
   if (field === "cursor") throw new MillraceError("INVALID_CURSOR", {});
   throw new MillraceError("INVALID_QUERY", { field, reason: "must be the number of an event" });
+}
+
+/** It waits in a queue whose workers are alive, and none of them will take it. */
+function stuckBehind(
+  node: string,
+  queue: string,
+  workers: readonly LiveWorker[],
+  details: JsonObject,
+): Pick<ShownExplanation, "sentence" | "details"> {
+  const calls = workers.flatMap((worker) =>
+    notStopping(worker).map((call) => ({ worker_id: worker.process, ...call })),
+  );
+  const shown = calls
+    .slice(0, MAX_DEAF_SHOWN)
+    .map(({ handler, node_id: at, execution_id: id }) => `"${handler}" (${at} of ${id})`);
+  const who = workers.length === 1 ? "the only worker" : `each of the ${workers.length} workers`;
+  const sentence =
+    `${node} is ready, but ${who} of queue "${queue}" is full with handlers that do not stop when asked: ` +
+    `${shown.join(", ")}${calls.length > shown.length ? " …" : ""}. restart ${workers.length === 1 ? "it" : "them"}, or start another: millrace worker`;
+  return { sentence, details: { ...details, workers: true, not_stopping: calls.slice(0, MAX_DEAF_DETAILS) } };
 }
 
 function budgetSentence(

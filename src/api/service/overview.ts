@@ -1,6 +1,6 @@
 import type { Host } from "../../host/host.ts";
 import type { Store } from "../../store/contract.ts";
-import { liveWorkers, serving } from "./handler-directory.ts";
+import { liveWorkers, notStopping, serving } from "./handler-directory.ts";
 import type { PageOf } from "./paging.ts";
 import type { Pressure } from "./pressure.ts";
 
@@ -26,6 +26,7 @@ export interface ShownQueue {
   readonly oldest_seconds: number | null;
   readonly leased: number;
   readonly workers: number;
+  readonly stuck_workers: number;
 }
 
 export interface ShownWorker {
@@ -58,6 +59,7 @@ export class Overview {
     const own: Record<string, ReadyCheck> = {
       engines: () => this.#engines(),
       queues: () => this.#unserved(),
+      workers: () => this.#stuck(),
       admission: async () => (await pressure.closed())?.sentence,
     };
     this.#notes = new Map(Object.entries({ ...own, ...notes }));
@@ -86,7 +88,8 @@ export class Overview {
         queued: queued[name] ?? 0,
         oldest_seconds: atMs === undefined ? null : Math.max(0, storeTimeMs - atMs) / 1_000,
         leased: leasedOf?.[name] ?? 0,
-        workers: served.get(name) ?? 0,
+        workers: served.get(name)?.workers ?? 0,
+        stuck_workers: served.get(name)?.stuck ?? 0,
       };
     });
     return { items, next_cursor: null };
@@ -115,6 +118,21 @@ export class Overview {
     if (unserved.length === 0) return undefined;
     const shown = unserved.slice(0, MAX_SHOWN).map(({ name, queued }) => `"${name}" (${queued} waiting)`);
     return `nobody serves ${shown.join(", ")}${unserved.length > MAX_SHOWN ? " …" : ""}`;
+  }
+
+  /** Handlers that were asked to stop keep slots. Where they keep all there are, what waits there waits for them. */
+  async #stuck(): Promise<string | undefined> {
+    const degraded = liveWorkers(await this.#store.records.registered()).filter(
+      ({ told }) => told["degraded"] === true,
+    );
+    if (degraded.length === 0) return undefined;
+    const shown = degraded.slice(0, MAX_SHOWN).map((worker) => {
+      // Whoever asks for health need not be allowed to see executions.
+      const handlers = new Set(notStopping(worker).map(({ handler }) => `"${handler}"`));
+      const isStuck = worker.stuckQueues.length > 0;
+      return `${[...handlers].join(", ")} in ${worker.process}${isStuck ? ", which takes nothing more until one of them ends" : ""}`;
+    });
+    return `handlers do not stop when asked: ${shown.join("; ")}${degraded.length > MAX_SHOWN ? " …" : ""}`;
   }
 
   async #storeState(): Promise<string> {

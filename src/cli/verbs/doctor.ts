@@ -22,6 +22,14 @@ interface Finding {
   readonly fix?: string;
 }
 
+interface ShownQueue {
+  readonly name: string;
+  readonly queued: number;
+  readonly workers: number;
+  /** An older server does not say. */
+  readonly stuck_workers?: number;
+}
+
 const CLOCK_MS = 5_000;
 const CONNECT_MS = 2_000;
 
@@ -194,13 +202,12 @@ function clockFinding(response: Response): Finding {
 async function queueFindings(settings: ReadSettings["settings"]): Promise<readonly Finding[]> {
   try {
     const server = new Server(settings.url, settings.apiKey);
-    const { items } = await server.list<{ readonly name: string; readonly queued: number; readonly workers: number }>(
-      "/v1/queues",
-      {},
-      Number.POSITIVE_INFINITY,
-    );
+    const { items } = await server.list<ShownQueue>("/v1/queues", {}, Number.POSITIVE_INFINITY);
+    const stuck = stuckFindings(items);
     const unserved = items.filter(({ queued, workers }) => queued > 0 && workers === 0);
-    if (unserved.length === 0) return [{ what: "handlers", state: "ok", told: "every queue with tasks has a worker" }];
+    if (unserved.length === 0) {
+      return [{ what: "handlers", state: "ok", told: "every queue with tasks has a worker" }, ...stuck];
+    }
     const told = unserved
       .map(({ name, queued }) => `${queued} tasks wait for "${name}", which nobody serves`)
       .join("; ");
@@ -211,10 +218,27 @@ async function queueFindings(settings: ReadSettings["settings"]): Promise<readon
         told,
         fix: "start the server with --handlers FILE, or a worker that brings them",
       },
+      ...stuck,
     ];
   } catch (error) {
     return [{ what: "handlers", state: "note", told: (error as Error).message }];
   }
+}
+
+/** Workers that are alive and take nothing: handlers that were asked to stop keep all their slots. */
+function stuckFindings(queues: readonly ShownQueue[]): readonly Finding[] {
+  const stuck = queues.filter(({ stuck_workers: count = 0 }) => count > 0);
+  if (stuck.length === 0) return [];
+  const waiting = stuck.filter(({ queued, workers, stuck_workers: count }) => queued > 0 && count === workers);
+  const fix = "see which: millrace workers   and restart the worker; a handler has to mind ctx.signal";
+  const told = (waiting.length > 0 ? waiting : stuck)
+    .map(({ name, queued, workers, stuck_workers: count }) =>
+      waiting.length > 0
+        ? `${queued} ${queued === 1 ? "task waits" : "tasks wait"} for "${name}", whose workers are full with handlers that do not stop`
+        : `${count} of ${workers} workers of "${name}" are full with handlers that do not stop`,
+    )
+    .join("; ");
+  return [{ what: "workers", state: waiting.length > 0 ? "bad" : "note", told, fix }];
 }
 
 function llmFinding({ settings }: ReadSettings): Finding {

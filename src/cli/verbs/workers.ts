@@ -10,6 +10,13 @@ interface ShownWorker {
   /** Told by workers on a store; those elsewhere do not say. */
   readonly slots?: number;
   readonly running?: number;
+  /** Slots that handlers keep which were asked to stop, and the first of these. */
+  readonly slots_kept?: number;
+  readonly not_stopping?: readonly {
+    readonly handler: string;
+    readonly execution_id: string;
+    readonly node_id: string;
+  }[];
 }
 
 export const verb: Verb = async (call) => {
@@ -20,11 +27,24 @@ export const verb: Verb = async (call) => {
   else {
     const rows = page.items.map((one) => [
       one.worker_id,
-      one.slots === undefined ? "" : `${one.running ?? 0} of ${one.slots}`,
+      one.slots === undefined ? "" : `${one.running ?? 0} of ${one.slots}${kept(one)}`,
       one.handlers.join(", "),
       one.queues.join(", "),
     ]);
     printTable(call, ["WORKER", "RUNNING", "HANDLERS", "QUEUES"], rows);
+    for (const one of page.items) call.terminal.err(notStopping(one));
   }
   return EXIT.done;
 };
+
+function kept({ slots_kept: count = 0 }: ShownWorker): string {
+  return count === 0 ? "" : `, ${count} ${count === 1 ? "does" : "do"} not stop`;
+}
+
+function notStopping({ worker_id: id, not_stopping: calls = [] }: ShownWorker): string {
+  if (calls.length === 0) return "";
+  const shown = calls.map(
+    ({ handler, node_id: node, execution_id: execution }) => `${handler} (${node} of ${execution})`,
+  );
+  return `${id}: asked to stop, and still in their slots: ${shown.join(", ")}. restart it to free them\n`;
+}
