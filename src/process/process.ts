@@ -123,6 +123,11 @@ export class MillraceProcess {
     await this.#parts.registration?.tell();
   }
 
+  /** How many handlers run here: a stop waits for them. */
+  get handlersAtWork(): number {
+    return this.#parts.worker?.load ?? 0;
+  }
+
   /** Not ready first; takes nothing new; finishes or hands back; gives back what it owns; closes. */
   stop(): Promise<void> {
     this.#stopping ??= stopParts(this.#parts);

@@ -111,6 +111,33 @@ describe("millrace dev", () => {
     await server.stop();
   });
 
+  test("says at once what a stop waits for, and takes the run up again at the next start", async () => {
+    const here = folder({
+      "handlers.mjs": `import { existsSync } from "node:fs";
+        export const handlers = {
+          long: async () => { while (!existsSync("go")) await new Promise((resolve) => setTimeout(resolve, 50)); return "done"; },
+        };`,
+      "workflow.yaml": "name: long\nnodes: [{ id: a, handler: long }]\n",
+    });
+    const first = await dev([], { cwd: here });
+    const ids = async (url: string): Promise<Listed["items"]> => (await getJson<Listed>(`${url}/v1/executions`)).items;
+    await expect.poll(async () => (await ids(first.url)).length).toBe(1);
+    const [{ execution_id: id }] = (await ids(first.url)) as [Listed["items"][0]];
+    const shown = async (url: string): Promise<Shown> => getJson(`${url}/v1/executions/${id}`);
+    await expect.poll(async () => (await shown(first.url)).nodes["a"]!.status).toBe("RUNNING");
+    first.program.child.kill("SIGINT");
+    await first.program.says(
+      /\nstopping: waits up to 30 s for 1 handler\. Ctrl-C again stops now\. What is not done by then goes on at the next start\.\n/,
+    );
+    first.program.child.kill("SIGINT");
+    const { code, stdout } = await first.program.ended;
+    expect([code, stdout]).toEqual([130, expect.not.stringContaining("watching")]);
+    writeFileSync(join(here, "go"), "");
+    const second = await dev(["--no-run"], { cwd: here });
+    await expect.poll(async () => (await shown(second.url)).status, { timeout: 60_000 }).toBe("COMPLETED");
+    await second.stop();
+  }, 90_000);
+
   test("says who has the data when it is started twice, and shows the old runs when it is started again", async () => {
     const here = folder();
     const first = await dev([], { cwd: here });

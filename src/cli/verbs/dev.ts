@@ -2,6 +2,7 @@ import { pages } from "../../page/pages.ts";
 import type { MillraceProcess } from "../../process/process.ts";
 import { isOver } from "../../drawing/states.ts";
 import type { Json } from "../../json/json.ts";
+import type { Settings } from "../../settings/declarations.ts";
 import { transitionOf } from "../../process/transitions.ts";
 import { type Call, hasSwitch, type Verb } from "../call.ts";
 import { definitionText, isModule } from "../definition-file.ts";
@@ -48,9 +49,11 @@ export const verb: Verb = async (call) => {
     input,
     allowMissing: settings.allowMissingHandlers,
   });
+  const interrupts = call.terminal.interrupts();
+  interrupts.addEventListener("abort", () => dev.tellStop(settings), { once: true });
   await dev.begin(isEphemeral ? "in memory" : `data in ${settings.store.replace(/^sqlite:/, "")}`);
   if (!hasSwitch(call, "no-run")) await dev.runAll(files);
-  const close = hasSwitch(call, "no-watch") ? () => undefined : dev.watch();
+  const close = hasSwitch(call, "no-watch") || interrupts.aborted ? () => undefined : dev.watch();
   await serveUntilInterrupted(call, started);
   close();
   return EXIT.done;
@@ -95,7 +98,21 @@ class Dev {
       await this.#run({ text: { file: "the sample", source: SAMPLE, format: "yaml" } });
       return;
     }
-    for (const file of files) await this.#runFile(file);
+    for (const file of files) {
+      if (this.#call.terminal.interrupts().aborted) return;
+      await this.#runFile(file);
+    }
+  }
+
+  /** Said at once: a stop that waits for handlers looks like one that hangs. */
+  tellStop({ workerGrace, store }: Pick<Settings, "workerGrace" | "store">): void {
+    const count = this.#process.handlersAtWork;
+    if (count === 0) return;
+    const fate = store === "memory:" ? "is lost: it is in memory only" : "goes on at the next start";
+    this.#call.terminal.out(
+      `\nstopping: waits up to ${workerGrace} s for ${count === 1 ? "1 handler" : `${count} handlers`}. ` +
+        `Ctrl-C again stops now. What is not done by then ${fate}.\n`,
+    );
   }
 
   watch(): () => void {
