@@ -12,6 +12,8 @@ describe("scanJson", () => {
     ['{"a":1', "syntax", 6, "", "ends too early"],
     ['{"a":1,}', "syntax", 7, "", "comma too many"],
     ["[1,]", "syntax", 3, "", "comma too many"],
+    ['{"a":[}', "syntax", 6, "", '"}" does not close "["'],
+    ["[{ ]", "syntax", 3, "", '"]" does not close "{"'],
     ['{"a" 1}', "syntax", 5, "", "not expected"],
     ["{a:1}", "syntax", 1, "", "not expected"],
     ["[1 2]", "syntax", 3, "", "not expected"],

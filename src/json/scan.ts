@@ -186,6 +186,9 @@ function describe(text: string, offset: number): string {
   if (offset >= text.length) return "the text ends too early";
   const found = character(text, offset);
   const before = text.slice(Math.max(0, offset - 200), offset).trimEnd();
-  if (/[,[{]$/.test(before) && /[}\]]/.test(text[offset]!)) return `there is a comma too many before ${found}`;
+  if (/[}\]]/.test(text[offset]!)) {
+    if (before.endsWith(",")) return `there is a comma too many before ${found}`;
+    if (/[[{]$/.test(before)) return `${found} does not close ${JSON.stringify(before.at(-1))}`;
+  }
   return `${found} is not expected here`;
 }
