@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
@@ -29,6 +29,7 @@ const args = ["batch", "run", "wf.yaml", "--input", "items.jsonl", "-o", "out.js
 interface Result {
   readonly index: number;
   readonly status: string;
+  readonly execution_id: string;
   readonly output: unknown;
   readonly error: { readonly code: string; readonly message: string } | null;
 }
@@ -81,11 +82,35 @@ describe("batch run", () => {
     // As if it had died while it wrote.
     writeFileSync(join(here, "out.jsonl"), '{"index":0,"status":"COMPLETED","output":1}\n{"index":1,"sta');
     rmSync(join(here, "wait"));
+    // Another time is not another input.
+    utimesSync(join(here, "items.jsonl"), 1, 1);
     const { code, stderr } = await millrace([...args, "--concurrency", "10"], { cwd: here });
     expect([code, stderr]).toEqual([0, expect.stringContaining("resuming b-")]);
     const told = results(here);
     expect(told.map(({ index }) => index)).toEqual(Array.from({ length: 120 }, (_, i) => i));
     expect(told.every(({ index, output }) => (output as { twice: number }).twice === index * 2)).toBe(true);
+  });
+
+  test("is begun anew when it was finished, but does not write over the results of another input", async () => {
+    const here = project(3);
+    expect((await millrace(args, { cwd: here })).code).toBe(0);
+    const ids = (): readonly string[] => results(here).map((one) => one.execution_id);
+    const first = ids();
+    expect((await millrace(args, { cwd: here })).code).toBe(0);
+    const second = ids();
+    expect(second).not.toEqual(first);
+
+    writeFileSync(join(here, "items.jsonl"), items(5));
+    const refused = await millrace(args, { cwd: here });
+    expect([refused.code, refused.stderr]).toEqual([
+      2,
+      expect.stringMatching(
+        /^millrace: out\.jsonl has the results of another input, of the batch b-\S+\.\n {2}hint: .*--fresh/,
+      ),
+    ]);
+    expect(ids()).toEqual(second);
+    expect((await millrace([...args, "--fresh"], { cwd: here })).code).toBe(0);
+    expect(ids()).toHaveLength(5);
   });
 
   test("takes its items from stdin, and its results are a table if their name says so", async () => {

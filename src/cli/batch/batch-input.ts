@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
+import { createReadStream, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -8,12 +8,10 @@ import { noFile } from "../definition-file.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 
-/** What tells one input from another. */
+/** What tells one input from another: not its time, which a copy or a checkout changes too. */
 export interface InputMark {
   readonly bytes: number;
-  readonly changedMs?: number;
-  /** Of what came on stdin: a copy is always new. */
-  readonly sha256?: string;
+  readonly sha256: string;
 }
 
 /** The items of a batch, as a file that can be read from any place on. */
@@ -44,7 +42,7 @@ export async function openInput(call: Call, output: string | undefined): Promise
   const file = resolve(terminal.directory, given.replace(/^@/, ""));
   const stat = statSync(file, { throwIfNoEntry: false });
   if (stat?.isFile() !== true) throw noFile(terminal, given);
-  const mark = { bytes: stat.size, changedMs: stat.mtimeMs };
+  const mark = await markOf(createReadStream(file), async () => undefined);
   return { file, shown: given, mark, log: `${file}.batch`, canResume: true, forget: () => undefined };
 }
 
@@ -64,17 +62,21 @@ async function copiedInput(terminal: Terminal, output: string | undefined): Prom
 }
 
 async function copy(from: AsyncIterable<Uint8Array>, file: string): Promise<InputMark> {
-  const hash = createHash("sha256");
-  let bytes = 0;
   const to = await open(file, "w");
   try {
-    for await (const chunk of from) {
-      hash.update(chunk);
-      bytes += chunk.length;
-      await to.writeFile(chunk);
-    }
+    return await markOf(from, (chunk) => to.writeFile(chunk));
   } finally {
     await to.close();
+  }
+}
+
+async function markOf(from: AsyncIterable<Uint8Array>, each: (chunk: Uint8Array) => Promise<void>): Promise<InputMark> {
+  const hash = createHash("sha256");
+  let bytes = 0;
+  for await (const chunk of from) {
+    hash.update(chunk);
+    bytes += chunk.length;
+    await each(chunk);
   }
   return { bytes, sha256: hash.digest("hex") };
 }

@@ -69,7 +69,7 @@ test.each([
 
 test("what a batch has come to is read again, but for a line that was cut off", () => {
   const file = join(folder, "log");
-  const input = { bytes: 1, changedMs: 2 };
+  const input = { bytes: 1, sha256: "x" };
   const head = {
     batch: "b",
     workflow: "w",

@@ -89,7 +89,7 @@ async function run(
   wanted: Omit<BatchHead, "batch">,
 ): Promise<ExitCode> {
   const { terminal } = call;
-  const log = logOf(call, output === undefined ? input.log : `${output.file}.batch`, wanted);
+  const log = logOf(call, input, output, wanted);
   if (output !== undefined) {
     if (log.begun.length > 0) await keepWritten(output.lines, log.begun);
     else for (const file of [output.lines, output.file]) rmSync(file, { force: true });
@@ -115,10 +115,25 @@ async function run(
 }
 
 /** A batch that was left unfinished goes on; one that is complete is begun anew, unless what failed is to be tried again. */
-function logOf(call: Call, file: string, wanted: Omit<BatchHead, "batch">): BatchLog {
+function logOf(
+  call: Call,
+  { log }: BatchInput,
+  output: Output | undefined,
+  wanted: Omit<BatchHead, "batch">,
+): BatchLog {
   const { terminal } = call;
+  const file = output === undefined ? log : `${output.file}.batch`;
   const again = hasSwitch(call, "retry-failed");
   const known = hasSwitch(call, "fresh") ? undefined : BatchLog.read(file);
+  if (known?.isComplete === true && !again && output !== undefined && !sameInput(known.head.input, wanted.input)) {
+    throw new Failure(
+      EXIT.usage,
+      `${option(call, "output")} has the results of another input, of the batch ${known.head.batch}.`,
+      {
+        hint: "name another file with --output, or write over it with --fresh",
+      },
+    );
+  }
   if (known === undefined || (known.isComplete && !again)) {
     if (again) throw new Failure(EXIT.notFound, "there is no batch whose failed items could be tried again.");
     return BatchLog.begin(file, { batch: `b-${crypto.randomUUID()}`, ...wanted });
@@ -145,7 +160,7 @@ function logOf(call: Call, file: string, wanted: Omit<BatchHead, "batch">): Batc
 }
 
 function sameInput(one: InputMark, other: InputMark): boolean {
-  return one.bytes === other.bytes && one.changedMs === other.changedMs && one.sha256 === other.sha256;
+  return one.bytes === other.bytes && one.sha256 === other.sha256;
 }
 
 /** @param left what is to be said of a batch that was interrupted */
