@@ -1,7 +1,8 @@
+import { nodeHost } from "../host/node-host.ts";
 import type { Settings } from "../settings/declarations.ts";
 import type { StoreAddress } from "../settings/store-address.ts";
 import { StoreError } from "../store/store-error.ts";
-import { judgePostgres } from "./store-safety.ts";
+import { judgePostgres, redisFaults, type Unsafe } from "./store-safety.ts";
 
 /** What was found out about a server that keeps a store. `note` is neither good nor bad. */
 export interface StoreFinding {
@@ -26,15 +27,56 @@ export async function inspectPostgresStore(
       ...(hearsHints ? [] : [deaf(isPooled)]),
       ...(hearsHints && isPooled ? [POOLED] : []),
       ...longTransactions.map((one): StoreFinding => ({ state: "bad", told: toldOf(one), fix: endIt(one.pid) })),
-      ...unsafe.map(({ code, told }): StoreFinding => {
-        const isAccepted = settings.allowUnsafeStore.includes(code);
-        return { state: isAccepted ? "note" : "bad", told: `${code}: ${told}`, fix: "docs/postgres.md" };
-      }),
+      ...unsafe.map((one) => unsafeFinding(one, settings.allowUnsafeStore, "docs/postgres.md")),
     ];
   } catch (error) {
-    if (!(error instanceof StoreError)) throw error;
-    return [{ state: "bad", told: `${error.message} (${error.code})`, fix: "docs/postgres.md" }];
+    return [refusal(error, "docs/postgres.md")];
   }
+}
+
+/** Looks at a Redis as a start does, which refuses one that would lose what it has acknowledged; changes nothing. */
+export async function inspectRedisStore(
+  address: StoreAddress & { readonly kind: "redis" },
+  settings: Pick<Settings, "redisDurability" | "allowUnsafeStore" | "redisSocketTimeout">,
+): Promise<readonly StoreFinding[]> {
+  try {
+    const unsafe = await redisFaults(address.url, settings);
+    const version = await redisVersion(address.url, settings.redisSocketTimeout * 1_000);
+    return [
+      { state: "ok", told: `Redis ${version} answers` },
+      ...unsafe.map((one) => unsafeFinding(one, settings.allowUnsafeStore, "docs/redis.md")),
+    ];
+  } catch (error) {
+    return [refusal(error, "docs/redis.md")];
+  }
+}
+
+/** Of a server that can keep a store. */
+async function redisVersion(url: string, timeoutMs: number): Promise<string> {
+  const { Connection } = await import("../drivers/redis/connection.ts");
+  const { checkServer, readFacts } = await import("../drivers/redis/server.ts");
+  const times = { connectMs: timeoutMs, commandMs: timeoutMs };
+  let version = "";
+  const connection = new Connection({ url, host: nodeHost, ...times }, async (line) => {
+    const facts = await readFacts(line);
+    checkServer(facts);
+    version = facts.get("redis_version") ?? "";
+  });
+  try {
+    await connection.line();
+    return version;
+  } finally {
+    connection.close();
+  }
+}
+
+function unsafeFinding({ code, told }: Unsafe, accepted: readonly string[], fix: string): StoreFinding {
+  return { state: accepted.includes(code) ? "note" : "bad", told: `${code}: ${told}`, fix };
+}
+
+function refusal(error: unknown, fix: string): StoreFinding {
+  if (!(error instanceof StoreError)) throw error;
+  return { state: "bad", told: `${error.message} (${error.code})`, fix };
 }
 
 const POOLED: StoreFinding = {

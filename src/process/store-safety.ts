@@ -3,7 +3,7 @@ import type { StoreAddress } from "../settings/store-address.ts";
 import { StoreError } from "../store/store-error.ts";
 
 /** A setting of the store under which it would break a promise. */
-interface Unsafe {
+export interface Unsafe {
   readonly code: string;
   readonly told: string;
 }
@@ -31,7 +31,11 @@ export async function checkStoreSafety(address: StoreAddress, settings: SafetySe
   );
 }
 
-async function redisFaults(url: string, settings: SafetySettings): Promise<readonly Unsafe[]> {
+/** What a Redis says of itself that would break a promise. */
+export async function redisFaults(
+  url: string,
+  settings: Pick<SafetySettings, "redisDurability" | "redisSocketTimeout">,
+): Promise<readonly Unsafe[]> {
   const { createClient, ErrorReply } = await import("@redis/client");
   const connectTimeout = settings.redisSocketTimeout * 1_000;
   const client = createClient({ url, socket: { reconnectStrategy: false, connectTimeout } });

@@ -6,7 +6,7 @@ import type { ReadSettings } from "../../settings/read-settings.ts";
 import { type SettingName, SETTINGS } from "../../settings/declarations.ts";
 import type { Setting } from "../../settings/setting.ts";
 import { archiveAddress, shownAddress, storeAddress, type StoreAddress } from "../../settings/store-address.ts";
-import { inspectPostgresStore } from "../../process/inspect-store.ts";
+import { inspectPostgresStore, inspectRedisStore } from "../../process/inspect-store.ts";
 import type { Call, Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
@@ -84,9 +84,14 @@ async function settingsOf(call: Call, findings: Finding[]): Promise<ReadSettings
 
 async function storeFindings(call: Call, address: StoreAddress, read: ReadSettings): Promise<readonly Finding[]> {
   const found = await storeFinding(call, address);
-  if (address.kind !== "postgres" || found.state === "bad") return [found];
-  const more = await inspectPostgresStore({ ...address, kind: "postgres" }, read.settings);
-  return [found, ...more.map((one): Finding => ({ what: "postgres", ...one }))];
+  if (found.state === "bad") return [found];
+  const more =
+    address.kind === "postgres"
+      ? await inspectPostgresStore({ ...address, kind: "postgres" }, read.settings)
+      : address.kind === "redis"
+        ? await inspectRedisStore({ ...address, kind: "redis" }, read.settings)
+        : [];
+  return [found, ...more.map((one): Finding => ({ what: address.kind, ...one }))];
 }
 
 async function storeFinding(call: Call, address: StoreAddress): Promise<Finding> {

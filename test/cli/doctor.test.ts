@@ -1,0 +1,27 @@
+import { afterAll, expect, test } from "vitest";
+import { startOwnRedis } from "../../scripts/services/redis.ts";
+import { cleanUp, folder, millrace } from "./program.ts";
+
+afterAll(cleanUp);
+
+// What a start says of the same settings is in src/process/store-safety.test.ts.
+test("doctor tells of a Redis that no process would start on, and of one that is well", async () => {
+  const bad = await startOwnRedis({ appendonly: "no", maxmemory: "0", "maxmemory-policy": "allkeys-lru" });
+  const good = await startOwnRedis();
+  const here = folder();
+  const doctor = (url: string, env = {}) => millrace(["doctor", "--store", url], { cwd: here, env });
+  try {
+    const told = await doctor(bad.url);
+    expect(told.code).toBe(1);
+    for (const code of ["REDIS_NOT_APPENDONLY", "REDIS_NO_MAXMEMORY", "REDIS_EVICTION"])
+      expect(told.stdout).toMatch(new RegExp(`✗ redis +${code}: .*\\n +fix: docs/redis\\.md`));
+    const accepted = "REDIS_NOT_APPENDONLY,REDIS_NO_MAXMEMORY,REDIS_EVICTION";
+    const known = await doctor(bad.url, { MILLRACE_ALLOW_UNSAFE_STORE: accepted });
+    expect([known.code, known.stdout]).toEqual([0, expect.stringContaining("– redis      REDIS_EVICTION")]);
+    const well = await doctor(good.url);
+    expect([well.code, well.stdout]).toEqual([0, expect.stringMatching(/✓ redis +Redis \d\S+ answers/)]);
+  } finally {
+    await bad.stop();
+    await good.stop();
+  }
+});
