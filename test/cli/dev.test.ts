@@ -101,6 +101,57 @@ describe("millrace dev", () => {
     expect(tested.status).toBe(0);
   });
 
+  test("runs again when something that is imported is saved, however far, and loads nothing else anew", async () => {
+    const here = folder({
+      "workflow.ts": `import { workflow } from "millrace";
+import { word } from "./word.ts";
+import { born } from "./kept.mjs";
+const wf = workflow("importing");
+export default wf.output({ said: wf.node("said", () => ({ word, born })) });
+`,
+      "word.ts": 'import { deep } from "./deep.mjs";\nexport const word: string = `<${deep}>`;\n',
+      "deep.mjs": 'import required from "./required.cjs";\nexport const deep = `one ${required.n}`;\n',
+      "required.cjs": 'module.exports = { n: require("./number.cjs") };\n',
+      "number.cjs": "module.exports = 1;\n",
+      "kept.mjs": "export const born = performance.now();\n",
+      "handlers.mjs": 'import { deep } from "./deep.mjs";\nexport const handlers = { say: () => deep };\n',
+      "by-name.yaml": "name: by-name\nnodes: [{ id: a, handler: say }]\n",
+    });
+    const server = await dev(["workflow.ts", "by-name.yaml"], { cwd: here });
+    const lastOf = async (workflow: string): Promise<Shown> => {
+      const { items } = await getJson<Listed>(`${server.url}/v1/executions?workflow=${workflow}`);
+      return getJson<Shown>(`${server.url}/v1/executions/${items[0]!.execution_id}`);
+    };
+    const said = async (): Promise<unknown> => (await lastOf("importing")).output;
+    await server.program.says(/watching /);
+    const { said: first } = (await said()) as { said: { word: string; born: number } };
+    expect(first.word).toBe("<one 1>");
+
+    writeFileSync(join(here, "required.cjs"), 'module.exports = { n: require("./number.cjs") + 1 };\n');
+    await server.program.says(/importing #2 {3}completed/);
+    expect(await said()).toEqual({ said: { word: "<one 2>", born: first.born } });
+    await server.program.says(/by-name #2 {3}completed/);
+    expect((await lastOf("by-name")).output).toEqual({ a: "one 2" });
+
+    // What it imports from now on is watched from now on.
+    writeFileSync(join(here, "new.ts"), "export const deep: string = 'new';\n");
+    writeFileSync(
+      join(here, "word.ts"),
+      'import { deep } from "./new.ts";\nexport const word: string = `<${deep}>`;\n',
+    );
+    await server.program.says(/importing #3 {3}completed/);
+    expect(await said()).toEqual({ said: { word: "<new>", born: first.born } });
+    // Looked for again until it is seen: the file may be saved before it is watched.
+    const isNewer = async (): Promise<unknown> => {
+      writeFileSync(join(here, "new.ts"), "export const deep: string = 'newer';\n");
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      return said();
+    };
+    await expect.poll(isNewer, { timeout: 10_000 }).toEqual({ said: { word: "<newer>", born: first.born } });
+    expect((await lastOf("by-name")).output).toEqual({ a: "one 2" });
+    await server.stop();
+  });
+
   test("runs the other template too", async () => {
     const here = folder();
     await millrace(["init", "--template", "yaml"], { cwd: here });

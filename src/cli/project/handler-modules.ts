@@ -1,11 +1,9 @@
-import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import type { HandlerEntry } from "../../definition/handlers.ts";
 import type { UserHandlers } from "../../process/user-handlers.ts";
 import { type Handlers, readyHandlers } from "../../sdk/handlers.ts";
 import type { Handler } from "../../worker/handler.ts";
-import { offerOwnPackage } from "./own-package.ts";
+import { projectModules } from "./project-modules.ts";
 
 /** A module that cannot be used, in a sentence. */
 export class HandlerModuleInvalid extends Error {
@@ -14,7 +12,6 @@ export class HandlerModuleInvalid extends Error {
 
 /** Loads modules that export `handlers`, an object by name. No name may come from two of them. */
 export async function loadHandlerModules(paths: readonly string[], directory: string): Promise<UserHandlers> {
-  offerOwnPackage();
   const handlers = new Map<string, Handler>();
   const entries = new Map<string, HandlerEntry>();
   for (const path of paths) {
@@ -33,10 +30,7 @@ export async function loadHandlerModules(paths: readonly string[], directory: st
 async function readyModule(path: string, directory: string): Promise<ReturnType<typeof readyHandlers>> {
   let module: { readonly handlers?: unknown; readonly default?: unknown };
   try {
-    const file = resolve(directory, path);
-    // A module that has changed is another one: what was loaded before stays as it was.
-    const changed = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-    module = (await import(`${pathToFileURL(file).href}?changed=${changed}`)) as typeof module;
+    module = (await projectModules.load(resolve(directory, path))) as typeof module;
   } catch (error) {
     const { message } = error as Error;
     throw new HandlerModuleInvalid(`The handler module ${path} cannot be loaded: ${message}`, { cause: error });

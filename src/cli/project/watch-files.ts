@@ -1,35 +1,45 @@
 import { type FSWatcher, watch } from "node:fs";
-import { basename, dirname, resolve } from "node:path";
+import { dirname, join } from "node:path";
 
 /** Editors write a file in several steps; after the last of them it is quiet for this long. */
 const QUIET_MS = 100;
 
-/** Calls back with the files that were saved. Folders are watched, not files: many editors put a new file in place. */
-export function watchFiles(
-  directory: string,
-  files: readonly string[],
-  saved: (files: readonly string[]) => void,
-): () => void {
-  const byFolder = Map.groupBy(files, (file) => dirname(resolve(directory, file)));
-  const changed = new Set<string>();
-  let timer: NodeJS.Timeout | undefined;
-  const watchers = [...byFolder].map(([folder, members]): FSWatcher => {
-    const watcher = watch(folder, (_event, name) => {
-      const file = members.find((member) => basename(member) === name);
-      if (file === undefined) return;
-      changed.add(file);
-      clearTimeout(timer);
-      timer = setTimeout(() => {
-        saved([...changed]);
-        changed.clear();
-      }, QUIET_MS);
-    });
-    // A folder that goes away is nothing to end for.
-    watcher.on("error", () => undefined);
-    return watcher;
-  });
-  return () => {
-    clearTimeout(timer);
-    for (const watcher of watchers) watcher.close();
-  };
+/** Calls back with the paths of files that were saved. Folders are watched, not files: many editors put a new file in place. */
+export class FileWatch {
+  readonly #files = new Set<string>();
+  readonly #folders = new Map<string, FSWatcher>();
+  readonly #saved: (paths: readonly string[]) => void;
+  readonly #changed = new Set<string>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(saved: (paths: readonly string[]) => void) {
+    this.#saved = saved;
+  }
+
+  add(paths: readonly string[]): void {
+    for (const path of paths) {
+      this.#files.add(path);
+      const folder = dirname(path);
+      if (this.#folders.has(folder)) continue;
+      const watcher = watch(folder, (_event, name) => this.#note(join(folder, name ?? "")));
+      // A folder that goes away is nothing to end for.
+      watcher.on("error", () => undefined);
+      this.#folders.set(folder, watcher);
+    }
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    for (const watcher of this.#folders.values()) watcher.close();
+  }
+
+  #note(path: string): void {
+    if (!this.#files.has(path)) return;
+    this.#changed.add(path);
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#saved([...this.#changed]);
+      this.#changed.clear();
+    }, QUIET_MS);
+  }
 }

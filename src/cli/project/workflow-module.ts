@@ -1,20 +1,17 @@
-import { statSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import { PARTS, type WorkflowParts } from "../../sdk/workflow.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
-import { offerOwnPackage } from "./own-package.ts";
+import { projectModules } from "./project-modules.ts";
 
-/** The workflows that a module exports, the default one first. Loaded anew if the file has changed. */
+/** The workflows that a module exports, the default one first. Loaded anew if it or what it imports has changed. */
 export async function workflowsOfModule(directory: string, file: string): Promise<readonly WorkflowParts[]> {
-  offerOwnPackage();
   const path = resolve(directory, file);
-  const changed = statSync(path, { throwIfNoEntry: false })?.mtimeMs;
-  if (changed === undefined) throw new Failure(EXIT.notFound, `there is no file ${JSON.stringify(file)}.`);
+  if (!existsSync(path)) throw new Failure(EXIT.notFound, `there is no file ${JSON.stringify(file)}.`);
   let module: Readonly<Record<string, unknown>>;
   try {
-    module = (await import(`${pathToFileURL(path).href}?changed=${changed}`)) as typeof module;
+    module = (await projectModules.load(path)) as typeof module;
   } catch (error) {
     throw new Failure(
       EXIT.invalid,

@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { pages } from "../../page/pages.ts";
 import type { MillraceProcess } from "../../process/process.ts";
 import { isOver } from "../../drawing/states.ts";
@@ -16,7 +17,8 @@ import { findHandlerModules, findWorkflowFiles } from "../project/find-files.ts"
 import { LiveHandlers } from "../project/live-handlers.ts";
 import { runSummary } from "../project/run-summary.ts";
 import { SAMPLE } from "../project/sample.ts";
-import { watchFiles } from "../project/watch-files.ts";
+import { projectModules } from "../project/project-modules.ts";
+import { FileWatch } from "../project/watch-files.ts";
 import { workflowsOfModule } from "../project/workflow-module.ts";
 import { serveUntilInterrupted, startFailure, startProcess } from "../start-process.ts";
 
@@ -123,24 +125,36 @@ class Dev {
       terminal.out("\nthis was the built-in sample; make your own: millrace init hello\n");
       return () => undefined;
     }
-    const close = watchFiles(terminal.directory, all, (saved) => void this.#saved(saved));
+    const watching = new FileWatch((saved) => void this.#saved(saved, watching));
+    watching.add([...all.map((file) => this.#pathOf(file)), ...projectModules.files]);
     const stopKeys = this.#listenToKeys();
     terminal.out(
       `\nwatching ${all.join(", ")} – save to run again${terminal.isInteractive ? ", press ? for keys" : ""}\n`,
     );
     return () => {
-      close();
+      watching.close();
       stopKeys();
     };
   }
 
-  async #saved(saved: readonly string[]): Promise<void> {
+  #pathOf(file: string): string {
+    return resolve(this.#call.terminal.directory, file);
+  }
+
+  async #saved(saved: readonly string[], watching: FileWatch): Promise<void> {
     const { files, modules } = this.#project;
-    if (saved.some((file) => modules.includes(file))) {
+    const isConcerned = (file: string): boolean => {
+      const path = this.#pathOf(file);
+      return saved.includes(path) || projectModules.dependsOn(path, saved);
+    };
+    // Before they run: what is imported by then may change meanwhile.
+    const concerned = files.filter(isConcerned);
+    if (modules.some(isConcerned)) {
       await this.#try(async () => this.#user.addModules(modules, this.#call.terminal.directory));
       await this.#process.refreshHandlers();
       await this.runAll(files);
-    } else await this.runAll(saved);
+    } else await this.runAll(concerned);
+    watching.add(projectModules.files);
   }
 
   async #runFile(file: string): Promise<void> {
