@@ -3,6 +3,7 @@ import type { HandlerEntry } from "../../definition/handlers.ts";
 import type { UserHandlers } from "../../process/user-handlers.ts";
 import { type Handlers, readyHandlers } from "../../sdk/handlers.ts";
 import type { Handler } from "../../worker/handler.ts";
+import { loadFault } from "./load-fault.ts";
 import { projectModules } from "./project-modules.ts";
 
 /** A module that cannot be used, in a sentence. */
@@ -32,8 +33,8 @@ async function readyModule(path: string, directory: string): Promise<ReturnType<
   try {
     module = (await projectModules.load(resolve(directory, path))) as typeof module;
   } catch (error) {
-    const { message } = error as Error;
-    throw new HandlerModuleInvalid(`The handler module ${path} cannot be loaded: ${message}`, { cause: error });
+    const why = loadFault(error, directory);
+    throw new HandlerModuleInvalid(`The handler module ${path} cannot be loaded: ${why}`, { cause: error });
   }
   const table = module.handlers ?? module.default;
   if (typeof table !== "object" || table === null) {

@@ -88,8 +88,8 @@ class ProjectModules {
     registerHooks({
       resolve: (specifier, context, next) => {
         const resolved = next(specifier, context);
-        const importer = pathOf(context.parentURL);
-        const path = pathOf(resolved.url);
+        const importer = projectFile(context.parentURL);
+        const path = projectFile(resolved.url);
         if (importer === undefined || path === undefined || !this.#files.has(importer)) return resolved;
         // Node remembers where a `require` led, and finds half a module there once it was forgotten: it stays as it is.
         if (context.conditions.includes("require")) return resolved;
@@ -103,7 +103,7 @@ class ProjectModules {
 export const projectModules: ProjectModules = new ProjectModules();
 
 /** The file behind a URL, if it can be one of a project's. */
-function pathOf(url: string | undefined): string | undefined {
+export function projectFile(url: string | undefined): string | undefined {
   if (url === undefined || !url.startsWith("file:") || url.startsWith(OWN)) return undefined;
   const { href } = Object.assign(new URL(url), { search: "", hash: "" });
   return href.includes("/node_modules/") ? undefined : fileURLToPath(href);

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { PARTS, type WorkflowParts } from "../../sdk/workflow.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
+import { loadFault } from "./load-fault.ts";
 import { projectModules } from "./project-modules.ts";
 
 /** The workflows that a module exports, the default one first. Loaded anew if it or what it imports has changed. */
@@ -13,10 +14,7 @@ export async function workflowsOfModule(directory: string, file: string): Promis
   try {
     module = (await projectModules.load(path)) as typeof module;
   } catch (error) {
-    throw new Failure(
-      EXIT.invalid,
-      `${file} cannot be loaded: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    throw new Failure(EXIT.invalid, `${file} cannot be loaded: ${loadFault(error, directory)}`);
   }
   const exported = [module["default"], ...Object.values(module)].filter(isWorkflow).map((one) => one[PARTS]);
   const workflows = [...new Set(exported)];
