@@ -2,6 +2,8 @@ import type { Hole } from "./scope.ts";
 import type { Json } from "../json/json.ts";
 
 export interface HoleSources {
+  /** Whose secrets they are: the server's, which fills them in for workers over HTTP, or the worker's own. */
+  readonly of?: "server";
   secret(name: string): string | undefined;
   blob(hash: string): Json | undefined;
 }
@@ -44,11 +46,15 @@ function holeValue(hole: Hole, sources: HoleSources): Json {
     .map((part) => {
       if ("text" in part) return part.text;
       const secret = sources.secret(part.secret);
-      if (secret === undefined)
-        throw new HoleUnfilled("SECRET_MISSING", `The secret ${part.secret} is not known to this worker`);
+      if (secret === undefined) throw new HoleUnfilled("SECRET_MISSING", secretMissing(part.secret, sources.of));
       return secret;
     })
     .join("");
+}
+
+function secretMissing(name: string, of: HoleSources["of"]): string {
+  const who = of === "server" ? "the server, which fills in secrets for workers over HTTP" : "the worker";
+  return `The secret ${name} is missing: set MILLRACE_SECRET_${name} in the environment of ${who}`;
 }
 
 function setAt(root: Json, pointer: string, value: Json): void {

@@ -24,7 +24,8 @@ the config file, that before the default. All wrong values are told at once, and
 The config file is the one that \`--config\` or \`MILLRACE_CONFIG\` names, else the first of these in the working directory:
 ${CONFIG_FILES.map((name) => `\`${name}\``).join(", ")}. A \`.env\` file there is read too; the environment comes before it.
 Secrets have no flags; each may be given as a file instead, for instance \`OPENAI_API_KEY_FILE\`. The values of
-\`{{ secrets.NAME }}\` come from \`MILLRACE_SECRET_NAME\` of the worker.
+\`{{ secrets.NAME }}\` come from \`MILLRACE_SECRET_NAME\` of the process with the worker; for workers over HTTP, which have no
+access to the store, from that of the server they lease from: it fills them in.
 
 ${groups.join("\n\n")}
 

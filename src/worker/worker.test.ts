@@ -232,7 +232,15 @@ describe("secrets", () => {
     world.worker({ step: () => (called = true) }, {}, secret);
     const id = await world.start(workflow([node("a", [], { config: { x: "{{ secrets.OTHER }}" }, ...branch })]));
     expect(await world.ended(id)).toMatchObject({
-      nodes: { a: { status: "FAILED", error: { code: "SECRET_MISSING" } } },
+      nodes: {
+        a: {
+          status: "FAILED",
+          error: {
+            code: "SECRET_MISSING",
+            message: "The secret OTHER is missing: set MILLRACE_SECRET_OTHER in the environment of the worker",
+          },
+        },
+      },
     });
     expect(called).toBe(false);
   });

@@ -499,7 +499,10 @@ describe("secrets", () => {
     const name = queue();
     const id = await run(name, { config: { header: "{{ secrets.NOBODY }}" } });
     expect((await lease(name, { wait_ms: 100 })).tasks).toEqual([]);
-    expect(await api.ended(id)).toMatchObject({ status: "FAILED", error: { code: "SECRET_MISSING" } });
+    const message = expect.stringContaining(
+      "set MILLRACE_SECRET_NOBODY in the environment of the server, which",
+    ) as string;
+    expect(await api.ended(id)).toMatchObject({ status: "FAILED", error: { code: "SECRET_MISSING", message } });
   });
 });
 

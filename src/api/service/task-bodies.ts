@@ -39,7 +39,7 @@ export class TaskBodies {
       if (hole.kind !== "blob" || blobs.has(hole.ref.hash)) continue;
       blobs.set(hole.ref.hash, await this.#blob(task, hole.ref.hash));
     }
-    return fillHoles(config, holes, { secret: this.#secret, blob: (hash) => blobs.get(hash) });
+    return fillHoles(config, holes, { of: "server", secret: this.#secret, blob: (hash) => blobs.get(hash) });
   }
 
   /** One value may fill many holes: what is small in the store is not small in an answer. */
