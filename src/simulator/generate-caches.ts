@@ -34,6 +34,7 @@ export class WorldCaches {
       [3, "{{ input.n | default(0) }}"],
       [1, "always"],
     ]);
-    return { ...node, cache: { ...(key !== undefined && { key }), ttl_seconds: random.pick([2, 60, 600]) } };
+    // The longest is longer than any trouble lasts, and not by much: a world waits until all of it is forgotten.
+    return { ...node, cache: { ...(key !== undefined && { key }), ttl_seconds: random.pick([2, 60, 90]) } };
   }
 }

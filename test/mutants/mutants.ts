@@ -1,6 +1,7 @@
 import { CONTROL_MUTANTS } from "./control-mutants.ts";
 import { CACHE_MUTANTS } from "./cache-mutants.ts";
 import { GATE_MUTANTS } from "./gate-mutants.ts";
+import { GROUND_MUTANTS } from "./ground-mutants.ts";
 
 /** A deliberate bug: texts in the sources that are replaced when they are loaded. */
 export interface Mutant {
@@ -569,4 +570,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...CONTROL_MUTANTS,
   ...GATE_MUTANTS,
   ...CACHE_MUTANTS,
+  ...GROUND_MUTANTS,
 ];

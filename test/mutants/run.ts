@@ -64,11 +64,17 @@ function simulate(mutant: string, seed: number): Promise<Caught> {
   });
 }
 
-/** For each invariant the bugs that nothing else would have noticed, in the world that showed them. */
+const KNOWN: ReadonlySet<string> = new Set(INVARIANTS.map(({ id }) => id));
+
+/**
+ * For each invariant the bugs that no other would have noticed, in the world that showed them. What the engine asserts of
+ * itself is none.
+ */
 function whoCaughtWhat(results: readonly Caught[]): string {
+  const own = ({ invariants }: Caught): readonly string[] => invariants.filter((id) => KNOWN.has(id));
   const alone = Map.groupBy(
-    results.filter(({ invariants }) => invariants.length === 1),
-    ({ invariants }) => invariants[0]!,
+    results.filter((caught) => own(caught).length === 1),
+    (caught) => own(caught)[0]!,
   );
   const lines = INVARIANTS.map(({ id, name }) => {
     const mutants = alone.get(id)?.map(({ mutant }) => mutant) ?? [];
