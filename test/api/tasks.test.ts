@@ -5,10 +5,12 @@ import type { Json } from "../../src/json/json.ts";
 import type { Store, Tasks } from "../../src/store/contract.ts";
 import { TestApi } from "../support/api.ts";
 
+const MEGABYTE = "x".repeat(1_000_000);
 const SECRET = "s3cret-canary-value";
+const SECRETS: Readonly<Record<string, string>> = { TOKEN: SECRET, LARGE: MEGABYTE };
 let api: TestApi;
 beforeAll(async () => {
-  api = await TestApi.start({ secret: (name) => (name === "TOKEN" ? SECRET : undefined) });
+  api = await TestApi.start({ secret: (name) => SECRETS[name] });
 });
 afterAll(async () => {
   expect(api.incidents).toEqual([]);
@@ -283,15 +285,13 @@ describe("a worker elsewhere", () => {
 });
 
 describe("an answer to a lease has a size", () => {
-  const MEGABYTE = "x".repeat(1_000_000);
-
-  /** Nodes that each read the same large output so many times, once it is there. */
-  async function readers(name: string, times: Readonly<Record<string, number>>): Promise<string> {
-    const nodes = Object.entries(times).map(([id, count]) => ({
+  /** Nodes that each read the same large value so many times: the output of the first, or a secret. */
+  async function readers(name: string, template: string, times: Readonly<Record<string, number>>): Promise<string> {
+    const nodes = Object.entries(times).map(([id, length]) => ({
       id,
       handler: name,
       dependencies: ["large"],
-      config: { all: Array.from({ length: count }, () => "{{ large }}") },
+      config: { all: Array.from({ length }, () => template) },
       on_error: "fail_branch",
     }));
     const id = await run(name, {}, { nodes: [{ id: "large", handler: name }, ...nodes] });
@@ -307,14 +307,15 @@ describe("an answer to a lease has a size", () => {
 
   test("what does not fit stays in the queue, and no delivery of it counts as lost", async () => {
     const name = queue();
-    const id = await readers(name, { a: 5, b: 5, c: 5, d: 5, e: 5, f: 5, g: 5 });
+    const ids = Array.from({ length: 12 }, (_, i) => `n${i}`);
+    const id = await readers(name, "{{ large }}", Object.fromEntries(ids.map((one) => [one, 3])));
     const sizes: number[] = [];
-    while (sizes.reduce((sum, size) => sum + size, 0) < 7) {
+    while (sizes.reduce((sum, size) => sum + size, 0) < ids.length) {
       const { tasks } = await lease(name, { max: 100 });
       sizes.push(tasks.length);
       await api.post("/v1/tasks/complete", { results: tasks.map(({ token }) => ({ token, output: 1 })) });
     }
-    expect(sizes).toEqual([3, 3, 1]);
+    expect(sizes).toEqual([5, 5, 2]);
     const { status, nodes } = await api.ended(id);
     expect(status).toBe("COMPLETED");
     const { items } = (await api.get(`/v1/executions/${id}/events?limit=500`)).body;
@@ -327,7 +328,7 @@ describe("an answer to a lease has a size", () => {
 
   test("one task is always given, if it is not too large to be given at all", async () => {
     const name = queue();
-    const id = await readers(name, { a: 20, tooLarge: 70, b: 1 });
+    const id = await readers(name, "{{ secrets.LARGE }}", { a: 20, tooLarge: 70, b: 1 });
     const first = await lease(name, { max: 10 });
     expect(first.tasks.map(({ node_id }) => node_id)).toEqual(["a"]);
     const second = await lease(name, { max: 10 });
@@ -346,7 +347,7 @@ describe("an answer to a lease has a size", () => {
 
   test("only so much of what was answered to keys is kept", async () => {
     const name = queue();
-    await readers(name, { a: 20, b: 20 });
+    await readers(name, "{{ secrets.LARGE }}", { a: 20, b: 20 });
     const keyed = async (key: string) => {
       const body = { worker_id: "w1", handlers: [name], wait_ms: 500 };
       const { tasks } = (await api.post("/v1/tasks/lease", body, { "idempotency-key": name + key })).body;
