@@ -417,12 +417,6 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: "deadline-before-parked-result",
-    thought: "the inbox was empty a moment ago",
-    firstSeed: 742_859_000,
-    patches: [{ file: "engine/owner.ts", find: "    this.deadlines.hold(entity.key, builder.number);\n", put: "" }],
-  },
-  {
     name: "accept-what-only-we-remember",
     thought: "a definition never changes, so the cache is always right",
     firstSeed: 742_872_800,
