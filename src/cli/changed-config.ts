@@ -1,8 +1,22 @@
+import { canonicalConfig } from "../definition/load-config.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import type { Call } from "./call.ts";
 import { EXIT } from "./exit-code.ts";
 import { Failure } from "./failure.ts";
 import { segment, type Server } from "./server.ts";
+
+/** Ways to say the same, of which a config has one: whoever sets one of them means it in place of the others. */
+const ONE_OF: Readonly<Record<string, readonly string[]>> = {
+  transform: ["value", "expression", "fields"],
+  llm: ["prompt", "messages"],
+  wait: ["seconds", "until", "signal"],
+};
+
+interface StoredNode {
+  readonly id: string;
+  readonly handler: string;
+  readonly config: JsonObject;
+}
 
 /** The config of a node with some places changed: people change a part, and a retry takes the whole. */
 export async function changedConfig(
@@ -13,15 +27,25 @@ export async function changedConfig(
 ): Promise<JsonObject | undefined> {
   if (changes.length === 0) return undefined;
   const { workflow, workflow_definition_id: hash } = await server.execution(execution);
-  const stored = await server.get<{
-    readonly definition: { readonly nodes: readonly { readonly id: string; readonly config: JsonObject }[] };
-  }>(`/v1/workflows/${segment(workflow)}/versions/${hash}`);
+  const stored = await server.get<{ readonly definition: { readonly nodes: readonly StoredNode[] } }>(
+    `/v1/workflows/${segment(workflow)}/versions/${hash}`,
+  );
   const found = stored.definition.nodes.find((one) => one.id === node);
   if (found === undefined) throw new Failure(EXIT.notFound, `there is no node ${JSON.stringify(node)} in ${workflow}.`);
-  return changes.reduce<JsonObject>(
-    (config, { path, value }) => withValue(config, path, value) as JsonObject,
-    found.config,
-  );
+  return changes.reduce<JsonObject>((config, change) => withChange(found.handler, config, change), found.config);
+}
+
+/** A config as it is stored, with one change as people write it. */
+export function withChange(handler: string, config: JsonObject, { path, value }: Change): JsonObject {
+  const [first, field, ...deeper] = path as [string, ...string[]];
+  // Stored, the fields of a transform are its value: one of them is changed there, and the others stay.
+  if (handler === "transform" && first === "fields" && field !== undefined && deeper.length === 0) {
+    const made = canonicalConfig(handler, { fields: { [field]: value } }).config["value"] as JsonObject;
+    if ("value" in config) return withValue(config, ["value", field], made[field]!) as JsonObject;
+  }
+  const others = ONE_OF[handler]?.includes(first) === true ? ONE_OF[handler].filter((name) => name !== first) : [];
+  const kept = Object.fromEntries(Object.entries(config).filter(([name]) => !others.includes(name)));
+  return withValue(kept, path, value) as JsonObject;
 }
 
 export interface Change {

@@ -217,6 +217,9 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     expect([only.code, only.stdout]).toEqual([0, `${id} running, generation 3\n`]);
     await run("watch", id);
     expect((await json<{ output: unknown }>("show", id, "--node", "ok")).output).toBe(7);
+    expect((await run("rerun", id, "--from", "ok", "--only", "--set", 'expression="3 * 3"')).code).toBe(0);
+    await run("watch", id);
+    expect((await json<{ output: unknown }>("show", id, "--node", "ok")).output).toBe(9);
     expect((await run("rerun", id, "--from", "nobody")).code).toBe(4);
     expect((await run("rerun", id, "--from", "ok", "--set", "value=text")).code).toBe(2);
   });
