@@ -4,6 +4,9 @@ import { checkJson } from "./check-json.ts";
 const circle: { inner: { self?: unknown } } = { inner: {} };
 circle.inner.self = circle;
 
+const list: unknown[] = [];
+list.push(list);
+
 function deep(levels: number): unknown {
   let value: unknown = 1;
   for (let i = 0; i < levels; i++) value = [value];
@@ -13,7 +16,8 @@ function deep(levels: number): unknown {
 describe("checkJson", () => {
   test.each([
     [{ a: 1n }, "/a", "bigint"],
-    [circle, undefined, "contains itself"],
+    [circle, "/inner/self", "is circular"],
+    [list, "/0", "is circular"],
     [[1, Number.NaN], "/1", "NaN"],
     [{ a: [Number.POSITIVE_INFINITY] }, "/a/0", "Infinity"],
     ["a\0b", "", "NUL"],

@@ -27,7 +27,7 @@ export function checkJson(value: unknown, maxDepth: number = MAX_JSON_DEPTH): Js
   for (;;) {
     const reason =
       typeof current === "object" && current !== null ? enter(current, stack, maxDepth) : leafFault(current);
-    if (reason !== undefined) return { pointer: pointerOf(stack), reason };
+    if (reason !== undefined) return circleIn(stack, current) ?? { pointer: pointerOf(stack), reason };
 
     // On to the next member of the innermost container that has one left.
     for (;;) {
@@ -57,12 +57,17 @@ function enter(container: object, stack: Frame[], maxDepth: number): string | un
   const isArray = Array.isArray(container);
   const reason = notPlainData(container);
   if (reason !== undefined) return reason;
-  if (stack.length >= maxDepth) {
-    const circular = stack.some((frame) => frame.container === container);
-    return circular ? "contains itself" : `is nested deeper than ${maxDepth} levels`;
-  }
+  if (stack.length >= maxDepth) return `is nested deeper than ${maxDepth} levels`;
   stack.push({ container, keys: isArray ? null : Object.keys(container), next: 0 });
   return undefined;
+}
+
+/** A circle is noticed when it is too deep, and told where it closes for the first time. */
+function circleIn(stack: readonly Frame[], last: unknown): JsonSafetyFault | undefined {
+  const containers = [...stack.map(({ container }) => container), last];
+  const closes = containers.findIndex((container, i) => containers.slice(0, i).includes(container));
+  if (closes === -1) return undefined;
+  return { pointer: pointerOf(stack.slice(0, closes)), reason: "is circular: it contains itself" };
 }
 
 /** Why something that is no string, number, boolean or null is no object or array of plain data either. */

@@ -14,6 +14,9 @@ function fickle(first: unknown, then: unknown): object {
   return Object.defineProperty({}, "a", { enumerable: true, get: () => (asked++ === 0 ? first : then) });
 }
 
+const circle: { self?: unknown } = {};
+circle.self = circle;
+
 const inheritsToJson: object = Object.create(Object.assign(Object.create(null) as object, { toJSON: fails })) as object;
 
 describe("an output that throws while it is read, or changes, is invalid", () => {
@@ -29,6 +32,15 @@ describe("an output that throws while it is read, or changes, is invalid", () =>
   ])("%s", (_, output) => {
     expect(storableOutput(output, NOTHING)).toMatchObject({ error: { code: "OUTPUT_INVALID", retryable: false } });
   });
+});
+
+test.each<[string, unknown, string]>([
+  ["a circle", circle, 'the value at "/self" is circular: it contains itself'],
+  ["a BigInt", 1n, "the result is a bigint, which JSON cannot write"],
+  ["a BigInt in it", { n: 1n }, 'the value at "/n" is a bigint, which JSON cannot write'],
+])("%s is told by its place", (_, output, reason) => {
+  const message = `The output cannot be stored: ${reason}`;
+  expect(storableOutput(output, NOTHING)).toMatchObject({ error: { message } });
 });
 
 test("what is checked is what is posted", () => {

@@ -1,5 +1,5 @@
 import type { ErrorValue } from "../core/message.ts";
-import { checkJson } from "../json/check-json.ts";
+import { checkJson, type JsonSafetyFault } from "../json/check-json.ts";
 import type { Json } from "../json/json.ts";
 import type { Concealment } from "./concealment.ts";
 
@@ -22,7 +22,7 @@ export function storableOutput(
 ): StorableOutput | { readonly error: ErrorValue } {
   try {
     const fault = checkJson(output ?? null);
-    if (fault !== undefined) return invalid(concealment.text(`the value at "${fault.pointer}" ${fault.reason}`));
+    if (fault !== undefined) return invalid(concealment.text(told(fault)));
     const read = JSON.stringify(output ?? null);
     // Concealing only makes it shorter.
     const readBytes = Buffer.byteLength(read);
@@ -30,13 +30,17 @@ export function storableOutput(
     // What is posted is what was checked: a getter may say something else when it is asked again.
     const copy = JSON.parse(read) as Json;
     const change = checkJson(copy);
-    if (change !== undefined) return invalid(concealment.text(`the value at "${change.pointer}" ${change.reason}`));
+    if (change !== undefined) return invalid(concealment.text(told(change)));
     const json = concealment.json(copy);
     const text = json === copy ? read : JSON.stringify(json);
     return { json, text, bytes: Buffer.byteLength(text) };
   } catch {
     return invalid("reading it throws");
   }
+}
+
+function told({ pointer, reason }: JsonSafetyFault): string {
+  return `${pointer === "" ? "the result" : `the value at "${pointer}"`} ${reason}`;
 }
 
 function invalid(reason: string): { readonly error: ErrorValue } {
