@@ -82,6 +82,7 @@ export function startFailure(error: unknown, port: number, command = ""): unknow
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === "EADDRINUSE") {
     return new Failure(EXIT.unreachable, `port ${port} is in use.`, {
+      code: "PORT_IN_USE",
       hint: "choose another: --port 0 takes any that is free",
     });
   }

@@ -416,6 +416,11 @@ export const ERRORS = {
     kind: "unavailable",
     message: ({ id }: Named): string => `The history of the execution ${id} cannot be read by this release.`,
   },
+  PORT_IN_USE: {
+    kind: "unavailable",
+    message: ({ port }: { port: number }): string =>
+      `Port ${port} is in use: choose another, or 0 for any that is free.`,
+  },
   INTERNAL: {
     kind: "internal",
     message: ({ incident }: { incident: string }): string =>

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { pino } from "pino";
 import type { HandlerEntry } from "../definition/handlers.ts";
+import { MillraceError } from "../errors/millrace-error.ts";
 import { nodeHost } from "../host/node-host.ts";
 import { MillraceProcess } from "../process/process.ts";
 import type { Role } from "../settings/declarations.ts";
@@ -53,6 +54,9 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedE
     log: pino({ level: "silent" }),
     version: "embedded",
     loopback: true,
+  }).catch((error: unknown) => {
+    const isTaken = (error as NodeJS.ErrnoException | null)?.code === "EADDRINUSE";
+    throw isTaken ? new MillraceError("PORT_IN_USE", { port: settings.port }, { cause: error }) : error;
   });
   const worker = new LiveWorker({
     store: running.store,

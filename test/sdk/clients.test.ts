@@ -218,6 +218,14 @@ describe("an embedded engine in memory", () => {
     },
   );
 
+  test("says that its port is taken, by the code that a server has for it", async () => {
+    const port = Number(new URL(engine.url!).port);
+    await expect(embedded({ dataDir: false, port })).rejects.toMatchObject({
+      code: "PORT_IN_USE",
+      message: `Port ${port} is in use: choose another, or 0 for any that is free.`,
+    });
+  });
+
   test("has what a function threw as the cause of a failure, and its stack in the log", async () => {
     const wf = workflow("throwing");
     const thrown = new TypeError("no", { cause: new Error("because") });
