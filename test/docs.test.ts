@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { handlersPage } from "../scripts/write-handlers.ts";
 import { statesPage } from "../scripts/write-states.ts";
+import { PERMISSIONS, permits, ROLES } from "../src/api/http/permissions.ts";
 import { parseArguments } from "../src/cli/parse-arguments.ts";
 import { NOT_RETRYABLE } from "../src/worker/error-value.ts";
 import { KINDS } from "./world/kinds.ts";
@@ -78,6 +79,16 @@ test("the pages link to files that there are", () => {
 test("docs/sdk.md names the errors that are not tried again", () => {
   const page = readFileSync(join(ROOT, "docs/sdk.md"), "utf8");
   expect(page).toContain(`| ${[...NOT_RETRYABLE].map((name) => `\`${name}\``).join(", ")} | none:`);
+});
+
+test("docs/operations.md has every permission with the roles that grant it", () => {
+  const page = readFileSync(join(ROOT, "docs/operations.md"), "utf8");
+  expect(page).toContain(`| Permission | Lets one | ${ROLES.join(" | ")} |`);
+  for (const permission of PERMISSIONS) {
+    const ticks = ROLES.map((role) => (permits([role], permission) ? " yes |" : " |")).join("");
+    const [, row] = new RegExp(`^\\| \`${permission}\` \\| [^|]+ \\|(.*)$`, "m").exec(page) ?? [];
+    expect([permission, row]).toEqual([permission, ticks]);
+  }
 });
 
 test("the pages count the workflows that processes are killed under", () => {

@@ -7,7 +7,7 @@ import type { Pressure } from "../service/pressure.ts";
 import { Refusal } from "../service/refusal.ts";
 import type { Keys, Principal } from "./keys.ts";
 import { checkLocal, checkOrigin } from "./loopback.ts";
-import { type Permission, permits } from "./permissions.ts";
+import { type Permission, permits, ROLES } from "./permissions.ts";
 import type { Route } from "./route.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -77,8 +77,9 @@ export class Admission {
 
   require(principal: Principal, permission: Permission): void {
     if (permits(principal.roles, permission)) return;
+    const roles = ROLES.filter((role) => permits([role], permission)).join(" or ");
     throw new MillraceError("FORBIDDEN", {
-      reason: `This key may not do that: it needs the permission "${permission}"`,
+      reason: `This key may not do that: it needs the permission "${permission}", which a key with the role ${roles} has`,
     });
   }
 

@@ -1,15 +1,17 @@
+export const PERMISSIONS = [
+  "read",
+  "definitions",
+  "submit",
+  "start",
+  "operate",
+  "edit",
+  "reviews",
+  "decide",
+  "work",
+] as const;
+
 /** What a route needs; `open` needs nothing. */
-export type Permission =
-  | "open"
-  | "read"
-  | "definitions"
-  | "submit"
-  | "start"
-  | "operate"
-  | "edit"
-  | "reviews"
-  | "decide"
-  | "work";
+export type Permission = "open" | (typeof PERMISSIONS)[number];
 
 export const ROLES = ["viewer", "author", "operator", "reviewer", "worker", "admin"] as const;
 export type Role = (typeof ROLES)[number];
