@@ -339,6 +339,12 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     const page = await (await fetch(`${server.url}/runs/${id}`)).text();
     expect(page).toMatch(/<pre tabindex="0">Error: not yet\n {4}at .*handlers\.mjs:\d+:\d+/);
     expect((await run("logs", id, "--attempt", "2")).stdout.trimEnd().split("\n")).toHaveLength(1);
+    const none = await run("logs", id, "--node", "many");
+    expect(none).toMatchObject({
+      code: 0,
+      stdout: "",
+      stderr: expect.stringMatching(/^nothing was logged; .*HTTP/) as string,
+    });
     expect((await run("export", id, "-o", "run.json")).stderr).toBe(
       "wrote run.json; replay it: millrace test run.json\n",
     );
@@ -407,7 +413,11 @@ describe("a server with keys", () => {
       millrace(args, { cwd: here, env: { MILLRACE_URL: server.url, ...(key !== "" && { MILLRACE_API_KEY: key }) } });
     expect((await run("", "ls")).code).toBe(5);
     expect((await run("v-key", "ls")).code).toBe(0);
-    expect((await run("v-key", "submit", "hello.yaml")).code).toBe(5);
+    const refused = await run("v-key", "submit", "hello.yaml");
+    expect([refused.code, refused.stderr]).toEqual([
+      5,
+      expect.stringContaining('needs the permission "submit", which a key with the role author or admin has'),
+    ]);
     await server.stop();
   });
 

@@ -20,6 +20,8 @@ interface Line {
 /** Handlers' lines are written about once a second. */
 const LOOK_MS = 1_000;
 
+const NOTHING = "nothing was logged; what handlers log in workers over HTTP is in the logs of those workers\n";
+
 export const verb: Verb = async (call) => {
   const server = await connect(call);
   const id = await server.idOf(call.args[0]!);
@@ -39,6 +41,7 @@ export const verb: Verb = async (call) => {
       seen.add(key);
       print(call, line);
     }
+    if (isLast && seen.size === 0) call.terminal.err(NOTHING);
     if (isLast) return EXIT.done;
     if (performance.now() >= untilMs) return EXIT.timeout;
     await sleep(Math.min(LOOK_MS, Math.max(0, untilMs - performance.now())), undefined, {
