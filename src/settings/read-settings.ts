@@ -46,7 +46,7 @@ export function readSettings(sources: SettingSources): ReadSettings {
     }
     const value = setting.read(given.value);
     if (isUnfit(value)) {
-      const shown = setting.secret ? "" : `, not ${quote(textOf(given.value))}`;
+      const shown = setting.secret ? "" : `, not ${quote(value.word ?? textOf(given.value))}`;
       faults.push(`${given.origin} ${value.unfit}${shown}.`);
     } else {
       settings[name] = value;

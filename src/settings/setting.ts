@@ -1,6 +1,8 @@
 /** What is wrong with a value that was given. */
 export interface Unfit {
   readonly unfit: string;
+  /** The word of a list that it is about, if not all of it. */
+  readonly word?: string;
 }
 
 /** One setting: how it is named, what it may be, and what goes wrong at either end of it. */
@@ -148,9 +150,8 @@ export function limitList(declared: Declared<readonly string[]>): Setting<readon
       const words = readList(given);
       const bad = words?.find((word) => limitOf(word) === undefined);
       if (words !== undefined && bad === undefined) return words;
-      return {
-        unfit: `must be a list such as openai=50/second+200000tokens/minute,gpu=4, not ${JSON.stringify(bad ?? given)}`,
-      };
+      const unfit = "must be a list such as openai=50/second+200000tokens/minute,gpu=4";
+      return { unfit, ...(bad !== undefined && { word: bad }) };
     },
   );
 }
@@ -186,7 +187,7 @@ export function priceList(declared: Declared<readonly string[]>): Setting<readon
     const words = readList(given);
     const bad = words?.find((word) => !PRICE_WORD.test(word));
     if (words !== undefined && bad === undefined) return words;
-    return { unfit: `must be a list such as gpt-4o-mini=0.15/0.60,*=5/15, not ${JSON.stringify(bad ?? given)}` };
+    return { unfit: "must be a list such as gpt-4o-mini=0.15/0.60,*=5/15", ...(bad !== undefined && { word: bad }) };
   });
 }
 

@@ -48,6 +48,14 @@ describe("settings", () => {
     [{ WORKER_CONCURRENCY: "0" }, 'WORKER_CONCURRENCY must be from 1 to 10000, not "0".'],
     [{ MILLRACE_ROLES: "api,queen" }, 'MILLRACE_ROLES must be a list of api, engine, worker, not "api,queen".'],
     [{ MILLRACE_ENV: "staging" }, 'MILLRACE_ENV must be one of dev, test, prod, not "staging".'],
+    [
+      { MILLRACE_LIMITS: "openai=5,foo=bar" },
+      'MILLRACE_LIMITS must be a list such as openai=50/second+200000tokens/minute,gpu=4, not "foo=bar".',
+    ],
+    [
+      { MILLRACE_PRICES: "foo=bar" },
+      'MILLRACE_PRICES must be a list such as gpt-4o-mini=0.15/0.60,*=5/15, not "foo=bar".',
+    ],
     [{ MILLRACE_MOCK: "maybe" }, 'MILLRACE_MOCK must be true or false, not "maybe".'],
     [{ RETRY_INITIAL_DELAY: "90" }, "RETRY_MAX_DELAY must not be less than RETRY_INITIAL_DELAY."],
     [{ MILLRACE_BUS: "kafka://x" }, "MILLRACE_BUS is not supported by this release."],
