@@ -6,6 +6,7 @@ import { Failure } from "./failure.ts";
 import { type Fault, faultLines } from "./problems-text.ts";
 import type { Listed, ShownEvent, ShownExecution, ShownExplanation } from "./shapes.ts";
 
+const KEY_HINT = "name a key that it knows in MILLRACE_API_KEY, or keep one with its address: millrace context add";
 /** How often a request that can be repeated is repeated. */
 const TRIES = 4;
 const MAX_PAUSE_MS = 5_000;
@@ -205,7 +206,8 @@ async function refused(response: Response): Promise<Failure> {
   const lines = faultLines(errors);
   // What stands in a query came from the options of the command.
   const exit = code === "INVALID_QUERY" ? EXIT.usage : exitOf(response.status);
-  return new Failure(exit, code === undefined ? message : `${message} (${code})`, { code, lines });
+  const hint = response.status === 401 ? KEY_HINT : undefined;
+  return new Failure(exit, code === undefined ? message : `${message} (${code})`, { code, lines, hint });
 }
 
 function exitOf(status: number): ExitCode {

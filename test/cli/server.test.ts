@@ -261,6 +261,8 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     const { items } = await json<{ items: { id: string; execution_id: string }[] }>("reviews");
     const review = items.find(({ execution_id }) => execution_id === id)!.id;
     expect((await run("approve", review)).code).toBe(3);
+    const failed = await run("approve", "@failed");
+    expect([failed.code, failed.stderr]).toEqual([2, expect.stringContaining('"@failed" names no review.')]);
     expect((await run("reviews", "assign", review, "ann", "bob")).stdout).toBe(`${review} is for ann, bob to decide\n`);
     expect((await run("reviews", "show", review)).stdout).toMatch(/for ann, bob[^]*to +bob +line 1/);
     expect((await run("approve", review, "--data", '{"ok": true}', "--comment", "fine")).stdout).toBe(
@@ -345,6 +347,8 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
       stdout: "",
       stderr: expect.stringMatching(/^nothing was logged; .*HTTP/) as string,
     });
+    const nobody = await run("logs", id, "--node", "nobody");
+    expect([nobody.code, nobody.stderr]).toEqual([4, expect.stringContaining('"nobody"')]);
     expect((await run("export", id, "-o", "run.json")).stderr).toBe(
       "wrote run.json; replay it: millrace test run.json\n",
     );
@@ -411,7 +415,8 @@ describe("a server with keys", () => {
     const server = await serve("memory:", [], { cwd: here, env: { MILLRACE_API_KEYS: "viewer:v-key,operator:o-key" } });
     const run = (key: string, ...args: readonly string[]): Promise<Ended> =>
       millrace(args, { cwd: here, env: { MILLRACE_URL: server.url, ...(key !== "" && { MILLRACE_API_KEY: key }) } });
-    expect((await run("", "ls")).code).toBe(5);
+    const without = await run("", "ls");
+    expect([without.code, without.stderr]).toEqual([5, expect.stringMatching(/\n {2}hint: .*MILLRACE_API_KEY/)]);
     expect((await run("v-key", "ls")).code).toBe(0);
     const refused = await run("v-key", "submit", "hello.yaml");
     expect([refused.code, refused.stderr]).toEqual([

@@ -26,9 +26,14 @@ export const verb: Verb = async (call) => {
   return EXIT.done;
 };
 
-/** `@latest` names the review that was opened last. */
+/** `@latest` names the review that was opened last. What has failed asks nobody any more. */
 export async function reviewOf(server: Server, name: string): Promise<string> {
-  if (name !== "@latest") return name;
+  if (!name.startsWith("@")) return name;
+  if (name !== "@latest") {
+    throw new Failure(EXIT.usage, `${JSON.stringify(name)} names no review.`, {
+      hint: "use an id or @latest; millrace reviews lists what waits for a person",
+    });
+  }
   const { items } = await server.get<Listed<{ readonly id: string }>>("/v1/reviews", { limit: "1" });
   if (items[0] === undefined) throw new Failure(EXIT.notFound, "nothing waits for a person.");
   return items[0].id;

@@ -31,10 +31,14 @@ export const verb: Verb = async (call) => {
   const isFollowing = hasSwitch(call, "follow");
   const interrupts = isFollowing ? call.terminal.interrupts() : undefined;
   const seen = new Set<string>();
+  let isKnown = query.node === undefined;
   for (;;) {
     // Asked before the lines: what was logged until the end is there then.
     const isLast = !isFollowing || isOver((await server.execution(id)).status);
     const { items } = await server.get<Listed<Line>>(`/v1/executions/${segment(id)}/logs`, query);
+    // No lines of a node that is not there would look like one that has said nothing.
+    if (!isKnown && items.length === 0) await server.get(`/v1/executions/${segment(id)}/nodes/${segment(query.node!)}`);
+    isKnown = true;
     for (const line of items) {
       const key = JSON.stringify(line);
       if (seen.has(key)) continue;
