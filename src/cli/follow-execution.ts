@@ -20,7 +20,8 @@ export interface ExecutionSource {
   /** The whole output, however large. */
   output(id: string): Promise<Json>;
   events(id: string, after: number, signal: AbortSignal): AsyncIterable<ShownEvent>;
-  explain(id: string): Promise<readonly ShownExplanation[]>;
+  /** Of all nodes that have not ended, or of one, which may be an item of a map. */
+  explain(id: string, node?: string): Promise<readonly ShownExplanation[]>;
 }
 
 export interface FollowOptions {
@@ -82,7 +83,7 @@ async function show(
     const { status, reason } = transition;
     const queued = queuedAfter(transition);
     if (bringsNobody !== undefined && queued.size > 0) {
-      const nodes = await waitingInVain(source, id, bringsNobody);
+      const nodes = await waitingInVain(source, id, bringsNobody, queued);
       // What is told may be ahead of what was shown.
       if (nodes.length > 0 && nodes.every(({ node_id: node }) => queued.has(node))) throw unserved(id, nodes);
     }
@@ -98,12 +99,13 @@ async function show(
 function followQueued(): (change: Transition) => ReadonlySet<string> {
   const queued = new Set<string>();
   const running = new Set<string>();
-  return ({ node, status }) => {
+  return ({ node, status, items }) => {
     if (node === undefined) return new Set();
     queued.delete(node);
     running.delete(node);
     if (status === "QUEUED") queued.add(node);
-    if (status === "RUNNING") running.add(node);
+    // A map does nothing itself: its items do.
+    if (status === "RUNNING" && items === undefined) running.add(node);
     return running.size === 0 ? queued : new Set();
   };
 }
@@ -118,20 +120,36 @@ async function waitsOnlyForPeople(source: ExecutionSource, id: string): Promise<
 }
 
 /** Reasons that end when another node does, which is explained itself. */
-const AFTER_OTHERS = new Set(["parents", "parallel", "window"]);
+const AFTER_OTHERS = new Set(["parents", "parallel", "window", "items"]);
 
 /** The nodes at which nothing can go on, because nobody can bring their handlers; none if something else goes on. */
 async function waitingInVain(
   source: ExecutionSource,
   id: string,
   bringsNobody: (handler: string) => boolean,
+  queued: ReadonlySet<string>,
 ): Promise<readonly ShownExplanation[]> {
   const isInVain = ({ reason, details }: ShownExplanation): boolean => {
     const handler = details?.["handler"];
     return reason === "queued" && typeof handler === "string" && bringsNobody(handler);
   };
   const open = await source.explain(id);
-  return open.every((each) => isInVain(each) || AFTER_OTHERS.has(each.reason)) ? open.filter(isInVain) : [];
+  if (!open.every((each) => isInVain(each) || AFTER_OTHERS.has(each.reason))) return [];
+  const inVain = open.filter(isInVain);
+  // Items are told of only if they are asked for. Unless all that are under way are queued, one of them may go on.
+  const nodes = new Set(open.map(({ node_id: node }) => node));
+  const items = [...queued].filter((name) => !nodes.has(name));
+  const underWay = open.reduce(
+    (sum, { reason, details }) => sum + (reason === "items" ? Number(details?.["open"]) : 0),
+    0,
+  );
+  if (items.length !== underWay) return [];
+  for (const name of items) {
+    const [item] = await source.explain(id, name);
+    if (item === undefined || !isInVain(item)) return [];
+    inVain.push(item);
+  }
+  return inVain;
 }
 
 function unserved(id: string, nodes: readonly ShownExplanation[]): Failure {

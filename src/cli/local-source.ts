@@ -14,6 +14,6 @@ export function localSource(service: Service): ExecutionSource {
         if (isEnd) return;
       }
     },
-    explain: async (id) => (await service.histories.explain(id, undefined)).items,
+    explain: async (id, node) => (await service.histories.explain(id, node)).items,
   };
 }

@@ -7,6 +7,6 @@ export function serverSource(server: Server): ExecutionSource {
     execution: (id) => server.execution(id),
     output: (id) => server.get(`/v1/executions/${segment(id)}/output`),
     events: (id, after, signal) => server.events(id, after, signal),
-    explain: (id) => server.explain(id),
+    explain: (id, node) => server.explain(id, node),
   };
 }

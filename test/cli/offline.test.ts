@@ -433,7 +433,14 @@ describe("run, with no server and no project", () => {
       "{ id: b, handler: no.such, dependencies: [a], config: {} }",
       "{ id: c, handler: transform, dependencies: [b], config: { value: 1 } }",
     ];
-    const here = folder({ "missing.yaml": `name: missing\nnodes: [${nodes.join(", ")}]\n` });
+    const map = "{ id: m, handler: map, config: { items: [1, 2], handler: no.such, config: { x: '{{ item }}' } } }";
+    const here = folder({
+      "missing.yaml": `name: missing\nnodes: [${nodes.join(", ")}]\n`,
+      "map.yaml": `name: map\nnodes: [${nodes[1]}, ${map}]\n`,
+    });
+    const mapped = await millrace(["run", "map.yaml", "--allow-missing-handlers"], { cwd: here });
+    expect(mapped.code).toBe(1);
+    expect(mapped.stderr).toMatch(/pause completed\n[^]*: m\[0\] and 1 more would wait for ever/);
     const { code, stderr } = await millrace(["run", "missing.yaml", "--allow-missing-handlers"], { cwd: here });
     expect(code).toBe(1);
     expect(stderr).toMatch(
