@@ -60,10 +60,7 @@ export class TaskLogs {
   get observer(): Required<Pick<WorkerObserver, "logged" | "settled">> {
     return {
       logged: (task, entry) => this.#add(task, entry),
-      settled: ({ token }) => {
-        this.#flush(token);
-        this.#held.delete(token);
-      },
+      settled: ({ token }) => this.#forget(token),
     };
   }
 
@@ -76,7 +73,7 @@ export class TaskLogs {
   #add({ token }: TaskText, { level, message, fields }: LogEntry): void {
     let held = this.#held.get(token);
     if (held === undefined) {
-      if (this.#held.size >= MAX_HELD) return;
+      if (this.#held.size >= MAX_HELD) this.#forget(this.#held.keys().next().value!);
       held = { lines: [], count: 0, chars: 0, parts: 0, timer: undefined };
       this.#held.set(token, held);
     }
@@ -91,6 +88,12 @@ export class TaskLogs {
       held.lines.push(isLast ? { at, message: "… what was logged after this is not kept" } : line);
     }
     held.timer ??= setTimeout(() => this.#flush(token), FLUSH_MS);
+  }
+
+  /** It is over; or, of those that were lost and are never settled, so old that others need the room. */
+  #forget(token: string): void {
+    this.#flush(token);
+    this.#held.delete(token);
   }
 
   #flush(token: string): void {
