@@ -20,6 +20,7 @@ test("what cannot be loaded is told with its place in the file that is wrong", a
     "twice.ts": TWICE,
     "plain.mjs": 'import "./words.ts";\nimport { a } from "./wrong.mjs";\nexport default a;\n',
     "wrong.mjs": "export const a = 1;\nconst b = {;\n",
+    "good.yaml": "name: good\nnodes: [{ id: a, handler: a }]\n",
     "handlers.ts": "export const handlers = {\n  a: () => 1;\n};\n",
   });
   const told = async (...args: readonly string[]): Promise<string> => (await millrace(args, { cwd: here })).stderr;
@@ -32,5 +33,5 @@ test("what cannot be loaded is told with its place in the file that is wrong", a
   );
   expect(await told("run", "twice.ts")).toMatch(/cannot be loaded: twice\.ts:4:14: .*"a" is already the id/);
   expect(await told("run", "plain.mjs")).toMatch(/plain\.mjs cannot be loaded: wrong\.mjs:2:12: Unexpected token ';'/);
-  expect(await told("validate", "workflow.ts", "--handlers", "handlers.ts")).toMatch(/handlers\.ts:2:13: /);
+  expect(await told("validate", "good.yaml", "--handlers", "handlers.ts")).toMatch(/handlers\.ts:2:13: /);
 });
