@@ -124,6 +124,11 @@ export const GROUND_MUTANTS: readonly Mutant[] = [
         find: '  if (claimed.kind !== "current" || !claimed.newest || claimed.run.startedAtMs !== null) return NOTHING;\n  const { run, token, unit } = claimed;\n',
         put: '  if (claimed.kind !== "late" && (claimed.kind !== "current" || !claimed.newest)) return NOTHING;\n  const { token, unit } = claimed;\n  const run = state.runs[unit]!;\n  if (run.startedAtMs !== null) return NOTHING;\n',
       },
+      {
+        file: `${EXECUTION}/evolve.ts`,
+        find: "setDue(state, unit, event.runDeadlineAtMs);",
+        put: "if (!state.isEnded) setDue(state, unit, event.runDeadlineAtMs);",
+      },
     ],
   },
   {
