@@ -113,6 +113,16 @@ describe("batch run", () => {
     expect(ids()).toHaveLength(5);
   });
 
+  test("does not write over a file that is of no batch", async () => {
+    const here = project(2);
+    writeFileSync(join(here, "out.jsonl"), "somebody's\n");
+    const refused = await millrace(args, { cwd: here });
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("out.jsonl is there already")]);
+    expect(readFileSync(join(here, "out.jsonl"), "utf8")).toBe("somebody's\n");
+    expect((await millrace([...args, "--fresh"], { cwd: here })).code).toBe(0);
+    expect(results(here)).toHaveLength(2);
+  });
+
   test("takes its items from stdin, and its results are a table if their name says so", async () => {
     const here = project(0, { broken: "" });
     const given = ["batch", "run", "wf.yaml", "-i", "-", "-o", "out.parquet", "--handlers", "handlers.mjs"];

@@ -1,4 +1,4 @@
-import { rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { resolve } from "node:path";
 import { loadTableWriter } from "../../handlers/parquet-table.ts";
 import { type BatchInput, type InputMark, openInput } from "../batch/batch-input.ts";
@@ -124,7 +124,13 @@ function logOf(
   const { terminal } = call;
   const file = output === undefined ? log : `${output.file}.batch`;
   const again = hasSwitch(call, "retry-failed");
-  const known = hasSwitch(call, "fresh") ? undefined : BatchLog.read(file);
+  const isFresh = hasSwitch(call, "fresh");
+  const known = isFresh ? undefined : BatchLog.read(file);
+  if (known === undefined && !isFresh && output !== undefined && existsSync(output.file)) {
+    throw new Failure(EXIT.usage, `${option(call, "output")} is there already, and is of no batch.`, {
+      hint: "name another file with --output, or write over it with --fresh",
+    });
+  }
   if (known?.isComplete === true && !again && output !== undefined && !sameInput(known.head.input, wanted.input)) {
     throw new Failure(
       EXIT.usage,
