@@ -238,4 +238,16 @@ export const GROUND_MUTANTS: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "last-wake-forgotten",
+    thought: "there is always a next time",
+    firstSeed: 116,
+    patches: [
+      {
+        file: "engine/wake-heap.ts",
+        find: "      due.push(top.key);\n",
+        put: "      if (due.length < limit - 1) due.push(top.key);\n",
+      },
+    ],
+  },
 ];
