@@ -56,6 +56,7 @@ export const GATE_MUTANTS: readonly Mutant[] = [
   {
     name: "wake-stored-behind-the-reader",
     thought: "what is stored will be read",
+    firstSeed: 300_845,
     patches: [{ file: "engine/owner.ts", find: "    this.fileStored(builder);\n", put: "" }],
   },
   {
