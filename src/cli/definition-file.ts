@@ -111,8 +111,11 @@ export function looksLikeFile(name: string): boolean {
 
 /** What is said of a name that was meant for a file. */
 export function noFile(terminal: Terminal, name: string): Failure {
-  const isFolder = statSync(resolve(terminal.directory, name), { throwIfNoEntry: false })?.isDirectory() === true;
-  return unreadable(name, { code: isFolder ? "EISDIR" : "ENOENT" });
+  return unreadable(name, { code: isFolder(resolve(terminal.directory, name)) ? "EISDIR" : "ENOENT" });
+}
+
+export function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 export function unreadable(file: string, error: unknown): Failure {

@@ -91,7 +91,18 @@ export class Run {
       const asked = { kind: "retry" as const, scope: "letters" as const, letters };
       await this.#command(`dlq/${letter}/retry`, `/v1/dlq/${encodeURIComponent(letter)}/retry`, {}, asked, [202]);
     }
-    await this.until((status) => status === "COMPLETED");
+    await this.#untilMended();
+  }
+
+  /** Done, or given up once more: who kills the process three times while the task is out makes it poison. */
+  async #untilMended(): Promise<void> {
+    for (;;) {
+      const status = await this.until((seen) => seen === "COMPLETED" || seen === "FAILED");
+      if (status === "COMPLETED") return;
+      const { body } = await this.#client.get(`/v1/executions/${this.id}`);
+      if (body.status === "FAILED" && body.generation > 1) return;
+      await this.#wait();
+    }
   }
 
   async cancel(): Promise<void> {

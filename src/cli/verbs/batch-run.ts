@@ -11,7 +11,7 @@ import { outcomeOf, runBatch } from "../batch/run-batch.ts";
 import { countItems, sharing } from "../batch/segments.ts";
 import { isHandlerError } from "../../worker/handler.ts";
 import { type Call, hasSwitch, option, type Verb } from "../call.ts";
-import { isFile, looksLikeFile, noFile } from "../definition-file.ts";
+import { isFile, isFolder, looksLikeFile, noFile } from "../definition-file.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { countOption, labelsOption } from "../given-values.ts";
@@ -126,6 +126,7 @@ function logOf(
   const again = hasSwitch(call, "retry-failed");
   const isFresh = hasSwitch(call, "fresh");
   const known = isFresh ? undefined : BatchLog.read(file);
+  if (output !== undefined && isFolder(output.file)) throw noFile(terminal, option(call, "output")!);
   if (known === undefined && !isFresh && output !== undefined && existsSync(output.file)) {
     throw new Failure(EXIT.usage, `${option(call, "output")} is there already, and is of no batch.`, {
       hint: "name another file with --output, or write over it with --fresh",
