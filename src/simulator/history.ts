@@ -68,6 +68,13 @@ export type JournalEntry = Entry & { readonly log: "journal" } & (
         readonly snapshots: readonly { readonly entity: string; readonly version: number }[];
         readonly suspect: string | null;
       }
+    /** The store let an owner keep a partition that somebody else was given after it. */
+    | {
+        readonly kind: "kept";
+        readonly partition: number;
+        readonly nonce: string;
+        readonly owner: string;
+      }
     /** The store answered `committed` or `alreadyApplied` to this owner, and the owner got the answer. */
     | {
         readonly kind: "acknowledged";

@@ -1,4 +1,12 @@
-import type { CommitBatch, CommitOutcome, DeadLetter, Outgoing, PutOutcome, Store } from "../store/contract.ts";
+import type {
+  CommitBatch,
+  CommitOutcome,
+  DeadLetter,
+  Outgoing,
+  PutOutcome,
+  RenewOutcome,
+  Store,
+} from "../store/contract.ts";
 import type { MemoryStore } from "../drivers/memory/memory-store.ts";
 import type { ExecutionEvent } from "../core/execution/events.ts";
 import type { Message } from "../core/message.ts";
@@ -48,6 +56,8 @@ export interface Ground {
   /** Mail on its way: committed, and not to be seen yet. Not in a world whose store forgets, for it would not know it. */
   readonly mayHoldMail: boolean;
   heldMail: number;
+  /** The nonce that was last given out, by partition. */
+  readonly nonces: Map<number, string>;
   record(entry: HistoryEntry): void;
   /** Our own code contradicted itself. */
   bug(message: string): void;
@@ -68,7 +78,7 @@ export function connect(ground: Ground, process: SimProcess, capabilities: Parti
         call(async () => acquired(ground, process, await memory.partitions.acquire(partition, owner, leaseMs))),
       reacquire: (fence, leaseMs) =>
         call(async () => acquired(ground, process, await memory.partitions.reacquire(fence, leaseMs))),
-      renew: (fences, leaseMs) => call(() => memory.partitions.renew(fences, leaseMs)),
+      renew: (fences, leaseMs) => call(() => renew(ground, process, fences, leaseMs)),
       release: (fence) => call(() => memory.partitions.release(fence)),
     },
     inbox: {
@@ -195,6 +205,7 @@ function acquired<T extends Awaited<ReturnType<Store["partitions"]["acquire"]>>>
 ): T {
   if (outcome.kind === "acquired") {
     const { partition, epoch, nonce } = outcome.tenure;
+    ground.nonces.set(partition, nonce);
     ground.record({
       log: "journal",
       kind: "acquired",
@@ -204,6 +215,21 @@ function acquired<T extends Awaited<ReturnType<Store["partitions"]["acquire"]>>>
       nonce,
       owner: process.name,
     });
+  }
+  return outcome;
+}
+
+async function renew(
+  ground: Ground,
+  process: SimProcess,
+  ...args: Parameters<Store["partitions"]["renew"]>
+): Promise<RenewOutcome> {
+  const outcome = await ground.memory.partitions.renew(...args);
+  for (const [i, { kind, partition }] of outcome.partitions.entries()) {
+    const { nonce } = args[0][i]!;
+    if (kind === "lost" || ground.nonces.get(partition) === nonce) continue;
+    const at = ground.timeline.now;
+    ground.record({ log: "journal", kind: "kept", at, partition, nonce, owner: process.name });
   }
   return outcome;
 }

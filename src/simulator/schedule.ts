@@ -154,6 +154,7 @@ export class Simulation implements Field, Town {
 
   readonly mayHoldMail: boolean;
   heldMail = 0;
+  readonly nonces = new Map<number, string>();
 
   private readonly options: ScheduleOptions;
   private readonly definitions = new Map<string, Workflow>();

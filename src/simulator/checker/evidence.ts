@@ -63,6 +63,8 @@ export interface Evidence {
   /** Those that are in the store at the end. */
   readonly surviving: readonly Commit[];
   readonly tenures: readonly Tenure[];
+  /** Who was let keep what somebody else was given after it. */
+  readonly kept: readonly Numbered<Kind<JournalEntry, "kept">>[];
   readonly acknowledged: readonly Numbered<Kind<JournalEntry, "acknowledged">>[];
   /** Who was told that it is an owner no more. */
   readonly fenced: readonly Numbered<Kind<JournalEntry, "fenced">>[];
@@ -123,6 +125,7 @@ class Gathering {
   private readonly world: World;
   private readonly commits: Commit[] = [];
   private readonly tenures: Tenure[] = [];
+  private readonly kept: Numbered<Kind<JournalEntry, "kept">>[] = [];
   private readonly acknowledged: Numbered<Kind<JournalEntry, "acknowledged">>[] = [];
   private readonly fenced: Numbered<Kind<JournalEntry, "fenced">>[] = [];
   private readonly tokens = new Map<string, TokenFacts>();
@@ -168,6 +171,9 @@ class Gathering {
         }
         return;
       }
+      case "kept":
+        this.kept.push({ entry, order });
+        return;
       case "acknowledged":
         this.acknowledged.push({ entry, order });
         return;
@@ -246,7 +252,7 @@ class Gathering {
   }
 
   evidence(): Evidence {
-    const { world, commits, tenures, acknowledged, fenced, tokens, clients, reads, rollbacks, mail } = this;
+    const { world, commits, tenures, kept, acknowledged, fenced, tokens, clients, reads, rollbacks, mail } = this;
     const learned = new Map<string, Json>();
     let blobs: Map<string, Json> | undefined;
     return {
@@ -254,6 +260,7 @@ class Gathering {
       commits,
       surviving: rollbacks.length === 0 ? commits : commits.filter((commit) => commit.voidedAt === null),
       tenures,
+      kept,
       acknowledged,
       fenced,
       tokens,

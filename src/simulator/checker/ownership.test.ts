@@ -32,6 +32,16 @@ describe("ownership", () => {
   itReports([
     ["I1", "an epoch is given out twice", () => followedBy(plainWorld(), { ...ACQUIRED, epoch: 1, nonce: "x" })],
     ["I1", "a nonce is drawn twice", () => followedBy(plainWorld(), { ...ACQUIRED, epoch: 2, nonce: "nonce-1" })],
+    [
+      "I1",
+      "an owner keeps what another was given",
+      () =>
+        followedBy(
+          plainWorld(),
+          { ...ACQUIRED, epoch: 2, nonce: "x" },
+          { log: "journal", kind: "kept", at: 2_001, partition: 0, nonce: "nonce-1", owner: "engine-1" },
+        ),
+    ],
     // The acknowledgement names the new tenure's nonce, under which nothing is stored.
     ["I2", "a commit of an earlier epoch takes effect", lateCommit, ["I3", "I4"]],
     [

@@ -1,11 +1,15 @@
 import type { Commit, Evidence, Tenure } from "./evidence.ts";
 import type { Found, Invariant } from "./invariant.ts";
 
-/** Per partition, the epochs that were given out rise, each to one owner; a nonce is never drawn twice. */
+/**
+ * Per partition, the epochs that were given out rise, each to one owner; a nonce is never drawn twice. Nobody keeps a
+ * partition that another has: a store that forgets gives an epoch out again, and only the nonce tells the two apart.
+ */
 const epochMonotonic: Invariant = {
   id: "I1",
   name: "epoch monotonic",
-  world({ tenures }, _stories, found) {
+  world({ tenures, kept }, _stories, found) {
+    keptByOne(tenures, kept, found);
     const newest = new Map<number, Tenure>();
     const nonces = new Set<string>();
     for (const tenure of tenures) {
@@ -24,6 +28,21 @@ const epochMonotonic: Invariant = {
     }
   },
 };
+
+function keptByOne(tenures: readonly Tenure[], kept: Evidence["kept"], found: Found): void {
+  for (const { entry, order } of kept) {
+    const { partition, nonce, owner } = entry;
+    const holder = tenures.findLast(
+      (tenure) =>
+        tenure.entry.partition === partition &&
+        tenure.order < order &&
+        (tenure.voidedAt === null || tenure.voidedAt > order),
+    )?.entry;
+    if (holder?.nonce === nonce) continue;
+    const held = holder === undefined ? "nobody held it" : `${holder.owner} held it with ${holder.nonce}`;
+    found(`${owner} was told that it keeps partition ${partition} with nonce ${nonce}, while ${held}`);
+  }
+}
 
 /**
  * After a commit of an epoch there is none of an earlier one, nor after a later tenure has begun; and who was told that it
