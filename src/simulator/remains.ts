@@ -8,6 +8,7 @@ import { executionMachine } from "../core/execution/machine.ts";
 import { buildPlan, type Plan } from "../core/execution/plan.ts";
 import type { Workflow } from "../definition/workflow.ts";
 import type { MemoryStore } from "../drivers/memory/memory-store.ts";
+import { DEFINITION_SCOPE } from "../engine/definition-cache.ts";
 import { contentHash } from "../json/hash.ts";
 import type { Remains } from "./history.ts";
 import { letterOf } from "./network.ts";
@@ -21,6 +22,7 @@ export function remainsOf(memory: MemoryStore, definitions: Readonly<Record<stri
     if (plan === undefined) plans.set(hash, (plan = buildPlan(hash, definitions[hash]!)));
     return plan;
   };
+  const known = data.records.get(DEFINITION_SCOPE);
   const folds: Remains["folds"][number][] = [];
   for (const [entity, { records, snapshot }] of data.entities) {
     const plain = PLAIN.get(entityKind(entity));
@@ -32,7 +34,8 @@ export function remainsOf(memory: MemoryStore, definitions: Readonly<Record<stri
     if (entityKind(entity) !== "execution") continue;
     const events = records.flatMap((record) => JSON.parse(record.text) as ExecutionEvent[]);
     const accepted = events[0];
-    if (accepted?.kind !== "accepted") continue;
+    // Without its definition no owner could fold it.
+    if (accepted?.kind !== "accepted" || known?.has(accepted.definition) !== true) continue;
     const plan = planOf(accepted.definition);
     const whole = fold(entity, plan, events);
     const text = snapshot === null ? null : snapshotText(memory, entity, snapshot.text);

@@ -179,7 +179,7 @@ export class Simulation implements Field, Town {
     this.memory = openMemory({ host: this.storeProcess.host, partitions, volatileTasks });
     this.nemesis = new Nemesis(this, this.random.fork(), options.keepFaults);
     this.people = new People(this, this.random.fork(), this.client());
-    this.submitters = new Submitters(this, this.people, options, EPOCH_MS);
+    this.submitters = new Submitters(this, this.people, { ...options, forgets: lossy }, EPOCH_MS);
   }
 
   get isCalm(): boolean {

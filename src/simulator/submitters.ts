@@ -16,6 +16,15 @@ export interface Given {
   readonly seed: number;
   readonly workflow?: Workflow;
   readonly input?: Json;
+  /** The store may forget what it had acknowledged. */
+  readonly forgets?: boolean;
+}
+
+interface Start {
+  readonly workflow: string;
+  readonly definition: string;
+  readonly parent: string | undefined;
+  readonly hold: boolean;
 }
 
 /** Those who bring workflows and have them run: they hold, trigger and cancel what is theirs. */
@@ -101,12 +110,23 @@ export class Submitters {
     if (random.chance(0.15))
       starts.push(this.startUntilKnown(client, id, start, random.chance(0.5) ? input : { n: 100 }));
     await Promise.all(starts);
+    if (this.given.forgets === true)
+      void this.startAgain(client, random.fork(), { ...start, parent: undefined, hold: false }, input);
     if (random.chance(0.2)) this.people.signalEarly(id);
     if (random.chance(0.01)) await this.people.flood(id);
     if (hold) await this.trigger(client, random, id);
     if (!random.chance(0.1)) return;
     await client.process.host.sleep(random.integer(0, 8_000));
     await this.people.askUntilKnown(id, { kind: "cancel" }, random.chance(0.3));
+  }
+
+  /** Somebody who has put a definition once, and does not put it again: the store may have forgotten it since. */
+  private async startAgain(client: Client, random: Random, start: Start, input: Json): Promise<void> {
+    const id = random.hex(12);
+    this.executions.push(id);
+    this.left++;
+    await client.process.host.sleep(random.integer(0, 15_000));
+    await this.startUntilKnown(client, id, start, input).finally(() => this.left--);
   }
 
   /** What is held is triggered sooner or later, perhaps by two at once; or somebody thinks better of it. */
@@ -151,12 +171,7 @@ export class Submitters {
     }
   }
 
-  private async startUntilKnown(
-    client: Client,
-    execution: string,
-    start: { workflow: string; definition: string; parent: string | undefined; hold: boolean },
-    input: Json,
-  ): Promise<void> {
+  private async startUntilKnown(client: Client, execution: string, start: Start, input: Json): Promise<void> {
     const { workflow, definition, parent, hold } = start;
     const bodyHash = bodyHashOf(definition, input);
     const body = {

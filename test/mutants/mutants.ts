@@ -419,7 +419,6 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "accept-what-only-we-remember",
     thought: "a definition never changes, so the cache is always right",
-    firstSeed: 742_872_800,
     patches: [{ file: "engine/tenures.ts", find: "    this.definitions.doubt();\n", put: "" }],
   },
   {
