@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { BUILTIN_HANDLERS } from "../src/definition/builtin-handlers.ts";
+import { BUILTIN_HANDLERS, HANDLER_ALIASES } from "../src/definition/builtin-handlers.ts";
 import type { Json, JsonObject } from "../src/json/json.ts";
 
 /** What each does, in a few words; where more is said about it. */
@@ -39,10 +39,14 @@ export function handlersPage(): string {
     const gives = fields.length === 0 ? "" : `\n\nGives ${fields.join(", ")}.`;
     return `## ${name}\n\n${ABOUT[name] ?? ""} ${place}\n\n${table(config)}${gives}\n`;
   });
+  const aliases = [...HANDLER_ALIASES].map(([alias, name]) => `\`${alias}\` is \`${name}\``).join(", ");
   return `# Built-in handlers
 
 Made by \`npm run docs\` from what configs are checked by. Any value may be a template. Handlers on workers, \`workflow\` and \`review\` also
 take \`mock\`.
+
+The names of the source documents mean the same: ${aliases}. So a handler of your own cannot have one of these names, nor that of
+a node that runs in the engine; one called as another built-in takes its place on the worker that brings it.
 
 ${sections.join("\n")}`;
 }

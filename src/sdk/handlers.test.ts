@@ -45,3 +45,19 @@ describe("a function as a handler", () => {
     expect(await call({ mock })).toEqual({ config: { mock }, inputs: "none" });
   });
 });
+
+describe("a table of handlers", () => {
+  test.each([
+    ["call_external_service", "another name of the built-in http"],
+    ["llm_service", "another name of the built-in llm"],
+    ["input", "a node that the engine runs"],
+  ])("is refused with %s, which no task would ever name", (name, because) => {
+    expect(() => readyHandlers({ [name]: () => null })).toThrow(
+      `The handler ${name} would never be called: this is ${because}. Give it a name of its own`,
+    );
+  });
+
+  test("may bring its own http, which takes the place of the built-in one", () => {
+    expect([...readyHandlers({ http: () => null }).handlers.keys()]).toEqual(["http"]);
+  });
+});

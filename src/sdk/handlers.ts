@@ -1,3 +1,4 @@
+import { BUILTIN_HANDLERS, HANDLER_ALIASES } from "../definition/builtin-handlers.ts";
 import { type HandlerEntry, isMocked } from "../definition/handlers.ts";
 import { type DefinedHandler, isDefinedHandler } from "../handlers/define-handler.ts";
 import { isJsonObject, type Json } from "../json/json.ts";
@@ -29,6 +30,7 @@ export function readyHandlers(table: Handlers = {}): ReadyHandlers {
   const entries = new Map<string, HandlerEntry>();
   const defined: DefinedHandler[] = [];
   for (const [name, given] of Object.entries(table)) {
+    refuseUnreachable(name);
     if (isDefinedHandler(given)) {
       if (given.name !== name) throw new TypeError(`The handler ${given.name} is registered as ${name}`);
       handlers.set(name, given.handler);
@@ -40,6 +42,15 @@ export function readyHandlers(table: Handlers = {}): ReadyHandlers {
     } else throw new TypeError(`The handler ${name} is not a function`);
   }
   return { handlers, entries, close: () => defined.forEach((one) => one.close()) };
+}
+
+/** A node with such a name never gets to a function: whoever brings one would look for a fault in it that is not there. */
+function refuseUnreachable(name: string): void {
+  const because = BUILTIN_HANDLERS.get(name)?.engine
+    ? "is a node that the engine runs"
+    : HANDLER_ALIASES.has(name) && `is another name of the built-in ${HANDLER_ALIASES.get(name)}`;
+  if (because)
+    throw new TypeError(`The handler ${name} would never be called: this ${because}. Give it a name of its own`);
 }
 
 /** A mock that brings its result stands for the call; what `mock: true` means is the function's own business. */
