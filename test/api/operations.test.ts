@@ -84,6 +84,38 @@ describe("dead letters", () => {
     expect((await letters(`execution_id=${id}&status=open`)).map((one) => one["node_id"])).toEqual(["d2-y"]);
   });
 
+  test("what a retry of the execution has mended is open no more, and what it has not is", async () => {
+    const definition = failing("d6");
+    const map = { items: [1, 2], handler: "fragile", tolerated_failures: 2 };
+    const id = await api.run({
+      ...definition,
+      nodes: [...definition.nodes, { id: "d6-m", handler: "map", config: map }],
+    });
+    await api.ended(id);
+    const statuses = async (query = ""): Promise<Record<string, string>> =>
+      Object.fromEntries((await letters(`execution_id=${id}${query}`)).map((one) => [one["id"], one["status"]]));
+    const all = ["d6-x", "d6-y", "d6-m[0]", "d6-m[1]"].map((node) => `${id}:1:${node}`);
+    expect(await statuses("&status=open")).toEqual(Object.fromEntries(all.map((one) => [one, "open"])));
+    mended.add("d6-x").add("d6-m");
+    const from = async (node: string): Promise<void> => {
+      expect((await api.post(`/v1/executions/${id}/retry`, { from: node })).status).toBe(202);
+      await api.ended(id);
+    };
+    await from("d6-x");
+    expect(await statuses("&status=replayed")).toEqual({ [`${id}:1:d6-x`]: "replayed" });
+    expect((await api.get(`/v1/dlq/${encodeURIComponent(`${id}:1:d6-x`)}`)).body.status).toBe("replayed");
+    expect(await api.post("/v1/dlq/retry", { filter: { execution_id: id }, dry_run: true })).toMatchObject({
+      body: { count: 3 },
+    });
+    await from("d6-m");
+    expect(await statuses()).toEqual({
+      [`${id}:1:d6-x`]: "replayed",
+      [`${id}:1:d6-y`]: "open",
+      [`${id}:1:d6-m[0]`]: "replayed",
+      [`${id}:1:d6-m[1]`]: "replayed",
+    });
+  });
+
   test("a replay may change the config of its node, which is checked like any other", async () => {
     const definition = { name: "d9", nodes: [{ id: "d9-x", handler: "fragile", config: { a: 1 } }] };
     const id = await api.run(definition);

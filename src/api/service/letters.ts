@@ -1,5 +1,6 @@
 import type { DiscardLetter, Retry } from "../../core/message.ts";
 import { entityId, entityKind } from "../../core/entity.ts";
+import { isMended } from "../../core/execution/letters.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Host } from "../../host/host.ts";
 import { canonicalHash } from "../../json/canonical.ts";
@@ -8,6 +9,7 @@ import type { DeadLetter, Store } from "../../store/contract.ts";
 import { MAX_BULK_REPLAYS, MAX_REPLAYS_PER_SECOND } from "../limits.ts";
 import type { Caller } from "./caller.ts";
 import type { Decisions } from "./decisions.ts";
+import type { ExecutionReader } from "./execution-reader.ts";
 import { executionKey, isExecutionId, keyedId } from "./ids.ts";
 import { KeptAnswers } from "./kept-answers.ts";
 import type { PageOf, PageRequest, Paging } from "./paging.ts";
@@ -53,34 +55,71 @@ export class Letters {
   readonly #store: Store;
   readonly #host: Host;
   readonly #decisions: Decisions;
+  readonly #reader: ExecutionReader;
   readonly #paging: Paging;
   readonly #checked: EditCheck;
   readonly #answers: KeptAnswers<Replayed>;
 
-  /** @param checked tells another config for a node as it would be stored, or what is wrong with it */
-  constructor(store: Store, host: Host, decisions: Decisions, paging: Paging, checked: EditCheck) {
-    this.#store = store;
-    this.#host = host;
-    this.#decisions = decisions;
-    this.#paging = paging;
-    this.#checked = checked;
-    this.#answers = new KeptAnswers(store);
+  constructor(parts: {
+    readonly store: Store;
+    readonly host: Host;
+    readonly decisions: Decisions;
+    readonly reader: ExecutionReader;
+    readonly paging: Paging;
+    /** Tells another config for a node as it would be stored, or what is wrong with it. */
+    readonly checked: EditCheck;
+  }) {
+    this.#store = parts.store;
+    this.#host = parts.host;
+    this.#decisions = parts.decisions;
+    this.#reader = parts.reader;
+    this.#paging = parts.paging;
+    this.#checked = parts.checked;
+    this.#answers = new KeptAnswers(parts.store);
   }
 
   list(filter: LetterFilter, page: PageRequest): Promise<PageOf<ShownLetter>> {
     return this.#paging.page(
       `dlq ${JSON.stringify(filter)}`,
       page,
-      (query) => this.#store.queries.deadLetters({ ...query, ...storeFilter(filter) }),
-      (letter) => {
-        const shown = showLetter(letter);
-        return filter.status === undefined || shown.status === filter.status ? shown : undefined;
+      async (query) => {
+        const { items, cursor } = await this.#store.queries.deadLetters({ ...query, ...storeFilter(filter) });
+        return { items: await this.#shown(items), cursor };
       },
+      (shown) => (filter.status === undefined || shown.status === filter.status ? shown : undefined),
     );
   }
 
   async get(id: string): Promise<ShownLetter> {
-    return showLetter(await this.#find(id));
+    const [shown] = await this.#shown([await this.#find(id)]);
+    return shown!;
+  }
+
+  /** The store knows of replays. Of what a retry has mended only the executions do: it counts as dealt with, too. */
+  async #shown(letters: readonly DeadLetter[]): Promise<readonly ShownLetter[]> {
+    const shown = letters.map(showLetter);
+    const open = letters.filter((letter, i) => shown[i]!.status === "open" && isOfNode(letter));
+    const byExecution = Map.groupBy(open, ({ entity }) => entity);
+    const mended = new Set<string>();
+    // One after the other: a page may be of hundreds of executions, and any of them may be large.
+    for (const [entity, own] of byExecution) for (const id of await this.#mended(entity, own)) mended.add(id);
+    return shown.map((letter) => (mended.has(letter.id) ? { ...letter, status: "replayed" } : letter));
+  }
+
+  async #mended(entity: string, letters: readonly DeadLetter[]): Promise<readonly string[]> {
+    const header = await this.#store.queries.header(this.#reader.partition(entity), entity);
+    const hasGoneOn = letters.some(({ atMs }) => header?.endedAtMs !== atMs);
+    // Most ended with what left the letter, and nobody has touched them since: that needs no fold.
+    if (header === null || !hasGoneOn) return [];
+    const ids = letters.map(({ id }) => id);
+    try {
+      return await this.#reader.read(entityId(entity), ({ state }) => ids.filter((id) => isMended(state, id)));
+    } catch (error) {
+      // It was removed meanwhile, or cannot be read: its letters are shown as they were written.
+      const code = error instanceof MillraceError ? error.code : undefined;
+      if (code === "NOT_FOUND" || code === "EXECUTION_UNREADABLE") return [];
+      throw error;
+    }
   }
 
   /** A new generation of its execution, which opens that node again; with another config if one is given. */
@@ -171,8 +210,9 @@ export class Letters {
     do {
       const query = { limit: PAGE, ...(cursor !== undefined && { cursor }), ...storeFilter(filter) };
       const page = await this.#store.queries.deadLetters(query);
-      for (const letter of page.items) {
-        const isOpen = isOfNode(letter) && showLetter(letter).status === filter.status;
+      const shown = await this.#shown(page.items);
+      for (const [i, letter] of page.items.entries()) {
+        const isOpen = isOfNode(letter) && shown[i]!.status === filter.status;
         if (isOpen && found.length < limit) found.push(letter);
       }
       cursor = page.cursor ?? undefined;

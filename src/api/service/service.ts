@@ -14,7 +14,7 @@ import { Gateway } from "./gateway.ts";
 import { guarded } from "./guarded-store.ts";
 import { HandlerDirectory } from "./handler-directory.ts";
 import { Histories } from "./histories.ts";
-import { Letters } from "./letters.ts";
+import { type EditCheck, Letters } from "./letters.ts";
 import { Limits } from "./limits.ts";
 import { Overview, type ReadyCheck } from "./overview.ts";
 import { Paging } from "./paging.ts";
@@ -102,9 +102,8 @@ export class Service {
     this.limits = new Limits(store, host, requests, paging);
     this.histories = new Histories(store, host, reader, directory, this.limits, paging);
     this.workflows = new Workflows(store, this.submissions, reader, paging);
-    this.letters = new Letters(store, host, decisions, paging, (execution, node, config) =>
-      checkedConfig(checker, reader, execution, node, config),
-    );
+    const checked: EditCheck = (...edit) => checkedConfig(checker, reader, ...edit);
+    this.letters = new Letters({ store, host, decisions, reader, paging, checked });
     this.reviews = new Reviews(store, decisions, reader, paging);
     this.gateway = new Gateway({ store, host, requests, signing, directory, reader, secret });
     const { highWater, memory } = options;

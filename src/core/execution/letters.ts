@@ -62,6 +62,18 @@ export function replayed(letter: DeadLetterDraft): DeadLetterDraft {
   return { ...letter, text: JSON.stringify({ ...shown, status: "replayed" }) };
 }
 
+/** What had left the letter was run again in another way, and is well: replayed, it would be done twice. */
+export function isMended(state: ExecutionState, letter: string): boolean {
+  const unit = state.unitOf(instanceOfLetter(letter));
+  const run = unit === undefined ? undefined : state.runs[unit];
+  return run !== undefined && run.generation > Number(letter.split(":")[1]) && state.statusOf(unit!) === "completed";
+}
+
+/** A letter's id is `execution:generation:instance`. */
+export function instanceOfLetter(id: string): string {
+  return id.split(":").slice(2).join(":");
+}
+
 function classOf(retryable: boolean): "poison" | "exhausted" {
   return retryable ? "exhausted" : "poison";
 }

@@ -4,7 +4,7 @@ import { command, type Verdict } from "../command.ts";
 import type { ExecutionDecision } from "../decision.ts";
 import { deadlineOf } from "../end.ts";
 import type { GenerationOpened } from "../events.ts";
-import { replayed } from "../letters.ts";
+import { instanceOfLetter, isMended, replayed } from "../letters.ts";
 import type { ExecutionState } from "../state.ts";
 
 export const NEVER_TRIGGERED = "It was cancelled before it was triggered, so no part of it ran. Start another";
@@ -72,16 +72,4 @@ export function openFailed(state: ExecutionState, context: Context): GenerationO
     scope: "failed",
     deadlineAtMs: deadlineOf(state, context),
   };
-}
-
-/** What had left the letter was run again in another way, and is well: replayed, it would be done twice. */
-function isMended(state: ExecutionState, letter: string): boolean {
-  const unit = state.unitOf(instanceOfLetter(letter));
-  const run = unit === undefined ? undefined : state.runs[unit];
-  return run !== undefined && run.generation > Number(letter.split(":")[1]) && state.statusOf(unit!) === "completed";
-}
-
-/** A letter's id is `execution:generation:instance`. */
-function instanceOfLetter(id: string): string {
-  return id.split(":").slice(2).join(":");
 }
