@@ -1,4 +1,4 @@
-import type { Json } from "../../json/json.ts";
+import { isJsonObject, type Json } from "../../json/json.ts";
 import type { ErrorValue } from "../message.ts";
 import type { KeptValue } from "../value.ts";
 import type { EndReason, GateWait, SkipReason, Wait } from "./events.ts";
@@ -86,7 +86,6 @@ export function viewNode(
 ): NodeSummary {
   const run = state.runs[unit];
   const status = state.statusOf(unit);
-  const map = state.maps.get(unit);
   const base = {
     attempt: run?.attempt ?? 0,
     deliveries: run?.delivery ?? 0,
@@ -100,7 +99,7 @@ export function viewNode(
     ...(run?.cachedFrom && { cachedFrom: run.cachedFrom }),
     ...(run?.child && { child: run.child.execution }),
     ...(run !== undefined && run.round > 0 && { iteration: run.round }),
-    ...(map !== undefined && { items: { total: map.total, completed: itemsDone(state, unit), failed: map.failures } }),
+    ...itemsOf(state, unit),
   };
   if (state.end !== null && !state.isNodeEnded(unit)) {
     const { endedAtMs } = state;
@@ -143,6 +142,23 @@ export function isHeldBack(state: ExecutionState, unit: number): boolean {
     state.statusOf(unit) === "pending" &&
     !state.isEngine(unit)
   );
+}
+
+/** Of a map, once its items are known. */
+function itemsOf(state: ExecutionState, unit: number): Pick<NodeSummary, "items"> {
+  if (hadNoItems(state, unit)) return { items: { total: 0, completed: 0, failed: 0 } };
+  const map = state.maps.get(unit);
+  if (map === undefined) return {};
+  return { items: { total: map.total, completed: itemsDone(state, unit), failed: map.failures } };
+}
+
+/** Such a map completes without being opened: what is known of it is of an earlier generation, if there is anything. */
+function hadNoItems(state: ExecutionState, unit: number): boolean {
+  if (state.planOf(unit).item === null || state.statusOf(unit) !== "completed") return false;
+  const output = state.runs[unit]?.output ?? null;
+  if (output === null || !("json" in output)) return false;
+  const { json } = output;
+  return Array.isArray(json) ? json.length === 0 : isJsonObject(json) && json["total"] === 0;
 }
 
 function itemsDone(state: ExecutionState, node: number): number {

@@ -82,6 +82,16 @@ describe("items", () => {
     expect(trial.shown["b"]).toBe("QUEUED");
   });
 
+  test("of which there are none are counted as none, whatever there was before", () => {
+    const none = { total: 0, completed: 0, failed: 0 };
+    expect(mapping({ items: [] }).view("m").items).toEqual(none);
+    expect(mapping({ items: [], collect: false }).view("m").items).toEqual(none);
+    const trial = mapping({ items: "{{ input.items }}" }, { items: [1] }).fails("m[0]");
+    expect(trial.view("m").items).toEqual({ total: 1, completed: 0, failed: 1 });
+    trial.does({ kind: "retry", scope: "descendants", from: "m", input: { json: { items: [] } } });
+    expect(trial.view("m")).toMatchObject({ status: "COMPLETED", items: none });
+  });
+
   test.each<[string, Json]>([
     ["object", { a: 1 }],
     ["string", "abc"],
