@@ -5,6 +5,7 @@ import { awaitedGate } from "./asks.ts";
 import { scopeOf } from "./scope.ts";
 import { edgeCounts } from "./spread.ts";
 import { EDGE, type ExecutionState } from "./state.ts";
+import { isBetweenAttempts } from "./view.ts";
 
 /** More than this of a value is read by nobody. */
 const MAX_VALUE_CHARS = 40;
@@ -16,6 +17,7 @@ export function standing(state: ExecutionState, unit: number, nowMs?: number): s
   const since = (atMs: number | null | undefined): string =>
     nowMs === undefined || atMs === null || atMs === undefined ? "" : ` ${inWords(nowMs - atMs)}`;
   if (awaitedGate(state, unit) !== undefined) return "held by a limit";
+  if (isBetweenAttempts(state, unit)) return WAITS.retry;
   switch (state.statusOf(unit)) {
     case "queued":
       return `queued${since(run?.queuedAtMs)}, ${attemptOf(state, unit)}`;

@@ -180,6 +180,28 @@ describe("each thing that a node can wait for has its sentence", () => {
       { reason: "paused", sentence: "a is ready, and the execution is paused" },
     ],
     [
+      "a resume, after an attempt that failed",
+      () => new Trial(workflow([node("a")])).begin().fails("a", RETRYABLE).does({ kind: "pause" }).at(5000).settle(),
+      "a",
+      {
+        reason: "paused",
+        sentence: "a is tried again once the execution is resumed: attempt 1 of 3 failed with HANDLER_ERROR: broke",
+        details: { attempt: 1, code: "HANDLER_ERROR" },
+      },
+    ],
+    [
+      "a parent whose next attempt is due",
+      () =>
+        new Trial(workflow([node("p"), node("a", ["p"])]))
+          .begin()
+          .fails("p", RETRYABLE)
+          .does({ kind: "pause" })
+          .at(5000)
+          .settle(),
+      "a",
+      { reason: "parents", sentence: "a waits for p (waiting for its next attempt)" },
+    ],
+    [
       "the engine",
       () => {
         const trial = new Trial(workflow([engineNode("a", "input")]));

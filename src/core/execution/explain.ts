@@ -6,7 +6,7 @@ import { attemptOf, blamed, skipSentence, standing } from "./explain-parents.ts"
 import { edgeCounts } from "./spread.ts";
 import { EDGE, type ExecutionState } from "./state.ts";
 import { reviewId } from "./review-listing.ts";
-import { gateReason, isHeldBack, waitsToEnter } from "./view.ts";
+import { gateReason, isBetweenAttempts, isHeldBack, waitsToEnter } from "./view.ts";
 import { awaitedGate } from "./asks.ts";
 import { reviewDueMs } from "./review-listing.ts";
 import { wakerOf } from "./wakers.ts";
@@ -181,6 +181,11 @@ function explainPending(state: ExecutionState, unit: number, say: Say, nowMs: nu
 
 /** It may run, and does not yet. */
 function explainReady(state: ExecutionState, unit: number, say: Say): Explanation {
+  if (state.status === "paused" && isBetweenAttempts(state, unit)) {
+    const { attempt, error } = state.runs[unit]!;
+    const rest = `is tried again once the execution is resumed: ${failedWith(state, unit)}`;
+    return say("paused", rest, { attempt, code: error!.code });
+  }
   if (state.status === "paused") return say("paused", "is ready, and the execution is paused");
   if (waitsToEnter(state)) {
     const { gate, ask } = state.entry!;
@@ -198,7 +203,6 @@ function explainReady(state: ExecutionState, unit: number, say: Say): Explanatio
 
 function explainWaiting(state: ExecutionState, unit: number, say: Say, nowMs: number | undefined): Explanation {
   const { wait, dueAtMs, error, attempt, round } = state.runs[unit]!;
-  const { spec } = state.planOf(unit);
   switch (wait?.for) {
     case undefined: {
       if (state.inLine[unit] === 1)
@@ -206,8 +210,7 @@ function explainWaiting(state: ExecutionState, unit: number, say: Say, nowMs: nu
       if (error === null) {
         return say("timer", `has ended round ${round}; the next begins${within(dueAtMs, nowMs)}`, { round }, dueAtMs);
       }
-      const of = `attempt ${attempt} of ${spec.retry.max_attempts}`;
-      const rest = `is tried again${within(dueAtMs, nowMs)}: ${of} failed with ${error.code}: ${error.message}`;
+      const rest = `is tried again${within(dueAtMs, nowMs)}: ${failedWith(state, unit)}`;
       return say("retry", rest, { attempt, code: error.code }, dueAtMs);
     }
     case "timer": {
@@ -236,6 +239,11 @@ function explainWaiting(state: ExecutionState, unit: number, say: Say, nowMs: nu
       return say("child", rest, { child_execution_id: execution, workflow }, dueAtMs);
     }
   }
+}
+
+function failedWith(state: ExecutionState, unit: number): string {
+  const { code, message } = state.runs[unit]!.error!;
+  return `${attemptOf(state, unit)} failed with ${code}: ${message}`;
 }
 
 function within(atMs: number | null, nowMs: number | undefined): string {

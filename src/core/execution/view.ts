@@ -111,6 +111,7 @@ export function viewNode(
   if (gate !== undefined) return { ...base, status: "WAITING", reason: gateReason(gate.wait) };
   if (waitsToEnter(state) && state.inLine[unit] === 1) return { ...base, status: "WAITING", reason: "concurrency" };
   if (isHeldBack(state, unit)) return { ...base, status: "WAITING", reason: "parallel" };
+  if (isBetweenAttempts(state, unit)) return { ...base, status: "WAITING", reason: "retry" };
   const reason =
     run?.skipReason ?? run?.cancelReason ?? (run?.wasLate ? "late_result" : run?.cachedFrom ? "cached" : null);
   return { ...base, status: status.toUpperCase(), reason };
@@ -130,6 +131,11 @@ function waitOf({ wait, error, dueAtMs }: NodeRun): { reason: Reason; until: num
 /** As many executions of its workflow run as may. */
 export function waitsToEnter(state: ExecutionState): boolean {
   return state.entry?.status === "asked";
+}
+
+/** The time of its next attempt has come, and it is not out yet: the execution is paused, or its queue is full. */
+export function isBetweenAttempts(state: ExecutionState, unit: number): boolean {
+  return state.statusOf(unit) === "pending" && (state.runs[unit]?.error ?? null) !== null;
 }
 
 /** Ready, but as many of the execution's tasks are out as may be. */

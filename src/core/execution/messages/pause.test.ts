@@ -1,6 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { executionMachine } from "../machine.ts";
-import { engineNode, mapNode, node, RETRYABLE, START_MS, startBody, Trial, workflow } from "../test-execution.ts";
+import {
+  engineNode,
+  failure,
+  mapNode,
+  node,
+  RETRYABLE,
+  START_MS,
+  startBody,
+  Trial,
+  workflow,
+} from "../test-execution.ts";
 
 const chain = workflow([node("a"), node("b", ["a"])]);
 
@@ -47,7 +57,13 @@ describe("while it is paused", () => {
 
   test("a retry is not queued before it is resumed, though its backoff runs out", () => {
     const trial = new Trial(chain).begin().fails("a", RETRYABLE).does({ kind: "pause" }).at(100_000).settle();
-    expect(trial.shown["a"]).toBe("PENDING");
+    expect(trial.view("a")).toMatchObject({
+      status: "WAITING",
+      reason: "retry",
+      until: null,
+      attempt: 1,
+      error: failure(RETRYABLE),
+    });
     expect(trial.tasks).toHaveLength(1);
     trial.does({ kind: "resume" });
     expect(trial.view("a")).toMatchObject({ status: "QUEUED", attempt: 2 });
