@@ -73,6 +73,6 @@ test("the letters of an execution that cannot be read are shown as they were wri
   });
 
   expect(await letters.get(letter.id)).toMatchObject({ id: letter.id, status: "open" });
-  told.error = new MillraceError("STORE_UNAVAILABLE", {} as never);
+  told.error = new MillraceError("STORE_UNAVAILABLE", {});
   await expect(letters.get(letter.id)).rejects.toThrow(told.error);
 });
