@@ -171,7 +171,10 @@ describe("dead letters", () => {
     expect((await api.get(`/v1/executions/${ids[1]}`)).body.generation).toBe(1);
     const key = { "idempotency-key": "replay" };
     const other = { filter: { execution_id: ids[1] } };
-    for (let i = 0; i < 2; i++) expect((await api.post("/v1/dlq/retry", other, key)).body).toEqual({ count: 2 });
+    const replay = async (): Promise<unknown> => (await api.post("/v1/dlq/retry", other, key)).body;
+    expect(await Promise.all([replay(), replay(), replay()])).toEqual([{ count: 2 }, { count: 2 }, { count: 2 }]);
+    expect(await replay()).toEqual({ count: 2 });
+    expect((await api.ended(ids[1]!))["generation"]).toBe(2);
     expect((await api.post("/v1/dlq/retry", { filter }, key)).body.code).toBe("IDEMPOTENCY_KEY_REUSED");
     for (const body of [{ filter: { state: "x" } }, { limits: 1 }]) {
       expect((await api.post("/v1/dlq/retry", body)).body).toMatchObject({ code: "UNKNOWN_FIELD" });

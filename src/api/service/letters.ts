@@ -75,7 +75,7 @@ export class Letters {
     this.#reader = parts.reader;
     this.#paging = parts.paging;
     this.#checked = parts.checked;
-    this.#answers = new KeptAnswers(parts.store);
+    this.#answers = new KeptAnswers(parts.store, parts.host);
   }
 
   list(filter: LetterFilter, page: PageRequest): Promise<PageOf<ShownLetter>> {
@@ -145,11 +145,7 @@ export class Letters {
     if (key === undefined) return this.#replayEach(caller, await letters());
     const id = keyedId(tenant, "dlq/retry", key);
     const body = canonicalHash([filter as Json, limit]);
-    const before = await this.#answers.get(id);
-    const answer = before ?? { body, answer: await this.#replayEach(caller, await letters()) };
-    if (before === undefined) await this.#answers.put(id, answer);
-    if (answer.body !== body) throw new MillraceError("IDEMPOTENCY_KEY_REUSED", {});
-    return answer.answer;
+    return this.#answers.once(id, body, async () => this.#replayEach(caller, await letters()));
   }
 
   async #replayEach(caller: Caller, letters: readonly DeadLetter[]): Promise<Replayed> {
