@@ -19,6 +19,8 @@ export const MAX_SCANNED = 5_000;
 /** What one answer shows of payloads, in bytes: of one, and of all together. */
 export const INLINE_PAYLOAD_BYTES: number = 64 * 1024;
 export const INLINE_ANSWER_BYTES: number = MIB;
+/** An output that is asked for as a whole: it is one text here, and in whoever asks, and none can be much longer. */
+export const MAX_WHOLE_OUTPUT_BYTES: number = 500 * MIB;
 /** An execution with more nodes is shown without them. */
 export const MAX_NODES_SHOWN = 5_000;
 

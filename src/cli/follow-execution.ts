@@ -17,7 +17,7 @@ const MAX_NAMES = 5;
 /** Where an execution can be followed: on a server, or in this process. */
 export interface ExecutionSource {
   execution(id: string): Promise<ShownExecution>;
-  /** The whole output, however large. */
+  /** The whole output. */
   output(id: string): Promise<Json>;
   events(id: string, after: number, signal: AbortSignal): AsyncIterable<ShownEvent>;
   /** Of all nodes that have not ended, or of one, which may be an item of a map. */

@@ -82,7 +82,7 @@ export interface Backend {
     key: string,
   ): Promise<{ readonly execution_id: string }>;
   execution(id: string): Promise<ExecutionView>;
-  /** The whole output, however large. */
+  /** The whole output. */
   output(id: string): Promise<Json>;
   /** One node with its whole output. */
   node(id: string, node: string): Promise<NodeView>;

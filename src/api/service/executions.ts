@@ -5,12 +5,13 @@ import type { ExecutionStatus } from "../../core/execution/moves.ts";
 import { viewNode } from "../../core/execution/view.ts";
 import type { Labels } from "../../core/message.ts";
 import type { Header, HeaderClass, Page, Store } from "../../store/contract.ts";
+import { MAX_WHOLE_OUTPUT_BYTES } from "../limits.ts";
 import type { Definitions } from "./definitions.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
-import { draftExecution, draftNode, draftOutput, iso } from "./execution-view.ts";
+import { draftExecution, draftNode, draftOutput, iso, nodeHref } from "./execution-view.ts";
 import type { PageOf, PageRequest, Paging } from "./paging.ts";
-import type { Payloads } from "./payloads.ts";
-import { notFound } from "./refusal.ts";
+import { type Payloads, sizeOf } from "./payloads.ts";
+import { notFound, Refusal } from "./refusal.ts";
 import { isName } from "./submissions.ts";
 
 /** The states of an execution, as clients name them, and how lists of the store class them. */
@@ -151,6 +152,8 @@ export class Executions {
   async output(id: string): Promise<string> {
     const draft = await this.#reader.read(id, ({ state }) => draftOutput(state));
     const values = draft.payloads.map(({ value }) => value);
+    const bytes = values.reduce((sum, value) => sum + (value === null ? 0 : sizeOf(value)), 0);
+    if (bytes > MAX_WHOLE_OUTPUT_BYTES) throw outputTooLarge(id);
     return draft.compose(await this.#payloads.texts(id, values));
   }
 
@@ -176,6 +179,12 @@ export class Executions {
     const items = drafts.map((draft, i) => draft.compose([texts[i]!]));
     return `{"items":[${items.join(",")}],"next_cursor":${JSON.stringify(await this.#paging.seal(list, next))}}`;
   }
+}
+
+function outputTooLarge(id: string): Refusal {
+  const limitBytes = MAX_WHOLE_OUTPUT_BYTES;
+  const detail = `The output is larger than ${limitBytes / 1_048_576} MiB as a whole. Read it node by node: ${nodeHref(id, "")}{node}`;
+  return new Refusal("PAYLOAD_TOO_LARGE", { what: "The output", limitBytes }, { detail });
 }
 
 function passes(header: Header, { status, workflow, sinceMs = 0 }: ExecutionFilter): boolean {

@@ -172,7 +172,8 @@ export function sizedInput(
   return { text, bytes };
 }
 
-function sizeOf(value: KeptValue): number {
+/** As far as it is said: what is small counts as nothing. */
+export function sizeOf(value: KeptValue): number {
   if ("blob" in value) return value.blob.bytes;
   if ("past" in value) return value.past.bytes;
   return value.bytes ?? 0;

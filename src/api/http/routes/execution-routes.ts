@@ -70,7 +70,7 @@ export const executionRoutes: readonly Route[] = [
     path: "/v1/executions/{id}/output",
     permission: "read",
     tag,
-    summary: "The whole output, however large",
+    summary: "The whole output, up to 500 MiB",
     answers: { 200: { description: "The value", schema: shape.anyJson } },
     handle: async ({ service, params }) => ({ status: 200, text: await service.executions.output(params["id"]!) }),
   }),
