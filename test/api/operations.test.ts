@@ -55,6 +55,7 @@ describe("dead letters", () => {
       handler: "fragile",
       attempts: 1,
       error: { code: "BROKEN", message: "no d1-x", retryable: false },
+      original_message_id: `${id}:1:d1-x:1`,
       status: "open",
     });
     expect(found.find((one) => one["node_id"] === "d1-y")).toMatchObject({ class: "exhausted" });
@@ -79,7 +80,7 @@ describe("dead letters", () => {
       status: "PARTIAL",
       nodes: { "d2-x": { status: "COMPLETED" }, "d2-after": { status: "COMPLETED" }, "d2-y": { status: "FAILED" } },
     });
-    expect((await api.get(path)).body.status).toBe("replayed");
+    expect((await api.get(path)).body).toEqual({ ...letter, status: "replayed" });
     expect(await api.post(`${path}/retry`)).toMatchObject({ status: 409, body: { code: "ALREADY_REPLAYED" } });
     expect((await letters(`execution_id=${id}&status=open`)).map((one) => one["node_id"])).toEqual(["d2-y"]);
   });

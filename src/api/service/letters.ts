@@ -257,6 +257,9 @@ function showLetter({ id, class: kind, queue, entity, atMs, text }: DeadLetter):
     attempts = 0,
     error = null,
     config = null,
+    original_message_id = id,
+    // What the store sorts by is when it was last written: a replay writes it again.
+    rejected_at_ms = atMs,
     status,
   } = isJsonObject(told) ? told : ({} as JsonObject);
   return {
@@ -270,8 +273,8 @@ function showLetter({ id, class: kind, queue, entity, atMs, text }: DeadLetter):
     attempts: attempts as number,
     error,
     config,
-    original_message_id: id,
-    rejected_at: new Date(atMs).toISOString(),
+    original_message_id: original_message_id as string,
+    rejected_at: new Date(rejected_at_ms as number).toISOString(),
     status: status === "replayed" ? "replayed" : "open",
   };
 }
