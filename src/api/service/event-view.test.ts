@@ -24,3 +24,24 @@ test("the end shows its error as the execution does, with the node that failed f
     },
   });
 });
+
+test("a fork shows what it took over as the outputs of its nodes", () => {
+  const large = { blob: { hash: "abc", bytes: 70_000 } };
+  const kept = [
+    { node: "a", output: { json: { atMs: 1 } } },
+    { node: "b", output: large },
+  ];
+  const event = {
+    kind: "accepted",
+    atMs: 0,
+    workflow: "w",
+    fork: { execution: "y", kept },
+  } as unknown as ExecutionEvent;
+  expect(showEvent(1, event, "x").data["fork"]).toEqual({
+    execution: "y",
+    kept: [
+      { node: "a", output: { atMs: 1 } },
+      { node: "b", output: { $large: { bytes: 70_000, sha256: "abc", href: "/v1/executions/x/nodes/b" } } },
+    ],
+  });
+});

@@ -1,4 +1,5 @@
 import type { ExecutionEvent } from "../../core/execution/events.ts";
+import type { Fork } from "../../core/message.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
 import type { JournalRecord } from "../../store/contract.ts";
 import { executionError, nodeHref } from "./execution-view.ts";
@@ -53,6 +54,7 @@ export function showEvent(seq: number, event: ExecutionEvent, id: string): Shown
     if (ENVELOPE.has(name) || HIDDEN.has(name)) continue;
     data[nameOf(name)] = isPayload(event, name) ? payload(value, hrefOf(event, id)) : shown(name, value);
   }
+  if (event.kind === "accepted" && event.fork !== undefined) data["fork"] = shownFork(event.fork, id);
   // States are in capitals wherever people see them.
   if (event.kind === "executionEnded") data["status"] = event.status.toUpperCase();
   if (event.kind === "executionEnded" && event.error !== undefined) data["error"] = executionError(event.error);
@@ -72,6 +74,15 @@ function shown(name: string, value: Json): Json {
   if (OWN_WORDS.has(name)) return value;
   if (!isJsonObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [nameOf(key), shown(key, member)]));
+}
+
+/** What a fork began with, each output as that of any other node. */
+function shownFork({ execution, kept }: Fork, id: string): Json {
+  const outputs = kept.map(({ node, output }) => ({
+    node,
+    output: payload(output as unknown as Json, nodeHref(id, node)),
+  }));
+  return { execution, kept: outputs };
 }
 
 function isPayload(event: ExecutionEvent, name: string): boolean {

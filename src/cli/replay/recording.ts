@@ -29,7 +29,12 @@ export interface RecordedCommand {
   readonly body:
     | { readonly kind: "cancel" | "pause" | "resume" }
     | { readonly kind: "signal"; readonly name: string; readonly data: Json }
-    | { readonly kind: "decideReview"; readonly instance: string; readonly output: JsonObject }
+    | {
+        readonly kind: "decideReview";
+        readonly instance: string;
+        readonly generation: number;
+        readonly output: JsonObject;
+      }
     | {
         readonly kind: "retry";
         readonly scope: string;
@@ -43,8 +48,17 @@ export interface RecordedCommand {
 export interface Script {
   readonly startedAtMs: number;
   readonly input: Json;
+  /** What it was forked from, and what that had completed. */
+  readonly fork: RecordedFork | undefined;
   readonly results: ReadonlyMap<string, RecordedResult>;
+  /** Attempts that were handed out; not each has come to a result before the end. */
+  readonly dispatched: ReadonlySet<string>;
   readonly commands: readonly RecordedCommand[];
+}
+
+interface RecordedFork {
+  readonly execution: string;
+  readonly kept: readonly { readonly node: string; readonly output: Json }[];
 }
 
 /** Names one attempt of one node instance. */
@@ -66,17 +80,21 @@ export function readRecording(text: string): Recording | { readonly fault: strin
   const { execution, definition, events } = value;
   if (!isJsonObject(execution) || !isJsonObject(definition) || !Array.isArray(events))
     return { fault: "parts of it are missing" };
+  if (execution["finished_at"] === null)
+    return { fault: "it was exported before its end, so nobody knows what would come out" };
   return value as unknown as Recording;
 }
 
 /** Sorts the events of a recording. */
 export function scriptOf({ events, execution }: Recording): Script {
   const results = new Map<string, RecordedResult>();
+  const dispatched = new Set<string>();
   const commands: RecordedCommand[] = [];
   const rounds = new Map<string, number>();
   const startedAtMs = Date.parse(events[0]?.at ?? execution.created_at);
   let generation = 1;
   let { input } = execution;
+  let fork: RecordedFork | undefined;
   for (const [i, event] of events.entries()) {
     const atMs = Date.parse(event.at) - startedAtMs;
     const { data, node_id: node = "", attempt = 1 } = event;
@@ -84,6 +102,7 @@ export function scriptOf({ events, execution }: Recording): Script {
     switch (event.type) {
       case "accepted":
         input = data["input"] ?? null;
+        fork = data["fork"] as unknown as RecordedFork | undefined;
         break;
       case "started":
         if (data["input"] !== undefined) ({ input } = data);
@@ -93,6 +112,7 @@ export function scriptOf({ events, execution }: Recording): Script {
         break;
       case "task_dispatched":
         rounds.set(node, Number(data["round"] ?? 1));
+        dispatched.add(key());
         break;
       case "task_completed":
         results.set(key(), { atMs, outcome: { output: data["output"] ?? null } });
@@ -108,14 +128,14 @@ export function scriptOf({ events, execution }: Recording): Script {
         if (!results.has(key())) results.set(key(), { atMs, outcome: failureOf(event, startedAtMs + atMs) });
         break;
       case "command_applied": {
-        const body = commandOf(data["command"] as string, events, i);
+        const body = commandOf(data["command"] as string, { events, index: i, generation });
         if (body !== undefined) commands.push({ atMs, body });
         break;
       }
       default:
     }
   }
-  return { startedAtMs, input: input ?? null, results, commands };
+  return { startedAtMs, input: input ?? null, fork, results, dispatched, commands };
 }
 
 function failureOf({ data }: ShownEvent, atMs: number): Extract<RecordedResult["outcome"], { error: unknown }> {
@@ -126,7 +146,14 @@ function failureOf({ data }: ShownEvent, atMs: number): Extract<RecordedResult["
 }
 
 /** What a command has brought about stands in the events right behind it. */
-function commandOf(command: string, events: readonly ShownEvent[], index: number): RecordedCommand["body"] | undefined {
+function commandOf(
+  command: string,
+  {
+    events,
+    index,
+    generation,
+  }: { readonly events: readonly ShownEvent[]; readonly index: number; readonly generation: number },
+): RecordedCommand["body"] | undefined {
   const next = (type: string): ShownEvent | undefined =>
     events.slice(index + 1, index + 4).find((event) => event.type === type);
   switch (command) {
@@ -144,6 +171,7 @@ function commandOf(command: string, events: readonly ShownEvent[], index: number
         completed && {
           kind: "decideReview",
           instance: completed.node_id!,
+          generation,
           output: completed.data["output"] as JsonObject,
         }
       );

@@ -97,6 +97,87 @@ describe("a replay", () => {
     });
   });
 
+  test("does not time out what waited long for a worker, or was lost with three", async () => {
+    const definition = { name: "w", nodes: [{ id: "a", handler: "mine", timeout_seconds: 2 }] };
+    const error = { code: "POISON_TASK", message: "lost 3 times", retryable: false };
+    const rows = (end: Row): Row[] => [
+      [0, "accepted", undefined, { input: {} }],
+      [0, "started"],
+      [0, "task_dispatched", "a", {}, 1],
+      end,
+    ];
+    const late = await replayed(recording(definition, rows([60_000, "task_completed", "a", { output: 1 }, 1])));
+    expect(late).toMatchObject({ status: "COMPLETED", nodes: { a: { attempt: 1, output: 1 } } });
+    const lost = await replayed(recording(definition, rows([60_000, "task_failed", "a", { error }, 1])));
+    expect(lost).toMatchObject({ status: "FAILED", nodes: { a: { attempt: 1, error } } });
+  });
+
+  test("leaves alone what had no result when something else ended the execution", async () => {
+    const definition = {
+      name: "w",
+      nodes: [
+        { id: "a", handler: "mine", retry: { max_attempts: 1 } },
+        { id: "b", handler: "mine" },
+      ],
+    };
+    const error = { code: "BROKEN", message: "broke", retryable: false };
+    const result = await replayed(
+      recording(definition, [
+        [0, "accepted", undefined, { input: {} }],
+        [0, "started"],
+        [0, "task_dispatched", "a", {}, 1],
+        [0, "task_dispatched", "b", {}, 1],
+        [5_000, "task_failed", "a", { error, retry_at: null }, 1],
+      ]),
+    );
+    expect(result).toMatchObject({
+      status: "FAILED",
+      error: { code: "BROKEN" },
+      nodes: { b: { status: "CANCELLED", reason: "fail_fast" } },
+    });
+  });
+
+  test("begins a fork with what it took over", async () => {
+    const definition = {
+      name: "w",
+      nodes: [
+        { id: "a", handler: "mine" },
+        { id: "out", handler: "output", dependencies: ["a"], config: { a: "{{ a }}" } },
+      ],
+    };
+    const fork = { execution: "0198a1df-0000-7000-8000-000000000000", kept: [{ node: "a", output: 1 }] };
+    const result = await replayed(
+      recording(definition, [
+        [0, "accepted", undefined, { input: {}, fork }],
+        [0, "started"],
+      ]),
+    );
+    expect(result).toMatchObject({ status: "COMPLETED", output: { a: 1 } });
+  });
+
+  test("decides a review of an earlier generation in that generation", async () => {
+    const definition = {
+      name: "w",
+      nodes: [
+        { id: "ask", handler: "review", config: { title: "ok?" } },
+        { id: "a", handler: "mine", dependencies: ["ask"], retry: { max_attempts: 1 } },
+      ],
+    };
+    const error = { code: "BROKEN", message: "broke", retryable: false };
+    const given = recording(definition, [
+      [0, "accepted", undefined, { input: {} }],
+      [0, "started"],
+      [100, "command_applied", undefined, { command: "decideReview" }],
+      [100, "node_completed", "ask", { output: { decision: "approve", data: null } }],
+      [200, "task_failed", "a", { error, retry_at: null }, 1],
+      [300, "command_applied", undefined, { command: "retry" }],
+      [300, "generation_opened", undefined, { generation: 2, scope: "failed" }],
+      [400, "task_completed", "a", { output: 1 }, 1],
+    ]);
+    const result = await replayed({ ...given, execution: { ...given.execution, generation: 2 } });
+    expect(result).toMatchObject({ status: "COMPLETED", generation: 2, nodes: { a: { output: 1 } } });
+  });
+
   test("says of what was not recorded that it was not", async () => {
     const definition = { name: "w", nodes: [{ id: "a", handler: "mine", retry: { max_attempts: 1 } }] };
     const result = await replayed(
@@ -168,6 +249,10 @@ describe("what is exported", () => {
     ["[]", /it is no export/],
     ['{"millrace_export": 2}', /a later release/],
     ['{"millrace_export": 1}', /parts of it are missing/],
+    [
+      '{"millrace_export": 1, "execution": {"finished_at": null}, "definition": {}, "events": []}',
+      /exported before its end/,
+    ],
   ])("is not %s", (text, fault) => {
     expect(readRecording(text)).toEqual({ fault: expect.stringMatching(fault) as string });
   });

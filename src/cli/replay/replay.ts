@@ -48,7 +48,7 @@ export async function replay(recording: Recording, other?: Workflow): Promise<Re
   const script = scriptOf(recording);
   const workflow = other ?? storedWorkflow(recording);
   if ("fault" in workflow) return workflow;
-  const runnable = withoutChildren(workflow);
+  const runnable = replayable(workflow);
   const host = new VirtualHost(script.startedAtMs - BOOT_MS);
   const store = openMemory({ host });
   const engine = new Engine({ store, host, machines: MACHINES, settings: ENGINE });
@@ -69,7 +69,7 @@ export async function replay(recording: Recording, other?: Workflow): Promise<Re
   let left = script.commands.length;
   await post(await startOf(store, runnable, script), "start");
   for (const [i, command] of script.commands.entries()) {
-    const body = { ...bodyOf(command, recording), request: `command-${i}` } as MessageBody;
+    const body = { ...bodyOf(command), request: `command-${i}` } as MessageBody;
     timeline.after(command.atMs, () => void post(body, `command-${i}`).finally(() => left--));
   }
   const service = new Service({ store, host });
@@ -92,24 +92,35 @@ function storedWorkflow({ definition }: Recording): Workflow | { readonly fault:
 
 const ANYTHING = { get: () => undefined, names: () => [], allowMissing: true };
 
-/** A child execution is not in the file: a handler stands for it. */
-function withoutChildren(workflow: Workflow): Workflow {
-  const nodes = workflow.nodes.map((node) =>
-    node.handler === "workflow"
-      ? { ...node, handler: CHILD, queue: CHILD, config: {}, timeout_seconds: LONGEST_MS / 1_000 }
-      : node,
-  );
+/**
+ * A child execution is not in the file: a handler stands for it. And no task has a time limit: it ends when it was recorded
+ * to end, which may have been long after it was handed out, since it waited for a worker or was lost with one.
+ */
+function replayable(workflow: Workflow): Workflow {
+  const timeout_seconds = LONGEST_MS / 1_000;
+  const nodes = workflow.nodes.map((node) => {
+    if (node.handler === "workflow") return { ...node, handler: CHILD, queue: CHILD, config: {}, timeout_seconds };
+    return node.timeout_seconds === null ? node : { ...node, timeout_seconds };
+  });
   return { ...workflow, nodes };
 }
 
-async function startOf(store: Store, workflow: Workflow, { input }: Script): Promise<MessageBody> {
+async function startOf(store: Store, workflow: Workflow, { input, fork }: Script): Promise<MessageBody> {
   const definition = definitionHash(workflow);
   await store.records.put([{ scope: "definition", hash: definition, text: JSON.stringify(workflow) }]);
   await store.records.publish(workflow.name, definition);
-  return { kind: "start", workflow: workflow.name, definition, input: { json: input }, bodyHash: definition };
+  const kept = fork?.kept.map(({ node, output }) => ({ node, output: { json: output } }));
+  return {
+    kind: "start",
+    workflow: workflow.name,
+    definition,
+    input: { json: input },
+    bodyHash: definition,
+    ...(fork !== undefined && kept !== undefined && { fork: { execution: fork.execution, kept } }),
+  };
 }
 
-function bodyOf({ body }: RecordedCommand, { execution }: Recording): object {
+function bodyOf({ body }: RecordedCommand): object {
   switch (body.kind) {
     case "signal":
       return { ...body, data: { json: body.data } };
@@ -118,7 +129,7 @@ function bodyOf({ body }: RecordedCommand, { execution }: Recording): object {
       return {
         kind: body.kind,
         instance: body.instance,
-        generation: execution.generation,
+        generation: body.generation,
         decision,
         data,
         ...(comment !== undefined && comment !== null && { comment }),
@@ -154,7 +165,11 @@ function recordedHandler(script: Script, host: Host, compute?: Compute): Handler
   return async (call): Promise<Json> => {
     const { instance = call.nodeId, generation = call.generation } = parseToken(call.token) ?? {};
     const [name = "", round = "1"] = instance.split("@");
-    const result = script.results.get(resultKey(generation, name, Number(round), call.attempt));
+    const key = resultKey(generation, name, Number(round), call.attempt);
+    const result = script.results.get(key);
+    // Something else ended the execution, or this node, before there was a result.
+    if (result === undefined && script.dispatched.has(key)) await host.sleep(LONGEST_MS, call.signal);
+    call.signal.throwIfAborted();
     if (result === undefined) {
       const message = `there is no recorded result of ${name}, attempt ${call.attempt}`;
       throw new HandlerError("NOT_RECORDED", message, { retryable: false });

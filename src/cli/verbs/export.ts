@@ -39,7 +39,11 @@ export const verb: Verb = async (call) => {
     } catch (error) {
       throw new Failure(EXIT.unreachable, `${JSON.stringify(file)} cannot be written: ${(error as Error).message}`);
     }
-    call.terminal.err(`wrote ${file}; replay it: millrace test ${file}\n`);
+    const next =
+      shown.finished_at === null
+        ? "it is not over, so it cannot be replayed; export it again when it is"
+        : `replay it: millrace test ${file}`;
+    call.terminal.err(`wrote ${file}; ${next}\n`);
   }
   return EXIT.done;
 };
