@@ -20,7 +20,15 @@ export const MAX_FAULTS = 20;
 const SUBSCHEMA = ["items", "contains", "additionalProperties", "propertyNames", "not", "if", "then", "else"] as const;
 const SUBSCHEMA_LISTS = ["allOf", "anyOf", "oneOf", "prefixItems"] as const;
 const SUBSCHEMA_MAPS = ["properties", "patternProperties", "dependentSchemas", "$defs"] as const;
-const TYPES: ReadonlySet<string> = new Set(["null", "boolean", "number", "integer", "string", "array", "object"]);
+export const TYPES: ReadonlySet<string> = new Set([
+  "null",
+  "boolean",
+  "number",
+  "integer",
+  "string",
+  "array",
+  "object",
+]);
 
 /** Keywords of one kind of value each: written otherwise they would say nothing, and let everything through. */
 const NUMBERS = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"] as const;
@@ -43,13 +51,13 @@ const UNSUPPORTED: ReadonlyMap<string, string> = new Map([
   ["$recursiveRef", 'is not supported: use "$ref"'],
 ]);
 
-/** Looks through a schema for what cannot be checked, and compiles its patterns. Keeps its own stack. */
-export function schemaFaults(root: Json, patterns: Map<string, RE2JS>): readonly SchemaFault[] {
+/** Looks through a schema for what cannot be checked, up to `most` faults, and compiles its patterns. Keeps its own stack. */
+export function schemaFaults(root: Json, patterns: Map<string, RE2JS>, most = MAX_FAULTS): readonly SchemaFault[] {
   const faults: SchemaFault[] = [];
   const left: { schema: Json; pointer: string }[] = [{ schema: root, pointer: "" }];
   // A reference may lead to where no keyword does, such as to "definitions", and many lead to the same place.
   const seen = new Set<Json>();
-  for (let next = left.pop(); next !== undefined && faults.length < MAX_FAULTS; next = left.pop()) {
+  for (let next = left.pop(); next !== undefined && faults.length < most; next = left.pop()) {
     const { schema, pointer } = next;
     const fault = (keyword: string, reason: string): number =>
       faults.push({ pointer: keyword === "" ? pointer : pointer + pointerStep(keyword), keyword, reason });

@@ -169,3 +169,32 @@ test("a large value may take as many steps as it has parts", () => {
 test("a pattern made to run for ever takes no time", () => {
   expect(faults({ pattern: "^(a+)+$" }, `${"a".repeat(5_000)}!`)).toEqual([" pattern"]);
 });
+
+describe("a schema that an earlier release has taken is checked by as far as it is understood", () => {
+  const person = { type: "object", required: ["n"], properties: { n: { type: "number" } } };
+  test.each<[string, Json, Json, string[]]>([
+    ["beside a keyword that is refused now", { ...person, unevaluatedProperties: false }, { n: "1" }, ["/n type"]],
+    [
+      "around one",
+      { properties: { a: { unevaluatedItems: false }, b: { minimum: 2 } } },
+      { a: 1, b: 1 },
+      ["/b minimum"],
+    ],
+    ["beside a pattern of another language", { pattern: "(?=a)", minLength: 2 }, "b", [" minLength"]],
+    ["beside one for names", { patternProperties: { "(?=a)": false }, additionalProperties: false }, { a: 1 }, []],
+    ["beside a type that there is not", { type: "any", minimum: 2 }, 1, [" minimum"]],
+    ["beside a reference to elsewhere", { $ref: "https://example.com/x", minimum: 2 }, 1, [" minimum"]],
+    ["beside a keyword of the wrong kind", { minimum: "2", maximum: 2 }, 3, [" maximum"]],
+    [
+      "behind more faults than are told",
+      { allOf: Array.from({ length: 30 }, () => ({ minimum: "2" })), properties: { a: { pattern: "^x" } } },
+      { a: "y" },
+      ["/a pattern"],
+    ],
+    ["unless it is none", 5, { n: 1 }, []],
+  ])("%s", (_, schema, value, expected) => {
+    expect(Schema.compile(schema)).not.toBeInstanceOf(Schema);
+    const found = Schema.ofStored(schema).check(value);
+    expect(found.map(({ pointer, keyword }) => `${pointer} ${keyword}`)).toEqual(expected);
+  });
+});

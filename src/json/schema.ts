@@ -4,7 +4,7 @@ import { characterCount } from "./characters.ts";
 import { isJsonObject, type Json, type JsonObject } from "./json.ts";
 import { isMultiple } from "./multiple.ts";
 import { pointerStep } from "./pointer.ts";
-import { MAX_FAULTS, resolveRef, type SchemaFault, schemaFaults } from "./schema-faults.ts";
+import { MAX_FAULTS, resolveRef, type SchemaFault, schemaFaults, TYPES } from "./schema-faults.ts";
 import { typeName, withArticle } from "./type-name.ts";
 
 export type { SchemaFault } from "./schema-faults.ts";
@@ -32,6 +32,16 @@ export class Schema {
     const patterns = new Map<string, RE2JS>();
     const faults = schemaFaults(root, patterns);
     return faults.length > 0 ? faults : new Schema(root, patterns);
+  }
+
+  /**
+   * For one that was found good before, by a release that refused less: what is not understood says nothing, and all the
+   * rest is checked by.
+   */
+  static ofStored(root: Json): Schema {
+    const patterns = new Map<string, RE2JS>();
+    schemaFaults(root, patterns, Infinity);
+    return new Schema(root, patterns);
   }
 
   /**
@@ -144,7 +154,7 @@ class Check {
     if (typeof maxLength === "number" && characterCount(value) > maxLength) {
       this.#add(pointer, "maxLength", `have at most ${maxLength} characters`);
     }
-    if (typeof pattern === "string" && !this.#patterns.get(pattern)!.matcher(value).find()) {
+    if (typeof pattern === "string" && this.#patterns.get(pattern)?.matcher(value).find() === false) {
       this.#add(pointer, "pattern", `match ${pattern}`);
     }
   }
@@ -230,7 +240,13 @@ class Check {
     }
     if (isJsonObject(patternProperties)) {
       for (const [pattern, memberSchema] of Object.entries(patternProperties)) {
-        if (!this.#patterns.get(pattern)!.matcher(key).find()) continue;
+        const matches = this.#patterns.get(pattern)?.matcher(key).find();
+        if (matches === false) continue;
+        // By one that is not understood it may be known, and nothing else is known of it.
+        if (matches === undefined) {
+          known = true;
+          continue;
+        }
         known = true;
         this.#visit(memberSchema, member, at);
       }
@@ -302,7 +318,7 @@ function isShape({ keyword }: SchemaFault): boolean {
 
 function hasType(value: Json, type: string): boolean {
   if (type === "integer") return typeof value === "number" && Number.isInteger(value);
-  return type === typeName(value);
+  return type === typeName(value) || !TYPES.has(type);
 }
 
 /** The values in a value, itself included. */

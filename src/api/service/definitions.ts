@@ -32,7 +32,7 @@ export class Definition {
   look: SharedLook<Published | null> | undefined;
   #workflow: Workflow | undefined;
   #plan: Plan | undefined;
-  #input: Schema | null | undefined;
+  #input: Schema | undefined;
 
   constructor({ hash, text, name, inputSchema }: GoodDefinition) {
     this.hash = hash;
@@ -54,11 +54,8 @@ export class Definition {
   /** What is wrong with an input, if anything is. */
   inputFaults(input: Json): readonly SchemaFault[] {
     if (this.inputSchema === undefined) return [];
-    if (this.#input === undefined) {
-      const schema = Schema.compile(this.inputSchema);
-      this.#input = schema instanceof Schema ? schema : null;
-    }
-    return this.#input?.check(input) ?? [];
+    this.#input ??= Schema.ofStored(this.inputSchema);
+    return this.#input.check(input);
   }
 }
 

@@ -66,9 +66,10 @@ interface FoundWorkflow {
 
 /** What is wrong with an input, before there is an execution that could only fail. */
 function inputFaults(written: Json | undefined, input: Json): { path: string; message: string }[] {
-  const schema = written === undefined ? undefined : Schema.compile(written);
-  if (!(schema instanceof Schema)) return [];
-  return schema.check(input).map(({ pointer, reason }) => ({ path: pointer, message: reason }));
+  if (written === undefined) return [];
+  return Schema.ofStored(written)
+    .check(input)
+    .map(({ pointer, reason }) => ({ path: pointer, message: reason }));
 }
 
 /** One item of a map that runs a graph, or a part of a large map: a child whose definition is part of our own. */
