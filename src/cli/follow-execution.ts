@@ -1,6 +1,6 @@
 import { isOver } from "../drawing/states.ts";
 import type { Json } from "../json/json.ts";
-import { type Transition, transitionOf } from "../process/transitions.ts";
+import { transitionOf } from "../process/transitions.ts";
 import { abortAfter } from "./abort-after.ts";
 import type { Call } from "./call.ts";
 import { EXIT, exitCodeOf, type ExitCode } from "./exit-code.ts";
@@ -9,10 +9,8 @@ import { failureText } from "./failure-text.ts";
 import { printJson } from "./print.ts";
 import { progressOn } from "./progress.ts";
 import type { ShownEvent, ShownExecution, ShownExplanation } from "./shapes.ts";
+import { followQueued, handlersOf, waitingInVain } from "./waiting-in-vain.ts";
 import { writtenNodes } from "./written-nodes.ts";
-
-/** More handlers than this in a sentence help nobody. */
-const MAX_NAMES = 5;
 
 /** Where an execution can be followed: on a server, or in this process. */
 export interface ExecutionSource {
@@ -83,7 +81,7 @@ async function show(
     const { status, reason } = transition;
     const queued = queuedAfter(transition);
     if (bringsNobody !== undefined && queued.size > 0) {
-      const nodes = await waitingInVain(source, id, bringsNobody, queued);
+      const nodes = (await waitingInVain(source, id, bringsNobody, queued)) ?? [];
       // What is told may be ahead of what was shown.
       if (nodes.length > 0 && nodes.every(({ node_id: node }) => queued.has(node))) throw unserved(id, nodes);
     }
@@ -95,21 +93,6 @@ async function show(
   return leaving.signal.aborted ? String(leaving.signal.reason) : undefined;
 }
 
-/** The nodes whose tasks are queued, after each change; none while another is at work: asking why is not cheap. */
-function followQueued(): (change: Transition) => ReadonlySet<string> {
-  const queued = new Set<string>();
-  const running = new Set<string>();
-  return ({ node, status, items }) => {
-    if (node === undefined) return new Set();
-    queued.delete(node);
-    running.delete(node);
-    if (status === "QUEUED") queued.add(node);
-    // A map does nothing itself: its items do.
-    if (status === "RUNNING" && items === undefined) running.add(node);
-    return running.size === 0 ? queued : new Set();
-  };
-}
-
 const UNDER_WAY = new Set(["QUEUED", "RUNNING"]);
 /** Reasons that somebody else's decision does not lie behind. */
 const OTHERS = new Set(["parents", "held"]);
@@ -119,48 +102,16 @@ async function waitsOnlyForPeople(source: ExecutionSource, id: string): Promise<
   return open.some(asksPerson) && open.every((each) => asksPerson(each) || OTHERS.has(each.reason));
 }
 
-/** Reasons that end when another node does, which is explained itself. */
-const AFTER_OTHERS = new Set(["parents", "parallel", "window", "items"]);
-
-/** The nodes at which nothing can go on, because nobody can bring their handlers; none if something else goes on. */
-async function waitingInVain(
-  source: ExecutionSource,
-  id: string,
-  bringsNobody: (handler: string) => boolean,
-  queued: ReadonlySet<string>,
-): Promise<readonly ShownExplanation[]> {
-  const isInVain = ({ reason, details }: ShownExplanation): boolean => {
-    const handler = details?.["handler"];
-    return reason === "queued" && typeof handler === "string" && bringsNobody(handler);
-  };
-  const open = await source.explain(id);
-  if (!open.every((each) => isInVain(each) || AFTER_OTHERS.has(each.reason))) return [];
-  const inVain = open.filter(isInVain);
-  // Items are told of only if they are asked for. Unless all that are under way are queued, one of them may go on.
-  const nodes = new Set(open.map(({ node_id: node }) => node));
-  const items = [...queued].filter((name) => !nodes.has(name));
-  const underWay = open.reduce(
-    (sum, { reason, details }) => sum + (reason === "items" ? Number(details?.["open"]) : 0),
-    0,
-  );
-  if (items.length !== underWay) return [];
-  for (const name of items) {
-    const [item] = await source.explain(id, name);
-    if (item === undefined || !isInVain(item)) return [];
-    inVain.push(item);
-  }
-  return inVain;
-}
-
 function unserved(id: string, nodes: readonly ShownExplanation[]): Failure {
-  const handlers = new Set(nodes.map(({ details }) => JSON.stringify(details?.["handler"])));
-  const names = [...handlers].slice(0, MAX_NAMES).join(", ");
-  const more = handlers.size > MAX_NAMES ? `, … ${handlers.size - MAX_NAMES} more` : "";
   const first = `${nodes[0]!.node_id}${nodes.length > 1 ? ` and ${nodes.length - 1} more` : ""}`;
-  return new Failure(EXIT.failed, `${id} ends here: ${first} would wait for ever, as nobody brings ${names}${more}.`, {
-    code: "UNKNOWN_HANDLER",
-    hint: "name the module that brings it: --handlers FILE   or run it where workers do: --server",
-  });
+  return new Failure(
+    EXIT.failed,
+    `${id} ends here: ${first} would wait for ever, as nobody brings ${handlersOf(nodes)}.`,
+    {
+      code: "UNKNOWN_HANDLER",
+      hint: "name the module that brings it: --handlers FILE   or run it where workers do: --server",
+    },
+  );
 }
 
 /** A budget that is used up may ask for more by a review. */

@@ -50,6 +50,34 @@ function project(count: number, more: Readonly<Record<string, string>> = {}): st
 }
 
 describe("batch run", () => {
+  test("ends where only handlers are waited for that nobody can bring, and goes on with them", async () => {
+    const map = "{ items: [1, 2], handler: other, config: { n: '{{ item }}' } }";
+    const workflow = `name: some
+nodes:
+  - { id: a, handler: work, condition: "input.n % 3 == 0", config: { n: "{{ input.n }}" } }
+  - { id: b, handler: other, condition: "input.n % 3 == 1", config: { n: "{{ input.n }}" } }
+  - { id: m, handler: map, condition: "input.n % 3 == 2", config: ${map} }
+  - { id: p, handler: delay, config: { seconds: 0.2 } }
+`;
+    const other = `export const handlers = { other: async ({ n }) => n * 3 };`;
+    const here = project(6, { "wf.yaml": workflow, "other.mjs": other });
+    const left = await millrace([...args, "--allow-missing-handlers"], { cwd: here });
+    expect(left.code).toBe(1);
+    expect(left.stderr).toMatch(
+      /b-[\w-]+ ends here: what is left of it would wait for ever, as nobody brings "other"\.\n {2}hint: .*--handlers FILE/,
+    );
+    const done = await millrace([...args, "--handlers", "other.mjs"], { cwd: here });
+    expect([done.code, done.stderr]).toEqual([0, expect.stringMatching(/^resuming b-[^]*: 6 of 6 completed\n/)]);
+    expect(results(here).map(({ output }) => (output as Record<string, unknown>)["m"])).toEqual([
+      undefined,
+      undefined,
+      [3, 6],
+      undefined,
+      undefined,
+      [3, 6],
+    ]);
+  });
+
   test("has a result for every item, and tries again what failed", async () => {
     const here = project(60, { broken: "" });
     const first = await millrace([...args, "--concurrency", "20"], { cwd: here });

@@ -7,6 +7,8 @@ import type { Json } from "../../json/json.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { segment, type Server } from "../server.ts";
+import type { ShownExplanation } from "../shapes.ts";
+import { itemsInVain } from "./items-in-vain.ts";
 
 export interface BatchItem {
   readonly index: number;
@@ -30,6 +32,11 @@ export interface BatchSource {
   retry(id: string, key: string): Promise<void>;
   /** The whole output of the execution of an item. */
   output(execution: string): Promise<Json>;
+  /**
+   * Where nobody else can join: the nodes at which all items that run wait for handlers that nobody brings; none if one of
+   * them may go on.
+   */
+  inVain?(id: string): Promise<readonly ShownExplanation[]>;
 }
 
 const PAGE = 500;
@@ -51,7 +58,9 @@ export function serverBatches(server: Server): BatchSource {
   };
 }
 
-export function localBatches({ batches, executions }: Service): BatchSource {
+/** @param bringsNobody whether a handler is waited for in vain; left out where others can join and bring it */
+export function localBatches(service: Service, bringsNobody?: (handler: string) => boolean): BatchSource {
+  const { batches, executions } = service;
   return {
     create: async (body, key) => batches.create({ ...LOCAL, key }, body as never),
     get: (id) => batches.get(id),
@@ -64,6 +73,7 @@ export function localBatches({ batches, executions }: Service): BatchSource {
       }
     },
     output: async (execution) => JSON.parse(await executions.output(execution)) as Json,
+    ...(bringsNobody !== undefined && { inVain: (id: string) => itemsInVain(service, id, bringsNobody) }),
   };
 }
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Lines } from "../file-lines.ts";
 import { isJsonObject, type Json } from "../../json/json.ts";
+import type { ShownExplanation } from "../shapes.ts";
 import type { BatchLog, Begun, Outcome } from "./batch-log.ts";
 import type { BatchProgress } from "./batch-progress.ts";
 import type { BatchItem, BatchSource } from "./batch-source.ts";
@@ -8,6 +9,8 @@ import { itemsOf, type Segment, segmentsOf } from "./segments.ts";
 
 const FIRST_LOOK_MS = 20;
 const LATER_LOOKS_MS = 500;
+/** Looks that find nothing new before somebody asks whether anything can go on: asking is not cheap. */
+const STILL_LOOKS = 4;
 
 export interface BatchRun {
   readonly file: string;
@@ -19,8 +22,12 @@ export interface BatchRun {
   readonly signal: AbortSignal;
 }
 
-/** Runs what is left of a batch, some segments at a time. What it holds in memory is one segment for each of them. */
-export async function runBatch(run: BatchRun): Promise<void> {
+/**
+ * Runs what is left of a batch, some segments at a time. What it holds in memory is one segment for each of them.
+ *
+ * @returns the nodes at which what is left waits for handlers that nobody can bring; none if it was run to its end
+ */
+export async function runBatch(run: BatchRun): Promise<readonly ShownExplanation[]> {
   const { log, file } = run;
   const open = log.begun.filter(({ outcome }) => outcome === undefined);
   const planned = segmentsOf(file, log.head.size, log.planned);
@@ -38,14 +45,17 @@ export async function runBatch(run: BatchRun): Promise<void> {
   };
   const live = new Map<number, { completed: number; failed: number; running: number }>();
   const writing: { done: Promise<void> } = { done: Promise.resolve() };
-  const lane = async (): Promise<void> => {
+  const lane = async (): Promise<readonly ShownExplanation[]> => {
     while (!run.signal.aborted) {
       const begun = await next();
-      if (begun === undefined) return;
-      await runSegment(run, begun, live, writing);
+      if (begun === undefined) break;
+      const inVain = await runSegment(run, begun, live, writing);
+      if (inVain.length > 0) return inVain;
     }
+    return [];
   };
-  await Promise.all(Array.from({ length: log.head.lanes }, lane));
+  const left = await Promise.all(Array.from({ length: log.head.lanes }, lane));
+  return left.flat();
 }
 
 async function runSegment(
@@ -53,12 +63,13 @@ async function runSegment(
   begun: Begun,
   live: Map<number, { completed: number; failed: number; running: number }>,
   writing: { done: Promise<void> },
-): Promise<void> {
+): Promise<readonly ShownExplanation[]> {
   const { log, source, signal } = run;
   let isResumed = begun.id !== undefined;
   const id = begun.id ?? (await post(run, begun));
   const { number } = begun.segment;
   if (begun.retries > 0) await source.retry(id, `${log.head.batch}-${number}-again-${begun.retries}`);
+  const askedAfter = followStill(source, id);
   for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(LATER_LOOKS_MS, pauseMs * 2)) {
     const { completed, failed, running, finished_at: finishedAt } = await source.get(id);
     live.set(number, { completed, failed, running });
@@ -66,7 +77,9 @@ async function runSegment(
     isResumed = false;
     show(run, live);
     if (finishedAt !== null) break;
-    if (signal.aborted) return;
+    if (signal.aborted) return [];
+    const inVain = await askedAfter(`${completed} ${failed} ${running}`);
+    if (inVain.length > 0) return inVain;
     await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
   }
   const written = writing.done.then(() => write(run, begun, id));
@@ -77,6 +90,24 @@ async function runSegment(
   await written;
   live.delete(number);
   show(run, live);
+  return [];
+}
+
+/** Whether a batch that has stood still for some looks waits in vain; asked twice, as it may have been about to go on. */
+function followStill(source: BatchSource, id: string): (counts: string) => Promise<readonly ShownExplanation[]> {
+  let before = "";
+  let looks = 0;
+  let wasInVain = false;
+  return async (counts) => {
+    looks = counts === before ? looks + 1 : 0;
+    if (looks === 0) wasInVain = false;
+    before = counts;
+    if (source.inVain === undefined || looks === 0 || looks % STILL_LOOKS !== 0) return [];
+    const inVain = await source.inVain(id);
+    const isSure = wasInVain && inVain.length > 0;
+    wasInVain = inVain.length > 0;
+    return isSure ? inVain : [];
+  };
 }
 
 async function post({ file, log, source, labels }: BatchRun, begun: Begun): Promise<string> {

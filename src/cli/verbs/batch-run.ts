@@ -1,5 +1,6 @@
 import { existsSync, rmSync } from "node:fs";
 import { resolve } from "node:path";
+import { BUILTIN_HANDLERS } from "../../definition/builtin-handlers.ts";
 import { loadTableWriter } from "../../handlers/parquet-table.ts";
 import { type BatchInput, type InputMark, openInput } from "../batch/batch-input.ts";
 import { BatchLog, type BatchHead } from "../batch/batch-log.ts";
@@ -9,6 +10,7 @@ import { keepWritten, resultsTo } from "../batch/results-file.ts";
 import { writeResultsTable } from "../batch/results-table.ts";
 import { outcomeOf, runBatch } from "../batch/run-batch.ts";
 import { countItems, sharing } from "../batch/segments.ts";
+import { storeAddress } from "../../settings/store-address.ts";
 import { isHandlerError } from "../../worker/handler.ts";
 import { type Call, hasSwitch, option, type Verb } from "../call.ts";
 import { isFile, isFolder, looksLikeFile, noFile } from "../definition-file.ts";
@@ -19,8 +21,10 @@ import { printJson } from "../print.ts";
 import { publishRunnable } from "../project/begin-execution.ts";
 import { LiveHandlers } from "../project/live-handlers.ts";
 import { connect, segment, withQuery } from "../server.ts";
+import type { ShownExplanation } from "../shapes.ts";
 import { definitionFor } from "../submission.ts";
 import { startFailure, startProcess } from "../start-process.ts";
+import { handlersOf } from "../waiting-in-vain.ts";
 import { modulesFor, runnableOf } from "./run.ts";
 
 const MOST_SLOTS = 1_000;
@@ -99,12 +103,15 @@ async function run(
   const results = resultsTo(call, output?.lines);
   const signal = terminal.interrupts();
   const { source } = place;
+  let inVain: readonly ShownExplanation[];
   try {
-    await runBatch({ file: input.file, log, source, results, progress, labels: labelsOption(call) ?? {}, signal });
+    const labels = labelsOption(call) ?? {};
+    inVain = await runBatch({ file: input.file, log, source, results, progress, labels, signal });
   } finally {
     progress.end();
     await results.end();
   }
+  if (inVain.length > 0) throw unserved(log.head.batch, inVain, input.canResume);
   const isLeft = signal.aborted && !log.isComplete;
   if (!isLeft) await output?.finish();
   return tell(
@@ -112,6 +119,14 @@ async function run(
     log,
     isLeft ? `${place.where}.${input.canResume ? " The same command goes on with it." : ""}` : null,
   );
+}
+
+function unserved(batch: string, nodes: readonly ShownExplanation[], canResume: boolean): Failure {
+  const what = `${batch} ends here: what is left of it would wait for ever, as nobody brings ${handlersOf(nodes)}.`;
+  return new Failure(EXIT.failed, what, {
+    code: "UNKNOWN_HANDLER",
+    hint: `name the module that brings it: --handlers FILE${canResume ? "   and the same command goes on with it" : ""}`,
+  });
 }
 
 /** A batch that was left unfinished goes on; one that is complete is begun anew, unless what failed is to be tried again. */
@@ -208,7 +223,11 @@ async function startHere(call: Call, file: string, concurrency: number): Promise
       runnable,
       settings.allowMissingHandlers,
     );
-    return { source: localBatches(service), workflow: name, version, where: "it stands still", stop };
+    const address = storeAddress(settings);
+    const isAlone = "kind" in address && (address.kind === "sqlite" || address.kind === "memory");
+    const bringsNobody = (handler: string): boolean => !BUILTIN_HANDLERS.has(handler) && !user.handlers.has(handler);
+    const source = localBatches(service, isAlone ? bringsNobody : undefined);
+    return { source, workflow: name, version, where: "it stands still", stop };
   } catch (error) {
     await stop();
     throw error;
