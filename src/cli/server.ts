@@ -51,7 +51,7 @@ export class Server {
     return items;
   }
 
-  /** `@latest` and `@failed` name the newest such execution; anything else is an id. */
+  /** `@latest` and `@failed` name the newest such execution that somebody has started; anything else is an id. */
   async idOf(name: string): Promise<string> {
     if (!name.startsWith("@")) return name;
     if (name !== "@latest" && name !== "@failed") {
@@ -67,7 +67,27 @@ export class Server {
     if (items[0] === undefined) {
       throw new Failure(EXIT.notFound, `there is no ${status === undefined ? "" : "failed "}execution yet.`);
     }
-    return items[0].execution_id;
+    return this.#rootOf(items[0].execution_id, status);
+  }
+
+  /** Parts of maps and called workflows are executions too, and newer; who says `@latest` means what they began with. */
+  async #rootOf(id: string, status: string | undefined): Promise<string> {
+    // Only the id of one that another has called has no dashes: all others need not be asked for.
+    if (id.includes("-")) return id;
+    const { parent } = await this.execution(id);
+    const above = parent === undefined ? undefined : await this.#known(parent.execution_id);
+    if (above === undefined || (status !== undefined && above.status !== status)) return id;
+    return this.#rootOf(above.execution_id, status);
+  }
+
+  /** A batch calls executions too, and is none. */
+  async #known(id: string): Promise<ShownExecution | undefined> {
+    try {
+      return await this.execution(id);
+    } catch (error) {
+      if (error instanceof Failure && error.exit === EXIT.notFound) return undefined;
+      throw error;
+    }
   }
 
   /** Up to `limit` entries of a list, page after page. */

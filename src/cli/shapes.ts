@@ -15,6 +15,7 @@ export interface ShownExecution {
   readonly created_at: string;
   readonly started_at: string | null;
   readonly finished_at: string | null;
+  readonly parent?: { readonly execution_id: string; readonly node_id: string };
   readonly retryable_from?: readonly string[];
   readonly nodes?: Readonly<Record<string, ShownNode>>;
   readonly nodes_omitted?: number;

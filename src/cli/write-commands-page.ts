@@ -29,7 +29,7 @@ export function commandsPage(): string {
 
 Written by \`npm run docs\` from \`src/cli/commands.ts\`. stdout holds data only, everything else is on stderr; \`--json\` works
 everywhere. Commands that talk to a server find it by \`--url\` or \`MILLRACE_URL\`, send \`MILLRACE_API_KEY\` if it is set, and
-always send an Idempotency-Key, so that repeating one is safe. \`@latest\` and \`@failed\` name the newest such execution;
+always send an Idempotency-Key, so that repeating one is safe. \`@latest\` and \`@failed\` name the newest such execution that somebody has started;
 where a review is meant, \`@latest\` names the one that was opened last.
 
 ## Exit codes

@@ -29,6 +29,15 @@ nodes:
   - { id: out, handler: output, dependencies: [gate, many], config: { gate: "{{ gate }}", many: "{{ many }}" } }
 `;
 
+const PARTS = `name: parts
+nodes:
+  - id: m
+    handler: map
+    config:
+      items: ["{{ input.x }}"]
+      nodes: [{ id: a, handler: transform, config: { expression: "1 / int(item)" }, retry: { max_attempts: 1 } }]
+`;
+
 describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) => {
   const here = folder({
     "hello.yaml": HELLO,
@@ -40,6 +49,7 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     "signal.yaml": SIGNAL,
     "typed.yaml": TYPED_INPUT,
     "flaky.yaml": FLAKY,
+    "parts.yaml": PARTS,
     "module.ts": MODULE,
     "handlers.mjs": HANDLERS,
   });
@@ -205,6 +215,17 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     expect((await json<{ items: unknown[] }>("ls", "--workflow", "slow", "--status", "running")).items).toEqual([]);
     expect((await run("cancel")).code).toBe(2);
     expect((await run("cancel", one, "--all")).code).toBe(2);
+  });
+
+  test("@latest and @failed name what somebody has started, not what it has called", async () => {
+    const named = async (name: string): Promise<string> =>
+      (await json<{ execution_id: string }>("show", name)).execution_id;
+    const failing = await run("run", "parts.yaml", "--server", "--watch", "--json", "--input", '{"x": 0}');
+    const { execution_id: failed } = JSON.parse(failing.stdout) as { execution_id: string };
+    const good = await run("run", "parts.yaml", "--server", "--watch", "--json", "--input", '{"x": 1}');
+    const { execution_id: latest } = JSON.parse(good.stdout) as { execution_id: string };
+    expect((await json<{ items: { workflow: string }[] }>("ls", "--limit", "1")).items[0]!.workflow).toBe("parts[m]");
+    expect([await named("@latest"), await named("@failed")]).toEqual([latest, failed]);
   });
 
   test("retry and rerun keep what completed, and say beforehand what they would do", async () => {

@@ -155,6 +155,27 @@ describe("a replay", () => {
     expect(result).toMatchObject({ status: "COMPLETED", output: { a: 1 } });
   });
 
+  test("gives each item of a map what the graph inside it gave", async () => {
+    const inside = [
+      { id: "x", handler: "mine" },
+      { id: "y", handler: "mine", dependencies: ["x"] },
+    ];
+    const definition = {
+      name: "w",
+      nodes: [{ id: "m", handler: "map", config: { items: [1, 2], nodes: inside, tolerated_failures: 1 } }],
+    };
+    const error = { code: "CHILD_FAILED", message: "failed", retryable: false };
+    const result = await replayed(
+      recording(definition, [
+        [0, "accepted", undefined, { input: {} }],
+        [0, "started"],
+        [100, "node_completed", "m[0]", { output: { y: 1 } }],
+        [200, "node_failed", "m[1]", { error }],
+      ]),
+    );
+    expect(result).toMatchObject({ status: "COMPLETED", nodes: { m: { output: [{ y: 1 }, null] } } });
+  });
+
   test("decides a review of an earlier generation in that generation", async () => {
     const definition = {
       name: "w",

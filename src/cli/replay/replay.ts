@@ -93,13 +93,17 @@ function storedWorkflow({ definition }: Recording): Workflow | { readonly fault:
 const ANYTHING = { get: () => undefined, names: () => [], allowMissing: true };
 
 /**
- * A child execution is not in the file: a handler stands for it. And no task has a time limit: it ends when it was recorded
+ * A child execution is not in the file, nor is the graph that a map runs for an item: a handler stands for it. And no task has a time limit: it ends when it was recorded
  * to end, which may have been long after it was handed out, since it waited for a worker or was lost with one.
  */
 function replayable(workflow: Workflow): Workflow {
   const timeout_seconds = LONGEST_MS / 1_000;
   const nodes = workflow.nodes.map((node) => {
     if (node.handler === "workflow") return { ...node, handler: CHILD, queue: CHILD, config: {}, timeout_seconds };
+    const { nodes: graph, ...config } = node.config;
+    if (node.handler === "map" && graph !== undefined) {
+      return { ...node, queue: CHILD, config: { ...config, handler: CHILD, config: {} }, timeout_seconds };
+    }
     return node.timeout_seconds === null ? node : { ...node, timeout_seconds };
   });
   return { ...workflow, nodes };
@@ -184,25 +188,21 @@ function recordedHandler(script: Script, host: Host, compute?: Compute): Handler
   };
 }
 
-/** The same for every handler that any node names, in maps too, on whatever queue. */
+/** The same for every handler that any node names, or a map for its items, on whatever queue. */
 function servedBy(
   workflow: Workflow,
   handlerOf: (name: string) => Handler,
 ): { readonly handlers: ReadonlyMap<string, Handler>; readonly queues: ReadonlySet<string> } {
   const handlers = new Map<string, Handler>();
   const queues = new Set<string>();
-  const visit = (nodes: Workflow["nodes"]): void => {
-    for (const { queue, handler: name, config } of nodes) {
-      queues.add(queue).add(name);
-      handlers.set(name, handlerOf(name));
-      const { handler: inner, nodes: within } = config;
-      if (typeof inner === "string") {
-        handlers.set(inner, handlerOf(inner));
-        queues.add(inner);
-      }
-      if (Array.isArray(within)) visit(within);
+  for (const { queue, handler: name, config } of workflow.nodes) {
+    queues.add(queue).add(name);
+    handlers.set(name, handlerOf(name));
+    const { handler: inner } = config;
+    if (typeof inner === "string") {
+      handlers.set(inner, handlerOf(inner));
+      queues.add(inner);
     }
-  };
-  visit(workflow.nodes);
+  }
   return { handlers, queues };
 }
