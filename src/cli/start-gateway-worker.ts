@@ -1,5 +1,6 @@
 import { nodeHost } from "../host/node-host.ts";
 import { logDegraded, logTask, openLog } from "../process/log.ts";
+import { watched } from "../process/watched-store.ts";
 import { openBuiltins, ownSlots, queuesOf, workerSettings } from "../process/worker-options.ts";
 import { ApiError, ServerUnreachable } from "../sdk/api-error.ts";
 import { httpClient } from "../sdk/connect.ts";
@@ -29,6 +30,8 @@ export async function startGatewayWorkerProcess(call: Call, settings: Settings):
       queues: isByQueue ? queuesOf(settings, handlers.keys(), user.queues) : undefined,
       ownSlots: ownSlots(settings, handlers.keys()),
       settings: workerSettings(settings),
+      // The client has tried for a while before it gives up on a call.
+      watch: (store) => watched(store, { host: nodeHost, log, called: "the server", lastsMs: 0 }),
       observer: {
         // Nobody else keeps it.
         logged: (task, entry) => logTask(log, "warn", task, entry),

@@ -30,6 +30,7 @@ import { ownMemory } from "./own-memory.ts";
 import { checkStoreSafety } from "./store-safety.ts";
 import { WorkerRegistration } from "./registration.ts";
 import { logNames, TaskLogs } from "./task-logs.ts";
+import { watched } from "./watched-store.ts";
 import { openBuiltins, ownSlots, queuesOf, workerSettings } from "./worker-options.ts";
 
 export interface ProcessOptions {
@@ -52,6 +53,8 @@ export type ReadLines = (execution: string) => Promise<readonly ShownLine[]>;
 
 /** How long the last results may take to be committed when a process stops. */
 const SETTLE_MS = 2_000;
+/** Connections break, and are there again at once; a store that is away for longer is somebody's business. */
+const OUTAGE_MS = 1_000;
 /** Handlers that do not stop: how many of them others are told by name. */
 const MAX_NOT_STOPPING = 10;
 
@@ -87,10 +90,11 @@ export class MillraceProcess {
       },
     );
     const metrics = api === undefined ? undefined : new api.Metrics(opened);
-    const store = logged(api === undefined ? opened : api.measured(opened, metrics!), log);
+    const isOwn = isOwnStore(address);
+    const seen = isOwn ? opened : watched(opened, { host, log, called: "the store", lastsMs: OUTAGE_MS });
+    const store = logged(api === undefined ? seen : api.measured(seen, metrics!), log);
     const behind: { archive?: Archive; engine?: Engine } = archive === undefined ? {} : { archive };
     const service = serviceOf(options, store, host, behind);
-    const isOwn = isOwnStore(address);
     const rest = { options, host, store, service, isOwn, handlers: new Map(), queues: [] };
     const parts: Parts = Object.assign(behind, rest);
     const foreign = Promise.withResolvers<StoreError>();
@@ -214,7 +218,9 @@ function startEngine(parts: Parts): void {
       recalled: (entity) => log.info({ entity }, "brought back from the archive"),
       quarantined: (entity, error) => log.error({ entity, error: briefError(error) }, "quarantined"),
       repaired: (entity, count) => log.warn({ entity, count }, "repaired a wait that nothing would have ended"),
-      steppedDown: (partition, why) => log[why === "stopped" ? "info" : "warn"]({ partition, why }, "stepped down"),
+      // Partitions change hands whenever an engine comes or goes: nobody has to look at that.
+      steppedDown: (partition, why) =>
+        log[why === "stopped" || why === "balanced" ? "info" : "warn"]({ partition, why }, "stepped down"),
       storeWentBack: (partition, acknowledged, found) =>
         log.error({ partition, acknowledged, found }, "the store has lost commits that it had acknowledged"),
     },

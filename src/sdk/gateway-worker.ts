@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import { extname } from "node:path";
 import { nodeHost } from "../host/node-host.ts";
 import type { Json } from "../json/json.ts";
+import type { Store } from "../store/contract.ts";
 import type { Handler } from "../worker/handler.ts";
 import { Worker, type WorkerObserver, type WorkerSettings } from "../worker/worker.ts";
 import { GatewayStore } from "./gateway-store.ts";
@@ -17,6 +18,8 @@ export interface GatewayWorkerOptions {
   readonly ownSlots?: ReadonlyMap<string, number>;
   readonly settings: Partial<WorkerSettings>;
   readonly observer: WorkerObserver;
+  /** Notices whether the server answers. */
+  readonly watch?: (store: Store) => Store;
 }
 
 /** How long a lease over HTTP waits for a task. */
@@ -24,7 +27,7 @@ const POLL_MS = 20_000;
 
 /** A worker over the HTTP API of a server, without credentials of its store. Gives what stops it. */
 export async function startGatewayWorker(options: GatewayWorkerOptions): Promise<() => Promise<void>> {
-  const { http, token, handlers, queues, ownSlots, settings, observer } = options;
+  const { http, token, handlers, queues, ownSlots, settings, observer, watch } = options;
   const name = `${hostname()}-${process.pid}-${nodeHost.id()}`;
   const by = queues === undefined ? "handlers" : "queues";
   const gateway = new GatewayStore(http, nodeHost, { worker: name, by });
@@ -32,7 +35,7 @@ export async function startGatewayWorker(options: GatewayWorkerOptions): Promise
   // Built, this file and that one are .js; from the sources both are .ts.
   const module = new URL(`./gateway-heartbeats${extname(import.meta.url)}`, import.meta.url).href;
   const running = new Worker({
-    store: gateway.store,
+    store: watch?.(gateway.store) ?? gateway.store,
     host: nodeHost,
     handlers,
     queues: queues ?? [...handlers.keys()],
