@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { WorkflowNode } from "../../definition/workflow.ts";
+import type { JsonObject } from "../../json/json.ts";
 import { engineNode, mapNode, node, RETRYABLE, START_MS, Trial, workflow } from "./test-execution.ts";
 
 const branch: Partial<WorkflowNode> = { on_error: "fail_branch" };
@@ -36,9 +37,30 @@ test("a letter has all that one needs to know of the failure", () => {
   });
 });
 
-test("the config is shown as it was written, if it is not out of all proportion", () => {
-  const trial = new Trial(workflow([node("a", [], { config: { text: "x".repeat(20_000) } })])).begin().fails("a");
-  expect(letterOf(trial)).not.toHaveProperty("config");
+describe("of a config that is out of all proportion a letter shows", () => {
+  const shown = (config: JsonObject): unknown =>
+    letterOf(new Trial(workflow([node("a", [], { config })])).begin().fails("a"))["config"];
+  const large = (bytes: number) => ({ $large: { bytes, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) as string } });
+
+  test("all but its largest members", () => {
+    const small = "s".repeat(8_000);
+    expect(shown({ first: 1, text: "é".repeat(20_000), list: [small, small], small })).toEqual({
+      first: 1,
+      text: large(40_002),
+      list: large(16_007),
+      small,
+    });
+  });
+
+  test("how large it is, if it has very many", () => {
+    const config = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`k${i}`, i]));
+    expect(shown(config)).toEqual(large(JSON.stringify(config).length));
+  });
+
+  test("all of it up to 16 KiB", () => {
+    const config = { text: "x".repeat(16 * 1024 - '{"text":""}'.length) };
+    expect(shown(config)).toEqual(config);
+  });
 });
 
 // Engine's own nodes too, each by its own fault.

@@ -1,4 +1,6 @@
 import type { DlqPolicy } from "../../definition/workflow.ts";
+import { contentHash } from "../../json/hash.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
 import type { Context, DeadLetterDraft } from "../machine.ts";
 import type { ErrorValue } from "../message.ts";
 import { instanceOf } from "./instance.ts";
@@ -7,7 +9,7 @@ import type { ExecutionState } from "./state.ts";
 /** The code of a map of which too many items failed. They left letters of their own, so it leaves none. */
 export const MAP_FAILED = "MAP_FAILED";
 
-/** A letter shows the config as it was written, unless that is out of all proportion. */
+/** A letter shows the config as it was written; beyond this, what is large in it by its size. */
 const SHOWN_CONFIG_CHARS = 16 * 1024;
 
 const TAKES: Readonly<Record<DlqPolicy, readonly ("poison" | "exhausted")[]>> = {
@@ -36,7 +38,6 @@ export function deadLetterOf(
 ): DeadLetterDraft | undefined {
   if (!isKeptLetter(state, unit, error.retryable, error.code)) return undefined;
   const { spec } = state.planOf(unit);
-  const config = JSON.stringify(spec.config).length <= SHOWN_CONFIG_CHARS ? { config: spec.config } : {};
   return {
     id: letterId(state, unit),
     class: classOf(error.retryable),
@@ -49,11 +50,39 @@ export function deadLetterOf(
       handler: spec.handler,
       attempts: state.runs[unit]?.attempt ?? 0,
       error,
-      ...config,
+      config: shownConfig(spec.config),
       rejected_at_ms: context.nowMs,
       status: "open",
     }),
   };
+}
+
+/** All items of a map have the config of the map, and may leave a letter each. */
+const SHOWN = new WeakMap<JsonObject, Json>();
+
+function shownConfig(config: JsonObject): Json {
+  let shown = SHOWN.get(config);
+  if (shown === undefined) SHOWN.set(config, (shown = withoutLargest(config)));
+  return shown;
+}
+
+/** The largest members are left out first; of a config that has very many, all. */
+function withoutLargest(config: JsonObject): Json {
+  const whole = JSON.stringify(config);
+  let chars = whole.length;
+  if (chars <= SHOWN_CONFIG_CHARS) return config;
+  const shown: { [name: string]: Json } = { ...config };
+  const members = Object.entries(config).map(([name, value]) => ({ name, text: JSON.stringify(value) }));
+  for (const { name, text } of members.sort((a, b) => b.text.length - a.text.length)) {
+    if (chars <= SHOWN_CONFIG_CHARS) break;
+    shown[name] = large(text);
+    chars += JSON.stringify(shown[name]).length - text.length;
+  }
+  return chars <= SHOWN_CONFIG_CHARS ? shown : large(whole);
+}
+
+function large(text: string): Json {
+  return { $large: { bytes: Buffer.byteLength(text), sha256: contentHash(text) } };
 }
 
 /** The letter stays, so that people see that it was dealt with. */
