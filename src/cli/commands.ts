@@ -603,7 +603,12 @@ export const COMMANDS: readonly CommandSpec[] = [
       ...LETTER_FILTERS,
       { name: "limit", value: "N", doc: "with --all: how many at most (default 1000)" },
       { name: "dry-run", doc: "with --all: only say how many" },
-      { name: "set", value: "PATH=JSON", many: true, doc: "change the config of the node first" },
+      {
+        name: "set",
+        value: "PATH=JSON",
+        many: true,
+        doc: "change the config of the node first (needs the role admin)",
+      },
     ],
     settings: CLIENT,
     load: () => import("./verbs/dead-letters.ts"),

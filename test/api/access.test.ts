@@ -156,17 +156,12 @@ describe("with keys", () => {
     expect((await api.post("/v1/workflow?start=true", definition, bearer("admin-key"))).status).toBe(201);
   });
 
-  test("another config is for whoever may replay a dead letter or retry an execution", async () => {
-    for (const path of ["/v1/dlq/nobody/retry", "/v1/executions/nobody/retry"]) {
-      const statusFor = async (role: Role) => {
-        const body = { config: {}, ...(path.includes("executions") && { from: "a" }) };
-        return (await api.post(path, body, bearer(`${role}-key`))).status;
-      };
-      for (const role of ["operator", "admin"] as const)
-        expect([path, role, await statusFor(role)]).toEqual([path, role, 404]);
-      for (const role of ["viewer", "author", "reviewer", "worker"] as const)
-        expect([path, role, await statusFor(role)]).toEqual([path, role, 403]);
-    }
+  test("to replay a dead letter with another config is for an admin", async () => {
+    const replay = async (role: Role, body: object) =>
+      (await api.post("/v1/dlq/nobody/retry", body, bearer(`${role}-key`))).status;
+    expect(await replay("operator", {})).toBe(404);
+    expect(await replay("operator", { config: {} })).toBe(403);
+    expect(await replay("admin", { config: {} })).toBe(404);
   });
 
   test("who did it is written down, without the key", async () => {

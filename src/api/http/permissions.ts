@@ -1,4 +1,14 @@
-export const PERMISSIONS = ["read", "definitions", "submit", "start", "operate", "reviews", "decide", "work"] as const;
+export const PERMISSIONS = [
+  "read",
+  "definitions",
+  "submit",
+  "start",
+  "operate",
+  "edit",
+  "reviews",
+  "decide",
+  "work",
+] as const;
 
 /** What a route needs; `open` needs nothing. */
 export type Permission = "open" | (typeof PERMISSIONS)[number];
@@ -13,7 +23,7 @@ const GRANTS: Readonly<Record<Role, readonly Permission[]>> = {
   operator: ["read", "definitions", "reviews", "start", "operate"],
   reviewer: ["reviews", "decide"],
   worker: ["work"],
-  admin: ["read", "definitions", "submit", "start", "operate", "reviews", "decide", "work"],
+  admin: ["read", "definitions", "submit", "start", "operate", "edit", "reviews", "decide", "work"],
 };
 
 export function isRole(name: string): name is Role {

@@ -150,7 +150,10 @@ export const assignBody = z.strictObject({
   assignees: z.array(name).max(100).meta({ description: "Who is to decide; none: anybody" }),
 });
 export const replayOneBody = z.strictObject({
-  config: z.record(z.string(), anyJson).optional().meta({ description: "Another config for the node" }),
+  config: z
+    .record(z.string(), anyJson)
+    .optional()
+    .meta({ description: "Another config for the node; needs a key with the role admin" }),
 });
 export const replayBody = z.strictObject({
   filter: z

@@ -129,7 +129,8 @@ export const operationRoutes: readonly Route[] = [
     body: { schema: shape.replayOneBody, limitBytes: MAX_BODY_BYTES },
     answers: { 202: { description: "It runs again", schema: shape.commanded } },
     problems: ["EXECUTION_OPEN", "ALREADY_REPLAYED", "INVALID_DEFINITION", "NO_OWNER"],
-    handle: async ({ service, caller, params, body }) => {
+    handle: async ({ service, caller, params, body, demand }) => {
+      if (body.config !== undefined) demand("edit");
       const config = body.config === undefined ? undefined : (asJson(body.config) as JsonObject);
       return json(202, await service.letters.replay(caller, params["id"]!, config));
     },
