@@ -71,10 +71,11 @@ const LOCKED_HINTS: Readonly<Record<string, string>> = {
   "batch run": "let that process run it: --server   (or name another store with --store)",
 };
 
+const LOST_HINT = "if the data cannot be had back, an archive rebuilds it: millrace recover --from … --store …";
+
 export function startFailure(error: unknown, port: number, command = ""): unknown {
   if (error instanceof StoreError) {
-    const locked = LOCKED_HINTS[command] ?? "talk to that process instead: millrace ls";
-    const hint = error.code === "STORE_LOCKED" ? locked : undefined;
+    const hint = storeHint(error, command);
     return new Failure(EXIT.unreachable, `${error.message} (${error.code})`, { code: error.code, hint });
   }
   if (error instanceof HandlerModuleInvalid) return new Failure(EXIT.usage, error.message);
@@ -97,6 +98,12 @@ export function startFailure(error: unknown, port: number, command = ""): unknow
   if (/^(refusing to listen|MILLRACE_API_KEYS|"[^"]*" is not a host)/.test(message))
     return new Failure(EXIT.usage, message);
   return error;
+}
+
+function storeHint({ code, message }: StoreError, command: string): string | undefined {
+  if (code === "STORE_LOCKED") return LOCKED_HINTS[command] ?? "talk to that process instead: millrace ls";
+  // An archive that belongs to another store says so itself.
+  return code === "STORE_LOST" && !message.includes("millrace recover") ? LOST_HINT : undefined;
 }
 
 /** Starts what a command is to be, and lets it serve until it is interrupted. */

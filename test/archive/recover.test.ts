@@ -149,6 +149,7 @@ test("a Redis that has lost everything stops all by name, and is rebuilt from wh
   for (const program of [first.program, firstWorker]) {
     const { code, stderr } = await program.ended;
     expect([code, stderr]).toEqual([6, expect.stringContaining("STORE_LOST")]);
+    expect(stderr).toContain("hint: if the data cannot be had back, an archive rebuilds it: millrace recover");
   }
   const options = { cwd: here, env };
   for (const roles of ["api,engine,worker", "worker"]) {
@@ -168,6 +169,11 @@ test("a Redis that has lost everything stops all by name, and is rebuilt from wh
   expect(JSON.parse(recovered.stdout)).toMatchObject({ executions: 6, tasks: 2, calls: 1, unreadable: [], names: 6 });
   const again = await millrace(["recover", "--from", archive, "--store", redis.url], options);
   expect([again.code, again.stderr]).toEqual([5, expect.stringContaining("not lost")]);
+  const forced = await millrace(["recover", "--force", "--from", archive, "--store", redis.url], options);
+  expect([forced.code, forced.stdout]).toEqual([
+    0,
+    expect.stringContaining("none that was added to the store is back"),
+  ]);
 
   const second = await server();
   await secondWorker.says(/"started"/);

@@ -64,7 +64,9 @@ function tell(call: Call, recovery: Recovery): void {
   out(
     "            nobody can know: executions that were accepted after that; results, signals, decisions and cancels\n",
   );
-  out("            after that; API keys that were added without MILLRACE_ARCHIVE\n");
+  out("            after that\n");
+  // Without a key of its own a server on this machine asks nobody for one.
+  out("keys        none that was added to the store is back: add them before you serve (millrace keys add --role …)\n");
 }
 
 function shown({ heard, unread, ...counts }: Recovery): object {
