@@ -14,7 +14,8 @@ export interface ExecutionsView {
     readonly node_id: string;
     readonly execution_id: string;
   }[];
-  readonly deadLetters: number;
+  /** Open ones, as far as they were counted. */
+  readonly deadLetters: { readonly count: number; readonly hasMore: boolean };
 }
 
 const FILTERS = ["RUNNING", "PENDING", "PAUSED", "COMPLETED", "PARTIAL", "FAILED", "CANCELLED"];
@@ -64,15 +65,16 @@ function row(item: ListedExecution): Html {
 }
 
 function needsYou({ reviews, deadLetters }: ExecutionsView): Html | undefined {
-  if (reviews.length === 0 && deadLetters === 0) return undefined;
+  const { count, hasMore } = deadLetters;
+  if (reviews.length === 0 && count === 0) return undefined;
   const waiting = reviews.map(({ id, title, node_id: node, execution_id: execution }) => {
     const link = markup`<a href="/runs/${inPath(execution)}">${title ?? node}</a>`;
     return markup`<li>${link} waits for a person: <code>millrace approve ${id}</code></li>
 `;
   });
   const letters =
-    deadLetters > 0 &&
-    markup`<li>${deadLetters} dead ${deadLetters === 1 ? "letter" : "letters"}: <code>millrace dlq ls</code></li>
+    count > 0 &&
+    markup`<li>${count}${hasMore ? " or more" : ""} dead ${count === 1 ? "letter" : "letters"}: <code>millrace dlq ls --status open</code></li>
 `;
   return markup`<h2>Needs you</h2>
 <ul>

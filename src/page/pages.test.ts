@@ -63,7 +63,13 @@ describe("pages", () => {
     const review = { id: EVIL, title: EVIL, node_id: "r", execution_id: EVIL };
     const pages = [
       executionPage(view({ events: [event], why, lines })),
-      executionsPage({ items: [item], next: EVIL, status: EVIL, reviews: [review], deadLetters: 2 }),
+      executionsPage({
+        items: [item],
+        next: EVIL,
+        status: EVIL,
+        reviews: [review],
+        deadLetters: { count: 2, hasMore: false },
+      }),
     ];
     for (const page of pages) {
       expect(page).not.toMatch(/<script|<img|href="javascript/i);

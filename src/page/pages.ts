@@ -14,6 +14,7 @@ const tag = PAGES;
 const PAGE = { 200: { description: "A page", type: "text/html" } };
 const LISTED = 50;
 const EVENTS = 100;
+const LETTERS = 20;
 /** Executions with more events show no log. */
 const MAX_READ = 2_000;
 
@@ -37,11 +38,13 @@ export function pages(service: Service, logs: ReadLines): readonly Route[] {
       answers: PAGE,
       handle: async ({ query }) => {
         const { status, cursor } = query;
-        const [list, reviews, { deadLetters }] = await Promise.all([
+        const [list, reviews, letters] = await Promise.all([
           service.executions.list({ status }, { limit: LISTED, ...(cursor !== undefined && { cursor }) }),
           service.reviews.list({ limit: 10 }),
-          service.store.queries.counts(),
+          // Those that nobody has dealt with, and those in the archive too: the store counts neither.
+          service.letters.list({ status: "open" }, { limit: LETTERS }),
         ]);
+        const deadLetters = { count: letters.items.length, hasMore: letters.next_cursor !== null };
         return page(
           executionsPage({ items: list.items, next: list.next_cursor, status, reviews: reviews.items, deadLetters }),
         );

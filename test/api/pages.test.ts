@@ -65,6 +65,22 @@ describe("a browser on a server with keys", () => {
     }
   });
 
+  test("sees how many dead letters nobody has dealt with", async () => {
+    const headers = await cookieFor("admin-key");
+    const bearer = { authorization: "Bearer admin-key" };
+    const letters = async (): Promise<string | undefined> =>
+      /\d+ dead letters?/.exec(await (await ask("/", { headers })).text())?.[0];
+    const bad = { id: "w", handler: "wait", config: { until: "{{ input.no }}" }, condition_on_error: "fail" };
+    const definition = { name: "shown", nodes: [bad] };
+    const { execution_id } = (await api.post("/v1/workflow?start=true", definition, bearer)).body;
+    await expect.poll(letters).toBe("1 dead letter");
+    const path = `/v1/dlq/${encodeURIComponent(`${execution_id}:1:w`)}/retry`;
+    expect((await api.post(path, {}, bearer)).status).toBe(202);
+    // It fails again: that letter is open, and the one that was replayed is not.
+    await expect.poll(async () => (await api.get("/v1/dlq", bearer)).body.items.length).toBe(2);
+    expect(await letters()).toBe("1 dead letter");
+  });
+
   test("may see what its key may, and no more", async () => {
     const headers = await cookieFor("worker-key");
     expect((await ask("/", { headers })).status).toBe(403);
