@@ -105,6 +105,26 @@ describe("a limit of places", () => {
   });
 });
 
+test("a breaker that has opened says to everybody in line when it lets one try", async () => {
+  const handler = unique("step");
+  const name = unique("fragile");
+  const breaker = { failure_rate: 0.5, window: 2, min_calls: 1, open_seconds: 600 };
+  const retry = { max_attempts: 3, base_delay_seconds: 0 };
+  const id = await run(handler, ["a", "b", "c"], { limit: name, retry }, { [name]: { breaker, concurrency: 1 } });
+  const [first] = await lease(handler);
+  const error = { code: "BROKEN", message: "no", retryable: true };
+  await api.post("/v1/tasks/fail", { token: first!.token, error });
+  await until(async () => {
+    const { items } = (await api.get(`/v1/executions/${id}/explain`)).body;
+    const sentences = (items as { sentence: string }[]).map(({ sentence }) => sentence);
+    const held = sentences.filter((one) =>
+      / and lets one try in (10|9) min( \d+ s)?; (it is next|1 task before it)$/.test(one),
+    );
+    return held.length > 0 && held.length === sentences.filter((one) => one.includes("is held by breaker")).length;
+  });
+  await api.post(`/v1/executions/${id}/cancel`, {});
+});
+
 test("a limit that somebody has tripped lets nothing through until it is reset", async () => {
   const handler = unique("step");
   const name = unique("thin");

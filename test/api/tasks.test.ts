@@ -607,6 +607,18 @@ describe("leases", () => {
     ]);
   });
 
+  test("of a queue with a name of its own is said how a worker comes to serve it", async () => {
+    const name = queue();
+    const definition = { name, nodes: [{ id: "a", handler: "transform", queue: name, config: { value: 1 } }] };
+    const { execution_id: id } = (await api.post("/v1/workflow?start=true", definition)).body;
+    await api.eventually(async () => (await api.get(`/v1/executions/${id}`)).body.nodes.a.status === "QUEUED");
+    const [told] = (await api.get(`/v1/executions/${id}/explain`)).body.items;
+    expect(told.sentence).toBe(
+      `a is ready, but no connected worker provides "transform" from queue "${name}". ` +
+        `start one: millrace worker --queues "${name}"`,
+    );
+  });
+
   test.each([
     [{}, "INVALID_TYPE"],
     [{ worker_id: "w" }, "INVALID_TYPE"],

@@ -174,7 +174,9 @@ export class Histories {
       service.kind === "unserved"
         ? `no connected worker provides "${handler}"${of}`
         : `of the workers that serve queue "${queue}" none provides "${handler}": they give it back`;
-    const told = `${node} is ready, but ${why}. start one: millrace worker`;
+    // By itself a worker serves the queues that are called as its handlers.
+    const how = queue === handler ? "" : ` --queues "${queue}"`;
+    const told = `${node} is ready, but ${why}. start one: millrace worker${how}`;
     return { ...shown, sentence: told, details: { ...details, workers: false } };
   }
 
@@ -188,14 +190,14 @@ export class Histories {
     const { limit, before, atMs } = place;
     const called = limit.key === null ? `"${limit.name}"` : `"${limit.name}" for ${limit.key}`;
     const behind = before === 0 ? "it is next" : `${before} ${before === 1 ? "task" : "tasks"} before it`;
-    const soon = atMs === null ? "" : `, about ${inWords(atMs - this.#host.wallMs())}`;
+    const soon = atMs === null || limit.kind === "breaker" ? "" : `, about ${inWords(atMs - this.#host.wallMs())}`;
     const why = limit.tripped ? "; somebody has closed it, and has to open it again" : "";
     const turn = `${behind}${soon}${why}`;
     const held =
       limit.budget !== undefined
         ? budgetSentence(called, limit.budget, "review" in details, turn)
         : limit.kind === "breaker"
-          ? `is held by breaker ${called}, which has seen too many calls fail; ${turn}`
+          ? `is held by breaker ${called}, which has seen too many calls fail${this.#trial(limit)}; ${turn}`
           : limit.window_seconds === undefined
             ? `waits for one of ${limit.limit} places at ${called}, ${limit.in_use} of which are taken; ${turn}`
             : `is held by rate limit ${called} (${rateOf(limit)}); ${turn}`;
@@ -212,6 +214,12 @@ export class Histories {
       },
       ...(atMs !== null && { until: iso(atMs)! }),
     };
+  }
+
+  /** When a breaker lets the first call try, whoever's it is. */
+  #trial({ until, tripped }: ShownLimit): string {
+    const waitMs = until === null || tripped ? 0 : Date.parse(until) - this.#host.wallMs();
+    return waitMs > 0 ? ` and lets one try in ${inWords(waitMs)}` : "";
   }
 
   /** Somebody does the same work, or is about to; only the cache knows who. */
