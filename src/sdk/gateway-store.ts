@@ -31,6 +31,7 @@ interface GatewayTask {
   readonly item?: number;
   readonly iteration?: number;
   readonly inputs?: Json;
+  readonly secrets?: readonly string[];
 }
 
 export interface GatewayOptions {
@@ -214,7 +215,18 @@ function leasedTask(task: GatewayTask): LeasedTask {
   };
   const entity = `execution/${execution}`;
   const dispatch = task.task_id;
-  return { token, ref: token, dispatch, entity, partition: 0, queue: handler, priority: 0, text: JSON.stringify(text) };
+  const { secrets } = task;
+  return {
+    token,
+    ref: token,
+    dispatch,
+    entity,
+    partition: 0,
+    queue: handler,
+    priority: 0,
+    text: JSON.stringify(text),
+    ...(secrets !== undefined && { secrets }),
+  };
 }
 
 /** Keeps tasks, and tells which of them count no more. */

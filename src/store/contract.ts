@@ -388,6 +388,8 @@ export interface LeasedTask extends Task {
   readonly ref: string;
   /** Where every lease has a token of its own: one name for all leases of the same dispatch. */
   readonly dispatch?: string;
+  /** Where secrets were filled in before it came here: their values, which must not appear in anything that is reported. */
+  readonly secrets?: readonly string[];
 }
 
 export interface Heartbeat {

@@ -15,6 +15,14 @@ const TASK: TaskText = {
   timeoutMs: 30_000,
 };
 
+test("what was filled in elsewhere is concealed in what the handler logs", () => {
+  const delivery = new Delivery({ ...LEASED, secrets: ["s3cr3t"] }, 0);
+  const logged: unknown[] = [];
+  const call = delivery.call(TASK, { config: {}, inputs: undefined }, (entry) => logged.push(entry));
+  call.log("calling with s3cr3t", { header: "Bearer s3cr3t" });
+  expect(logged).toEqual([{ message: "calling with ***", fields: { header: "Bearer ***" } }]);
+});
+
 test("a call has no getters: each would give it a hidden class of its own, which keeps it from being collected", () => {
   const delivery = new Delivery(LEASED, 0);
   const call = delivery.call(TASK, { config: {}, inputs: undefined }, () => {});

@@ -41,6 +41,7 @@ export class Delivery {
 
   constructor(leased: LeasedTask, startedAtMs: number) {
     this.leased = leased;
+    for (const secret of leased.secrets ?? []) this.concealment.add(secret);
     this.startedAtMs = startedAtMs;
   }
 

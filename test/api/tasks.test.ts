@@ -487,8 +487,9 @@ describe("secrets", () => {
         note: "{{ secrets.TOKEN }}",
       },
     );
-    const { token, config } = await leaseOne(name);
+    const { token, config, secrets } = await leaseOne(name);
     expect(config).toEqual({ header: `Bearer ${SECRET}`, note: "{{ secrets.TOKEN }}" });
+    expect(secrets).toEqual([SECRET]);
     await complete(token, { echo: `it was ${SECRET}` });
     const body = await api.ended(id);
     expect(body.nodes.a.output).toEqual({ echo: "it was ***" });

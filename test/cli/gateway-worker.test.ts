@@ -4,7 +4,7 @@ import { cleanUp, folder, getJson, millrace, postJson, type Program, serve, type
 const KEY = "worker-key";
 const HANDLERS = `export const handlers = {
   "who": async (config, call) => {
-    call.log("here");
+    call.log("here", { key: config.key ?? null });
     if (config.ms < 0) {
       void Promise.reject(new Error("nobody waits for this"));
       throw new TypeError("less than nothing");
@@ -23,7 +23,8 @@ interface Shown {
 const here = folder({ "handlers.mjs": HANDLERS });
 let server: Serving;
 beforeAll(async () => {
-  server = await serve("memory:", [], { env: { MILLRACE_API_KEYS: `worker:${KEY},admin:boss` } });
+  const env = { MILLRACE_API_KEYS: `worker:${KEY},admin:boss`, MILLRACE_SECRET_TOKEN: "s3cr3t" };
+  server = await serve("memory:", [], { env });
 });
 afterAll(async () => {
   await server.stop();
@@ -39,10 +40,10 @@ async function worker(who: string, more: readonly string[] = []): Promise<Progra
   return program;
 }
 
-async function run(ms: number): Promise<string> {
+async function run(ms: number, more: object = {}): Promise<string> {
   const definition = {
     name: "gateway",
-    nodes: [{ id: "a", handler: "who", config: { ms }, retry: { max_attempts: 1 } }],
+    nodes: [{ id: "a", handler: "who", config: { ms, ...more }, retry: { max_attempts: 1 } }],
   };
   const url = `${server.url}/v1/workflow?start=true&allow_missing_handlers=true`;
   return (await postJson<{ execution_id: string }>(url, definition, auth)).execution_id;
@@ -73,6 +74,14 @@ test("a worker over HTTP does what the server hands out, and gives back what it 
   const lost = events.filter(({ type }) => type === "delivery_lost");
   expect(lost.length).toBeGreaterThan(0);
   expect(lost.every(({ data }) => (data as { handed_back: boolean }).handed_back)).toBe(true);
+});
+
+test("a worker over HTTP keeps the secrets that it is sent out of its log", async () => {
+  const program = await worker("discreet", ["--grace", "0"]);
+  await run(1, { key: "Bearer {{ secrets.TOKEN }}" });
+  await program.says(/"key":"Bearer \*\*\*"/);
+  program.child.kill("SIGTERM");
+  expect((await program.ended).stdout).not.toContain("s3cr3t");
 });
 
 test("a worker over HTTP has in its own log where a handler threw what, and what nobody waited for", async () => {

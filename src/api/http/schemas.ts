@@ -470,6 +470,7 @@ export const shownTask = z.looseObject({
   item: z.number().optional(),
   iteration: z.number().optional(),
   inputs: anyJson.optional(),
+  secrets: z.array(z.string()).optional(),
 });
 export const leased = z.looseObject({
   tasks: z.array(shownTask),

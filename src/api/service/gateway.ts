@@ -45,6 +45,8 @@ export interface ShownTask {
   readonly item?: number;
   readonly iteration?: number;
   readonly inputs?: Json;
+  /** The secrets that stand in its config, so that whoever works on it can keep them out of its logs. */
+  readonly secrets?: readonly string[];
 }
 
 export interface Leased {
@@ -305,7 +307,10 @@ export class Gateway {
       const leasedAtMs = this.#host.wallMs();
       const named = secrets.length > 0 ? { secrets } : {};
       const ticket: Ticket = { ref, token, entity, partition, leaseMs, leasedAtMs, ...named };
-      const shown = await this.#task(text, ticket, config, body.inputs);
+      const shown = {
+        ...(await this.#task(text, ticket, config, body.inputs)),
+        ...(secrets.length > 0 && { secrets: this.#bodies.values(secrets) }),
+      };
       return { kind: "shown", task, ticket, shown, bytes: body.bytes };
     } catch (error) {
       // What cannot be filled fails the node, as with any other worker; the store's own trouble does not.

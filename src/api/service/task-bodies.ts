@@ -42,6 +42,11 @@ export class TaskBodies {
     return fillHoles(config, holes, { of: "server", secret: this.#secret, blob: (hash) => blobs.get(hash) });
   }
 
+  /** Of secrets by name. */
+  values(names: readonly string[]): readonly string[] {
+    return names.map((name) => this.#secret(name)).filter((value) => value !== undefined);
+  }
+
   /** One value may fill many holes: what is small in the store is not small in an answer. */
   #filledBytes(holes: readonly Hole[]): number {
     let bytes = 0;
