@@ -231,6 +231,11 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
   test("retry and rerun keep what completed, and say beforehand what they would do", async () => {
     const { stdout } = await run("run", "failing.yaml", "--server", "--watch", "--json");
     const { execution_id: id } = JSON.parse(stdout) as { execution_id: string };
+    const failure = expect.stringMatching(
+      `^FAILED  failing ${id}\n  node "call" failed\n[^]*next: millrace retry ${id}`,
+    );
+    expect((await run("why", id)).stdout).toEqual(failure);
+    expect(await run("result", id)).toMatchObject({ code: 1, stdout: "null\n", stderr: failure });
     expect((await run("retry", id, "--dry-run")).stdout).toContain(`${id} would run again: call, after\n`);
     expect((await run("retry", "@failed")).code).toBe(0);
     expect((await run("watch", id)).code).toBe(1);

@@ -1,5 +1,6 @@
 import type { Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
+import { failureText } from "../failure-text.ts";
 import { oneLine, printJson } from "../print.ts";
 import { connect } from "../server.ts";
 
@@ -12,10 +13,13 @@ export const verb: Verb = async (call) => {
   else if (items.length > 0) {
     for (const { sentence } of items) call.terminal.out(`${oneLine(sentence)}\n`);
   } else {
-    const { status, nodes } = await server.execution(id);
+    const execution = await server.execution(id);
+    const { status, nodes } = execution;
     const node = call.args[1] === undefined ? undefined : nodes?.[call.args[1]];
-    if (node === undefined) call.terminal.out(`${id} is over: ${status.toLowerCase()}.\n`);
-    else {
+    if (node === undefined) {
+      // Who asks why of one that did not end well wants to know what went wrong.
+      call.terminal.out(status === "COMPLETED" ? `${id} is over: completed.\n` : failureText(execution, true));
+    } else {
       const error = node.error === null ? "" : `: ${node.error.code}: ${node.error.message}`;
       const reason = node.reason === null ? "" : ` (${node.reason})`;
       call.terminal.out(`${oneLine(`${call.args[1]} is over: ${node.status.toLowerCase()}${reason}${error}`)}\n`);
