@@ -15,9 +15,10 @@ const { source, worker, settings } = workerData as ThreadData;
 const tasks = new Map<string, Beaten>();
 
 // Listening before anything is awaited: what is told meanwhile must not be missed.
-parentPort!.on("message", (message: ToThread) => {
-  if (message.kind === "remove") tasks.delete(message.token);
-  else tasks.set(message.task.token, { task: message.task, addedAtMs: nodeHost.monotonicMs(), reported: false });
+parentPort!.on("message", ({ remove, add }: ToThread) => {
+  for (const token of remove) tasks.delete(token);
+  const addedAtMs = nodeHost.monotonicMs();
+  for (const task of add) tasks.set(task.token, { task, addedAtMs, reported: false });
 });
 
 const { openHeartbeats } = (await import(source.module)) as HeartbeatModule;

@@ -22,10 +22,11 @@ export type Heartbeats = Pick<Tasks, "heartbeat">;
 
 export type BeatenTask = Pick<LeasedTask, "ref" | "token" | "entity" | "partition">;
 
-/** What the thread is told. */
-export type ToThread =
-  | { readonly kind: "add"; readonly task: BeatenTask }
-  | { readonly kind: "remove"; readonly token: string };
+/** What the thread is told: first what is over, then what begins, for a task that was handed back may come again. */
+export interface ToThread {
+  readonly remove: readonly string[];
+  readonly add: readonly BeatenTask[];
+}
 
 /** What it tells. */
 export type FromThread = { readonly lost: readonly string[]; readonly cancelled: readonly string[] };
@@ -42,6 +43,9 @@ export interface HeartbeatThreadOptions extends ThreadData {
   readonly failed: (reason: string) => void;
 }
 
+/** Of tasks that are over, so many are told without waiting for a new one. */
+const MOST_UNTOLD = 1000;
+
 /**
  * Keeps leases alive from a thread of its own, whatever the event loop does: a handler that computes for a minute is
  * busy, not dead. It lives and dies with the process, and that is just what a lease is meant to show. What ends a
@@ -50,6 +54,8 @@ export interface HeartbeatThreadOptions extends ThreadData {
 export class HeartbeatThread {
   readonly #thread: Thread;
   #isClosed = false;
+  /** Tokens of tasks that are over, which it has not been told yet. */
+  #over: string[] = [];
 
   constructor({ gone, failed, source, worker, settings: all }: HeartbeatThreadOptions) {
     const { leaseMs, heartbeatMs, startReportMs } = all;
@@ -72,12 +78,16 @@ export class HeartbeatThread {
     this.#thread.unref();
   }
 
-  add({ ref, token, entity, partition }: BeatenTask): void {
-    this.#tell({ kind: "add", task: { ref, token, entity, partition } });
+  /** At once: whoever runs them may not give the loop back. */
+  add(tasks: readonly BeatenTask[]): void {
+    if (tasks.length === 0) return;
+    this.#tell(tasks.map(({ ref, token, entity, partition }) => ({ ref, token, entity, partition })));
   }
 
+  /** It is told with what comes next: a word costs both threads more than a task, and a beat too many is only in vain. */
   remove(token: string): void {
-    this.#tell({ kind: "remove", token });
+    this.#over.push(token);
+    if (this.#over.length >= MOST_UNTOLD) this.#tell([]);
   }
 
   async close(): Promise<void> {
@@ -85,7 +95,9 @@ export class HeartbeatThread {
     await this.#thread.terminate();
   }
 
-  #tell(message: ToThread): void {
+  #tell(add: readonly BeatenTask[]): void {
+    const message: ToThread = { remove: this.#over, add };
+    this.#over = [];
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
     if (!this.#isClosed) this.#thread.postMessage(message);
   }

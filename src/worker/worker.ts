@@ -206,7 +206,9 @@ export class Worker {
         continue;
       }
       try {
-        for (const leased of await this.lease(slots)) if (!this.isKnown(leased)) this.run(leased, slots);
+        const fresh = (await this.lease(slots)).filter((leased) => !this.isKnown(leased));
+        this.thread?.add(fresh);
+        for (const leased of fresh) this.run(leased, slots);
       } catch {
         await this.host.sleep(SETTLE_RETRY_MS, this.stopping.signal);
       }
@@ -228,7 +230,7 @@ export class Worker {
     this.thread?.remove(delivery.leased.token);
     delivery.leased = leased;
     this.running.set(token, delivery);
-    this.thread?.add(leased);
+    this.thread?.add([leased]);
     return true;
   }
 
@@ -258,7 +260,6 @@ export class Worker {
     const delivery = new Delivery(leased, this.host.monotonicMs());
     this.running.set(leased.token, delivery);
     slots.take();
-    this.thread?.add(leased);
     try {
       const task = JSON.parse(leased.text) as TaskText;
       this.watch("delivered", task);
