@@ -5,7 +5,7 @@ import { packTask } from "./packed-task.ts";
 type Value = string | number;
 
 /** A batch as commit.lua reads it: lists one after the other, each after the number of its items. */
-export function commitArguments(batch: CommitBatch): readonly Value[] {
+export function commitArguments(batch: CommitBatch, attended: ReadonlyMap<string, number>): readonly Value[] {
   const { partition, incarnation, epoch, nonce, seq } = batch.fence;
   const guard = [partition, incarnation, epoch, nonce, seq, batch.id, number(batch.timeMs), batch.suspect ?? ""];
   return [
@@ -41,6 +41,7 @@ export function commitArguments(batch: CommitBatch): readonly Value[] {
     ]),
     ...list(batch.purge, (entity) => [entity]),
     ...list(batch.cut ?? [], ({ entity, belowVersion }) => [entity, belowVersion]),
+    ...list([...attended], (queue) => queue),
   ];
 }
 

@@ -1,7 +1,7 @@
 import type { AppendOutcome, Inbox, Outgoing, Position, ReadRequest, ReadResult, Reply } from "../../store/contract.ts";
 import type { Line } from "./connection.ts";
 import { Gathering } from "./gathering.ts";
-import { checkPartition, isFull, keyOf, type Redis, run } from "./redis.ts";
+import { checkPartition, isFull, keyOf, look, type Redis, run } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
 const DRIVER = "redis";
@@ -44,22 +44,23 @@ export class RedisInbox implements Inbox {
   }
 
   async read(requests: readonly ReadRequest[], waitMs: number): Promise<readonly ReadResult[]> {
-    const values = requests.flatMap(({ partition, after, limit }) => {
-      const last = lastId(after);
-      return [partition, last === undefined ? "-" : `(${last}`, limit];
-    });
-    const attempt = async (): Promise<readonly ReadResult[] | undefined> => {
-      type Answer = readonly (readonly [number: number, entries: readonly StreamEntry[]])[];
-      const found = new Map(await run<Answer>(this.#redis, scripts.read, ...values));
-      const count = found.values().reduce((sum, entries) => sum + entries.length, 0);
-      this.#isQuiet = count < (this.#isQuiet ? MANY_READ : 1);
-      return found.size === 0 ? undefined : requests.map((request, i) => resultOf(request, found.get(i + 1) ?? []));
-    };
     const streams = requests.map(({ partition }) => keyOf(this.#redis, "inbox", partition));
     const starts = requests.map(({ after }) => lastId(after) ?? "0");
+    const limit = Math.max(...requests.map((request) => request.limit));
+    const attempt = async (): Promise<readonly ReadResult[] | undefined> => {
+      type Answer = Readonly<Record<string, readonly StreamEntry[]>>;
+      // No script: all texts would go through it, and each inbox would be a call of its own.
+      const command = ["XREAD", "COUNT", String(limit), "STREAMS", ...streams, ...starts];
+      const found = (await look<Answer | null>(this.#redis, ...command)) ?? {};
+      const count = Object.values(found).reduce((sum, entries) => sum + entries.length, 0);
+      this.#isQuiet = count < (this.#isQuiet ? MANY_READ : 1);
+      if (count === 0) return undefined;
+      return requests.map((request, i) => resultOf(request, found[streams[i]!] ?? []));
+    };
     const wait = (line: Line, waitMs: number): Promise<unknown> =>
       line.send(["XREAD", "COUNT", "1", "BLOCK", String(Math.ceil(waitMs)), "STREAMS", ...streams, ...starts]);
-    const found = await this.#redis.waiting.until(waitMs, attempt, wait, this.#isQuiet);
+    const wanted = { keys: streams, isQuiet: this.#isQuiet, attempt, wait };
+    const found = await this.#redis.waiting.until(waitMs, wanted);
     return found ?? requests.map((request) => resultOf(request, []));
   }
 
@@ -76,13 +77,15 @@ export class RedisInbox implements Inbox {
       const answer = await line.send<readonly [string, readonly string[]] | null>(command);
       taken = answer?.[1];
     };
-    const texts = await this.#redis.waiting.until(waitMs, attempt, wait);
+    const texts = await this.#redis.waiting.until(waitMs, { keys: [], attempt, wait });
     return (texts ?? []).map((text) => JSON.parse(text) as Reply);
   }
 
   async #append(messages: readonly Outgoing[], script: typeof scripts.append): Promise<readonly AppendOutcome[]> {
     const values = messages.flatMap(({ partition, start, text }) => [partition, start ? "1" : "0", text]);
-    const outcomes = await run<readonly number[]>(this.#redis, script, this.#redis.maxInbox, ...values);
+    const appending = run<readonly number[]>(this.#redis, script, this.#redis.maxInbox, ...values);
+    this.#redis.waiting.hint(inboxKeys(this.#redis, messages));
+    const outcomes = await appending;
     return outcomes.map((outcome) => (outcome === 1 ? "appended" : "overloaded"));
   }
 }
@@ -92,14 +95,19 @@ export function idsOf(position: Position): readonly string[] {
   return position.value as readonly string[];
 }
 
+/** By which whoever reads from one of these inboxes waits. */
+export function inboxKeys(redis: Redis, to: readonly { readonly partition: number }[]): ReadonlySet<string> {
+  return new Set(to.map(({ partition }) => keyOf(redis, "inbox", partition)));
+}
+
 /** Entries of a stream become visible in the order of their ids, so the last one names the place. */
 function lastId(after: Position | null): string | undefined {
   return after === null ? undefined : idsOf(after).at(-1);
 }
 
 /** As many as fit; the first is always given, since one too long for every reader would block its partition for ever. */
-function resultOf({ partition, maxChars }: ReadRequest, entries: readonly StreamEntry[]): ReadResult {
-  const texts = entries.map(([, fields]) => fields[1]!);
+function resultOf({ partition, limit, maxChars }: ReadRequest, entries: readonly StreamEntry[]): ReadResult {
+  const texts = entries.slice(0, limit).map(([, fields]) => fields[1]!);
   let chars = 0;
   const end = texts.findIndex((text, i) => (chars += text.length) > maxChars && i > 0);
   const count = end === -1 ? texts.length : end;

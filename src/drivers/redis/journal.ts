@@ -11,9 +11,11 @@ import type {
   Wake,
 } from "../../store/contract.ts";
 import { commitArguments } from "./commit-arguments.ts";
+import { inboxKeys } from "./inbox.ts";
 import { placesFrom } from "./places.ts";
 import { checkPartition, type Redis, run } from "./redis.ts";
 import { scripts } from "./scripts.ts";
+import { bellOf } from "./tasks.ts";
 import type { VersionHints } from "./version-hints.ts";
 
 /** Errors that Redis answers before it looks at a script: nothing was written. */
@@ -33,7 +35,12 @@ export class RedisJournal implements Journal {
 
   async commit(batches: readonly CommitBatch[]): Promise<readonly CommitOutcome[]> {
     // Sent in one go: the client writes all commands of one turn together.
-    return Promise.all(batches.map((batch) => this.#commitOne(batch)));
+    const committing = Promise.all(batches.map((batch) => this.#commitOne(batch)));
+    for (const { tasks, mail } of batches) {
+      this.#redis.waiting.hint(new Set(tasks.map(({ queue }) => bellOf(this.#redis, queue))));
+      this.#redis.waiting.hint(inboxKeys(this.#redis, mail));
+    }
+    return committing;
   }
 
   async load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
@@ -73,11 +80,23 @@ export class RedisJournal implements Journal {
     });
   }
 
+  /** How many of its tasks are leased by those who wait here, right behind the commit: nobody else is woken for them. */
+  #attended({ tasks }: CommitBatch): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const { queue } of tasks) counts.set(queue, (counts.get(queue) ?? 0) + 1);
+    const attended = new Map<string, number>();
+    for (const [queue, count] of counts) {
+      const taken = this.#redis.waiting.reserve(bellOf(this.#redis, queue), count);
+      if (taken > 0) attended.set(queue, taken);
+    }
+    return attended;
+  }
+
   async #commitOne(batch: CommitBatch): Promise<CommitOutcome> {
     checkPartition(this.#redis, batch.fence.partition);
     for (const { partition } of batch.mail) checkPartition(this.#redis, partition);
     try {
-      const values = commitArguments(batch);
+      const values = commitArguments(batch, this.#attended(batch));
       return { kind: await run<"committed" | "alreadyApplied" | "fenced">(this.#redis, scripts.commit, ...values) };
     } catch (error) {
       const isRefusal = error instanceof ErrorReply && REFUSALS.some((code) => error.message.startsWith(code));

@@ -23,7 +23,6 @@ export const scripts = {
   commit: load("commit"),
   load: load("load"),
   version: load("version"),
-  read: load("read"),
   replies: load("replies"),
   places: load("places"),
   counts: load("counts"),

@@ -12,7 +12,8 @@ import type {
 import type { Line } from "./connection.ts";
 import { Gathering } from "./gathering.ts";
 import { unpackTask } from "./packed-task.ts";
-import { keyOf, type Redis, run } from "./redis.ts";
+import { inboxKeys } from "./inbox.ts";
+import { keyOf, type Redis, run, send } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
 /** Results in one script, as many as one may take its time for. */
@@ -45,10 +46,14 @@ export class RedisTasks implements Tasks {
       return tasks.length === 0 ? undefined : tasks;
     };
     // A bell wakes one of those who wait, and is no task: who dies with it in hand has taken nothing along.
-    const bells = queues.map((queue) => keyOf(this.#redis, "bell", queue));
-    const wait = (line: Line, waitMs: number): Promise<unknown> =>
-      line.send(["BLPOP", ...bells, String(waitMs / 1000)]);
-    return (await this.#redis.waiting.until(waitMs, attempt, wait, this.#drained.has(name))) ?? [];
+    const keys = queues.map((queue) => bellOf(this.#redis, queue));
+    const wait = (line: Line, waitMs: number): Promise<unknown> => line.send(["BLPOP", ...keys, String(waitMs / 1000)]);
+    const endedInVain = (answer: readonly [bell: string, ring: string] | null): void => {
+      // Somebody else may wait for it.
+      if (answer !== null) send(this.#redis, "RPUSH", ...answer).catch(() => {});
+    };
+    const wanted = { keys, room: max, isQuiet: this.#drained.has(name), attempt, wait, endedInVain };
+    return (await this.#redis.waiting.until(waitMs, wanted)) ?? [];
   }
 
   async heartbeat(beats: readonly Heartbeat[], leaseMs: number): Promise<HeartbeatOutcome> {
@@ -73,7 +78,9 @@ export class RedisTasks implements Tasks {
       const isCompletion = outcome === "completed" ? "1" : "0";
       return [ref, token, partition, isCompletion, text];
     });
-    return run<readonly SettleOutcome[]>(this.#redis, scripts.settle, ...values);
+    const settling = run<readonly SettleOutcome[]>(this.#redis, scripts.settle, ...values);
+    this.#redis.waiting.hint(inboxKeys(this.#redis, results));
+    return settling;
   }
 
   async lapse(limit: number): Promise<number> {
@@ -88,6 +95,11 @@ export class RedisTasks implements Tasks {
 
   /** Nothing to do: no restart drops a task here. */
   async restore(_tasks: readonly Task[]): Promise<void> {}
+}
+
+/** By which whoever leases from a queue waits. */
+export function bellOf(redis: Redis, queue: string): string {
+  return keyOf(redis, "bell", queue);
 }
 
 /** Each as lease.lua and lapsed.lua tell of it; who has it comes first. */

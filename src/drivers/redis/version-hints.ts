@@ -38,8 +38,12 @@ export class VersionHints {
     read: () => Promise<number>,
     isEnough: (version: number) => boolean,
   ): Promise<number> {
-    let version = await read();
-    if (isEnough(version) || waitMs <= 0) return version;
+    let version = 0;
+    // Who has to subscribe looks first, in case there is nothing to wait for; who listens already looks once, after that.
+    if (waitMs <= 0 || !this.#partitions.has(partition)) {
+      version = await read();
+      if (isEnough(version) || waitMs <= 0) return version;
+    }
     const untilMs = this.#host.monotonicMs() + waitMs;
     const heard: { version?: number } = {};
     let wake = (): void => {};
@@ -122,10 +126,11 @@ export class VersionHints {
 
   async #woken(woken: Promise<void>, waitMs: number): Promise<void> {
     const timer = new AbortController();
-    const stop = (): void => timer.abort();
+    // With a reason: to make up an error as one costs more than all the rest of a timer.
+    const stop = (): void => timer.abort("over");
     this.#closing.signal.addEventListener("abort", stop);
     await Promise.race([woken, this.#host.sleep(waitMs, timer.signal)]);
-    timer.abort();
+    stop();
     this.#closing.signal.removeEventListener("abort", stop);
   }
 }

@@ -4,7 +4,38 @@ import type { Connection, Line } from "./connection.ts";
 /** Everybody who waits looks this often as well: a wake-up can be lost with a connection or with the one who got it. */
 const LOOK_EVERY_MS = 1000;
 
-/** Connections for commands that wait, one for each that waits at the moment. */
+/** What somebody waits for. */
+export interface Wanted<Found> {
+  /** What there may be, as `hint` names it. */
+  readonly keys: readonly string[];
+  /** How many it would take. */
+  readonly room?: number;
+  /** There is hardly anything yet, so it waits first: a command that waits ends at once if there is something after all. */
+  readonly isQuiet?: boolean;
+  attempt(): Promise<Found | undefined>;
+  /** Waits at the server until there may be something, or the time is up. */
+  wait(line: Line, waitMs: number): Promise<unknown>;
+  /** It ended when nobody here waited any more. */
+  endedInVain?(answer: unknown): void;
+}
+
+/** Somebody who waits, as a hint finds it. */
+interface Waiter {
+  /** What it would take, less what it is to look for already. */
+  room: number;
+  readonly look: () => void;
+}
+
+/** A command that waits at the server, and how many here wait for its end. */
+interface Blocked {
+  readonly ended: Promise<void>;
+  waiters: number;
+}
+
+/**
+ * Connections for commands that wait, one for each that waits at the moment. What this process does itself it need not
+ * hear of from the server: a hint lets those who wait here look at once, right behind the command that made it.
+ */
 export class Waiting {
   readonly #connection: Connection;
   readonly #host: Host;
@@ -12,6 +43,8 @@ export class Waiting {
   readonly #idle: Line[] = [];
   readonly #all = new Set<Line>();
   readonly #closing = new AbortController();
+  readonly #waiters = new Map<string, Set<Waiter>>();
+  readonly #blocked = new Map<string, Blocked>();
 
   constructor(connection: Connection, host: Host, commandMs: number) {
     this.#connection = connection;
@@ -20,25 +53,42 @@ export class Waiting {
     this.#longestMs = Math.min(LOOK_EVERY_MS, commandMs / 2);
   }
 
-  /**
-   * Attempts now, and again whenever `wait` ends, until there is something or the time is up. Where there is hardly
-   * anything yet, `isQuiet`, it waits first: `wait` ends at once if there is something after all.
-   */
-  async until<Found>(
-    waitMs: number,
-    attempt: () => Promise<Found | undefined>,
-    wait: (line: Line, waitMs: number) => Promise<unknown>,
-    isQuiet = false,
-  ): Promise<Found | undefined> {
+  /** Attempts now, and again whenever there may be something, until there is or the time is up. */
+  async until<Found>(waitMs: number, wanted: Wanted<Found>): Promise<Found | undefined> {
     const untilMs = this.#host.monotonicMs() + waitMs;
     for (let isFirst = true; ; isFirst = false) {
-      const found = isFirst && isQuiet && waitMs > 0 ? undefined : await attempt();
-      const leftMs = Math.ceil(untilMs - this.#host.monotonicMs());
-      if (found !== undefined || leftMs <= 0 || this.#closing.signal.aborted) return found;
-      await this.#wait((line) => wait(line, Math.min(leftMs, this.#longestMs)));
+      const { promise: hinted, resolve: look } = Promise.withResolvers<void>();
+      const waiter = { room: wanted.room ?? 0, look };
+      // Before the attempt: what is done while it is under way must not be missed.
+      this.#enter(wanted.keys, waiter);
+      try {
+        const found = isFirst && wanted.isQuiet === true && waitMs > 0 ? undefined : await wanted.attempt();
+        const leftMs = Math.ceil(untilMs - this.#host.monotonicMs());
+        if (found !== undefined || leftMs <= 0 || this.#closing.signal.aborted) return found;
+        await this.#untilEnded(wanted, Math.min(leftMs, this.#longestMs), hinted);
+      } finally {
+        this.#leave(wanted.keys, waiter);
+      }
       // A store that was closed hands out nothing: nobody may be there to take it.
       if (this.#closing.signal.aborted) return undefined;
     }
+  }
+
+  /** How many of so many those who wait here take. They have to be given a hint then. */
+  reserve(key: string, count: number): number {
+    let left = count;
+    for (const waiter of this.#waiters.get(key) ?? []) {
+      const taken = Math.min(left, waiter.room);
+      waiter.room -= taken;
+      left -= taken;
+    }
+    return count - left;
+  }
+
+  /** To be called when the command that makes it true is on its way, not before. */
+  hint(keys: Iterable<string>): void {
+    if (this.#waiters.size === 0) return;
+    for (const key of keys) for (const waiter of this.#waiters.get(key) ?? []) waiter.look();
   }
 
   /** For one who waits for nothing: if it were answered at once it would ask again at once. */
@@ -52,16 +102,58 @@ export class Waiting {
     for (const line of this.#all) line.end();
   }
 
-  async #wait(wait: (line: Line) => Promise<unknown>): Promise<void> {
+  /** Until the command at the server has ended, or somebody has given a hint. */
+  async #untilEnded<Found>(wanted: Wanted<Found>, waitMs: number, hinted: Promise<void>): Promise<void> {
+    // Nobody else can know of it: what it takes is for this one alone.
+    if (wanted.keys.length === 0) return this.#wait(wanted, waitMs, () => false);
+    const name = wanted.keys.join("\0");
+    const known = this.#blocked.get(name);
+    const blocked = known ?? this.#block(name, wanted, waitMs);
+    const timer = new AbortController();
+    // One that was left behind by a hint may wait longer than we do.
+    const late = known === undefined ? [] : [this.#host.sleep(waitMs, timer.signal)];
+    blocked.waiters++;
+    try {
+      await Promise.race([blocked.ended, hinted, ...late]);
+    } finally {
+      // With a reason: to make up an error as one costs more than all the rest of a timer.
+      timer.abort("over");
+      blocked.waiters--;
+    }
+  }
+
+  #block<Found>(name: string, wanted: Wanted<Found>, waitMs: number): Blocked {
+    const ended = this.#wait(wanted, waitMs, () => blocked.waiters === 0).finally(() => this.#blocked.delete(name));
+    const blocked: Blocked = { ended, waiters: 0 };
+    // Whoever waits for it hears of it; after a hint nobody may.
+    ended.catch(() => {});
+    this.#blocked.set(name, blocked);
+    return blocked;
+  }
+
+  async #wait<Found>(wanted: Wanted<Found>, waitMs: number, isLeft: () => boolean): Promise<void> {
     const line = this.#unused() ?? (await this.#open());
     if (line === undefined) return;
     try {
-      await wait(line);
+      const answer = await wanted.wait(line, waitMs);
       this.#idle.push(line);
+      if (isLeft()) wanted.endedInVain?.(answer);
     } catch (error) {
       this.#all.delete(line);
       line.end();
       if (!this.#closing.signal.aborted) throw error;
+    }
+  }
+
+  #enter(keys: readonly string[], waiter: Waiter): void {
+    for (const key of keys) this.#waiters.set(key, (this.#waiters.get(key) ?? new Set()).add(waiter));
+  }
+
+  #leave(keys: readonly string[], waiter: Waiter): void {
+    for (const key of keys) {
+      const waiters = this.#waiters.get(key);
+      waiters?.delete(waiter);
+      if (waiters?.size === 0) this.#waiters.delete(key);
     }
   }
 

@@ -22,6 +22,7 @@ local LISTS = {
   { 'listings', 5 }, -- list, id, entity, atMs, text or ''
   { 'purge', 1 }, -- entity
   { 'cut', 2 }, -- entity, version
+  { 'attended', 2 }, -- queue, how many of its tasks the caller looks for without a bell
 }
 local lists = {}
 for _, list in ipairs(LISTS) do
@@ -266,11 +267,14 @@ each('tasks', function(token, queue, priority, text)
 end)
 call_in_parts({ 'HSET', tasks }, places, {})
 -- One for each task, as far as there can be somebody who waits: nobody need be woken who is at work.
+each('attended', function(queue, count) bells[queue] = bells[queue] and bells[queue] - count end)
 for queue, count in pairs(bells) do
   local rings = {}
   for i = 1, math.min(count, BELLS) do rings[i] = '' end
-  local length = redis.call('RPUSH', key('bell', queue), unpack(rings))
-  if length > BELLS then redis.call('LTRIM', key('bell', queue), 0, BELLS - 1) end
+  if #rings > 0 then
+    local length = redis.call('RPUSH', key('bell', queue), unpack(rings))
+    if length > BELLS then redis.call('LTRIM', key('bell', queue), 0, BELLS - 1) end
+  end
 end
 -- After the tasks: what one batch both sends out and withdraws has to be gone.
 each('revoke', function(token)

@@ -13,25 +13,23 @@ local function load(partition, entity, above)
 
   -- From the end: what is asked for is nearly always the end.
   local journal = key('journal', entity)
-  local first = redis.call('LLEN', journal)
-  local is_enough = first == 0
-  while not is_enough do
+  local first, found = redis.call('LLEN', journal), {}
+  while first > 0 do
     local from = math.max(0, first - STEP)
     local step = redis.call('LRANGE', journal, from, first - 1)
+    first = from
     for i = #step, 1, -1 do
       local version, count = string.match(step[i], '^(%d+) (%d+) ')
       if version + count - 1 <= above then
-        is_enough = true
+        first = 0
         break
       end
-      first = from + i - 1
+      found[#found + 1] = step[i]
     end
-    if first == 0 then is_enough = true end
   end
 
-  local answer = redis.call('LRANGE', journal, first, -1)
-  table.insert(answer, 1, redis.call('ZSCORE', key('wakes', partition), entity) or '')
-  table.insert(answer, 1, snapshot)
+  local answer = { snapshot, redis.call('ZSCORE', key('wakes', partition), entity) or '' }
+  for i = #found, 1, -1 do answer[#answer + 1] = found[i] end
   return answer
 end
 
