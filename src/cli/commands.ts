@@ -225,7 +225,7 @@ export const COMMANDS: readonly CommandSpec[] = [
       LABEL,
       TIMEOUT,
       NO_APPROVAL,
-      { name: "server", doc: "run a file on the server instead of here" },
+      { name: "server", doc: "run a file on the server instead of here; --url says so too" },
       { name: "watch", doc: "wait for the end, also off a terminal; --timeout says so too" },
       { name: "no-watch", doc: "print the id and leave it to the server" },
     ],
@@ -255,7 +255,7 @@ export const COMMANDS: readonly CommandSpec[] = [
       { name: "retry-failed", doc: "try the items of a finished batch again that failed or were cancelled" },
       { name: "fresh", doc: "begin anew, whatever an earlier run has left" },
       LABEL,
-      { name: "server", doc: "run a file on the server instead of here" },
+      { name: "server", doc: "run a file on the server instead of here; --url says so too" },
     ],
     // Here as many tasks run at a time as items, or as WORKER_CONCURRENCY says.
     settings: [...CLIENT, "store", ...WORKER.filter((name) => name !== "workerConcurrency"), "allowMissingHandlers"],

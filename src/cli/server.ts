@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Json } from "../json/json.ts";
-import type { Call } from "./call.ts";
+import { type Call, hasSwitch } from "./call.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { Failure } from "./failure.ts";
 import { type Fault, faultLines } from "./problems-text.ts";
@@ -181,6 +181,11 @@ export async function connect(call: Call): Promise<Server> {
     throw new Failure(EXIT.usage, `--url must begin with http:// or https://, not ${JSON.stringify(settings.url)}.`);
   }
   return new Server(settings.url, settings.apiKey);
+}
+
+/** Whether a file that could run here shall run there: whoever names a server in the call means it. */
+export async function isForServer(call: Call): Promise<boolean> {
+  return hasSwitch(call, "server") || (await call.settings()).origins.url === "--url";
 }
 
 /** A name as a part of a path. */

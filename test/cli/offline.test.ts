@@ -184,6 +184,17 @@ describe("bin/millrace", () => {
       2,
       `millrace: ${realpathSync(HERE)}/strange.jsonl.batch does not tell how far a batch is.\n  hint: remove it, or write over it with --fresh\n`,
     ],
+    // Whoever names a server means it, also for a file that could run here.
+    [
+      ["run", "hello.yaml", "--url", "http://127.0.0.1:2"],
+      6,
+      "millrace: cannot reach http://127.0.0.1:2: nobody listens there.",
+    ],
+    [
+      ["batch", "run", "hello.yaml", "--input", "items.jsonl", "--url", "http://127.0.0.1:2"],
+      6,
+      "millrace: cannot reach http://127.0.0.1:2: nobody listens there.",
+    ],
     [["run", "empty.json"], 3, "millrace: empty.json: This is not valid JSON: the text ends too early. (INVALID_JSON)"],
     // What would move the cursor or change colours is told without that.
     [

@@ -1,4 +1,5 @@
 import type { Service } from "../../api/service/service.ts";
+import { MillraceError } from "../../errors/millrace-error.ts";
 import { transitionOf } from "../../process/transitions.ts";
 import { localSource } from "../local-source.ts";
 import type { ShownExplanation } from "../shapes.ts";
@@ -12,7 +13,6 @@ export async function itemsInVain(
   id: string,
   bringsNobody: (handler: string) => boolean,
 ): Promise<readonly ShownExplanation[]> {
-  const source = localSource(service);
   const inVain: ShownExplanation[] = [];
   let cursor: string | undefined;
   do {
@@ -21,14 +21,28 @@ export async function itemsInVain(
       readonly next_cursor: string | null;
     };
     for (const { execution_id: execution } of page.items) {
-      if (execution === null) return [];
-      const nodes = await waitingInVain(source, execution, bringsNobody, await queuedOf(service, execution));
+      const nodes = execution === null ? undefined : await nodesInVain(service, execution, bringsNobody);
       if (nodes === undefined) return [];
       inVain.push(...nodes);
     }
     cursor = page.next_cursor ?? undefined;
   } while (cursor !== undefined);
   return inVain;
+}
+
+/** undefined if it may go on; so may one that its batch has sent for and that is not there yet. */
+async function nodesInVain(
+  service: Service,
+  execution: string,
+  bringsNobody: (handler: string) => boolean,
+): Promise<readonly ShownExplanation[] | undefined> {
+  try {
+    const queued = await queuedOf(service, execution);
+    return await waitingInVain(localSource(service), execution, bringsNobody, queued);
+  } catch (error) {
+    if (error instanceof MillraceError && error.code === "NOT_FOUND") return undefined;
+    throw error;
+  }
 }
 
 /** What of an execution is queued now, by its history; nothing while something of it runs. */

@@ -20,7 +20,7 @@ import { countOption, labelsOption } from "../given-values.ts";
 import { printJson } from "../print.ts";
 import { publishRunnable } from "../project/begin-execution.ts";
 import { LiveHandlers } from "../project/live-handlers.ts";
-import { connect, segment, withQuery } from "../server.ts";
+import { connect, isForServer, segment, withQuery } from "../server.ts";
 import type { ShownExplanation } from "../shapes.ts";
 import { definitionFor } from "../submission.ts";
 import { startFailure, startProcess } from "../start-process.ts";
@@ -38,7 +38,7 @@ interface Place {
   stop(): Promise<void>;
 }
 
-/** A file runs here, on the store of this project; a name, or with --server a file, on the server. */
+/** A file runs here, on the store of this project; a name, or with --server or --url a file, on the server. */
 export const verb: Verb = async (call) => {
   const [name] = call.args as [string];
   const { terminal } = call;
@@ -48,7 +48,7 @@ export const verb: Verb = async (call) => {
   try {
     const total = await countItems(input.file, input.shown);
     const concurrency = countOption(call, "concurrency", 100, 4_000);
-    const isHere = isFile(terminal, name) && !hasSwitch(call, "server");
+    const isHere = isFile(terminal, name) && !(await isForServer(call));
     const place = isHere ? await startHere(call, name, concurrency) : await connectThere(call, name);
     try {
       const { workflow, version } = place;

@@ -13,7 +13,7 @@ import { beginExecution, type Runnable } from "../project/begin-execution.ts";
 import { LiveHandlers } from "../project/live-handlers.ts";
 import { neededModules } from "../project/needed-modules.ts";
 import { workflowsOfModule } from "../project/workflow-module.ts";
-import { connect, segment, type Server, withQuery } from "../server.ts";
+import { connect, isForServer, segment, type Server, withQuery } from "../server.ts";
 import { serverSource } from "../server-source.ts";
 import { startFailure, startProcess } from "../start-process.ts";
 import { definitionFor, submission } from "../submission.ts";
@@ -23,7 +23,7 @@ export const verb: Verb = async (call) => {
   const [name] = call.args as [string];
   const input = await jsonOption(call, "input");
   const isHere = isFile(call.terminal, name);
-  if (isHere && !hasSwitch(call, "server")) return runHere(call, name, input);
+  if (isHere && !(await isForServer(call))) return runHere(call, name, input);
   if (!isHere && looksLikeFile(name)) throw noFile(call.terminal, name);
   return runThere(call, name, isHere, input);
 };
