@@ -20,8 +20,9 @@ export function failureText(execution: ShownExecution, canGoOn: boolean): string
     );
   }
   const [first] = retryable;
-  if (canGoOn && first !== undefined) {
-    lines.push(`  next: millrace retry ${id}     or a part: millrace rerun ${id} --from ${shellWord(first)}`);
+  if (canGoOn) {
+    const part = first === undefined ? "" : `     or a part: millrace rerun ${id} --from ${shellWord(first)}`;
+    lines.push(`  next: millrace retry ${id}${part}`);
   }
   return `${lines.map(oneLine).join("\n")}\n`;
 }

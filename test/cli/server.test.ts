@@ -50,6 +50,7 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     "typed.yaml": TYPED_INPUT,
     "flaky.yaml": FLAKY,
     "parts.yaml": PARTS,
+    "two.yaml": "name: two\nnodes: [{ id: ask, handler: review, config: { four_eyes: true } }]\n",
     "module.ts": MODULE,
     "handlers.mjs": HANDLERS,
   });
@@ -277,6 +278,18 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
       /\nsite +rate +100 a second, 100 at once +0 +0 +open\n$/,
     );
     expect((await run("limits", "set", "site", "--rate", "fast")).code).toBe(2);
+  });
+
+  test("the first of two people is told that a second has to decide", async () => {
+    const id = await started("two.yaml");
+    await expect.poll(async () => (await run("why", id)).stdout).toContain("ask waits for a person");
+    expect((await run("approve", `${id}:1:ask`)).stdout).toBe(
+      `${id}:1:ask approved by one person; it stays open until a second decides\n`,
+    );
+    const { stdout } = await run("cancel", id);
+    expect(stdout).toBe(`${id} cancelled\n`);
+    // What was cancelled can be gone on with, as the one that failed before any node did.
+    expect((await run("why", id)).stdout).toBe(`CANCELLED  two ${id}\n  next: millrace retry ${id}\n`);
   });
 
   test("reviews are listed and decided once", async () => {

@@ -43,11 +43,11 @@ function isEngineOnly({ attempt }: ShownNode): boolean {
   return attempt === 0;
 }
 
-/** Who decided a review, and when, is not what is tested. */
+/** Who decided a review, and when, is not what is tested; nor is it of the first of two. */
 function withoutMoments(output: Json): Json {
   if (typeof output !== "object" || output === null || Array.isArray(output) || !("decision" in output)) return output;
-  const { by: _, at: __, ...rest } = output as Record<string, Json>;
-  return rest;
+  const { by: _, at: __, first, ...rest } = output as Record<string, Json>;
+  return first === undefined ? rest : { ...rest, first: withoutMoments(first) };
 }
 
 function isSame(recorded: Json, replayed: Json): boolean {

@@ -26,6 +26,8 @@ export interface RecordedResult {
 /** What somebody asked of the execution. */
 export interface RecordedCommand {
   readonly atMs: number;
+  /** Who asked: of some reviews two have to be told apart. */
+  readonly by: string;
   readonly body:
     | { readonly kind: "cancel" | "pause" | "resume" }
     | { readonly kind: "signal"; readonly name: string; readonly data: Json }
@@ -129,7 +131,7 @@ export function scriptOf({ events, execution }: Recording): Script {
         break;
       case "command_applied": {
         const body = commandOf(data["command"] as string, { events, index: i, generation });
-        if (body !== undefined) commands.push({ atMs, body });
+        if (body !== undefined) commands.push({ atMs, by: String(data["by"] ?? "replay"), body });
         break;
       }
       default:
@@ -166,15 +168,11 @@ function commandOf(
       return received && { kind: "signal", name: received.data["name"] as string, data: received.data["data"] ?? null };
     }
     case "decideReview": {
-      const completed = next("node_completed");
-      return (
-        completed && {
-          kind: "decideReview",
-          instance: completed.node_id!,
-          generation,
-          output: completed.data["output"] as JsonObject,
-        }
-      );
+      // The first of two people changes it; whoever decides it alone, or as the second, completes it.
+      const decided = events[index + 1];
+      const output = decided?.type === "review_changed" ? decided.data["first"] : decided?.data["output"];
+      if (decided?.node_id === undefined || !isJsonObject(output ?? null)) return undefined;
+      return { kind: "decideReview", instance: decided.node_id, generation, output: output as JsonObject };
     }
     case "retry":
     case "trigger": {

@@ -176,6 +176,61 @@ describe("a replay", () => {
     expect(result).toMatchObject({ status: "COMPLETED", nodes: { m: { output: [{ y: 1 }, null] } } });
   });
 
+  test("needs nobody to raise a budget that was raised, and exceeds one that was exceeded", async () => {
+    const definition = {
+      name: "w",
+      budget: { calls: 1, on_limit: "pause" },
+      on_error: "fail_branch",
+      nodes: [
+        { id: "a", handler: "mine" },
+        { id: "b", handler: "mine", dependencies: ["a"] },
+        { id: "c", handler: "mine", dependencies: ["b"], budget: { calls: 1, key: "all", on_limit: "fail" } },
+      ],
+    };
+    const error = { code: "BUDGET_EXCEEDED", message: "used up", retryable: false };
+    const result = await replayed(
+      recording(definition, [
+        [0, "accepted", undefined, { input: {} }],
+        [0, "started"],
+        [10, "task_completed", "a", { output: 1 }, 1],
+        [20, "command_applied", undefined, { command: "decideReview", by: "ann" }],
+        [20, "gate_granted", "b", {}],
+        [30, "task_completed", "b", { output: 2 }, 1],
+        [30, "node_failed", "c", { error }],
+      ]),
+    );
+    expect(result).toMatchObject({
+      status: "PARTIAL",
+      nodes: { b: { output: 2 }, c: { status: "FAILED", error: { code: "BUDGET_EXCEEDED" } } },
+    });
+  });
+
+  test("lets two people decide what needs two", async () => {
+    const definition = {
+      name: "w",
+      nodes: [
+        { id: "ask", handler: "review", config: { title: "ok?", four_eyes: true } },
+        { id: "other", handler: "mine" },
+      ],
+    };
+    const decision = { decision: "approve", data: null };
+    const result = await replayed(
+      recording(definition, [
+        [0, "accepted", undefined, { input: {} }],
+        [0, "started"],
+        [100, "command_applied", undefined, { command: "decideReview", by: "ann" }],
+        [100, "review_changed", "ask", { first: { ...decision, by: "ann" } }],
+        [100, "task_completed", "other", { output: 1 }, 1],
+        [200, "command_applied", undefined, { command: "decideReview", by: "bob" }],
+        [200, "node_completed", "ask", { output: { ...decision, by: "bob" } }],
+      ]),
+    );
+    expect(result).toMatchObject({
+      status: "COMPLETED",
+      nodes: { ask: { output: { by: "bob", first: { by: "ann" } } }, other: { output: 1 } },
+    });
+  });
+
   test("decides a review of an earlier generation in that generation", async () => {
     const definition = {
       name: "w",

@@ -62,15 +62,15 @@ export async function replay(recording: Recording, other?: Workflow): Promise<Re
   host.isBooting = false;
 
   const id = recording.execution.execution_id;
-  const post = (body: MessageBody, name: string): Promise<unknown> => {
-    const message = { id: name, to: entityKey("execution", id), by: "replay", trace: "", tenant: "default", body };
+  const post = (body: MessageBody, name: string, by = "replay"): Promise<unknown> => {
+    const message = { id: name, to: entityKey("execution", id), by, trace: "", tenant: "default", body };
     return store.inbox.append([{ partition: 0, start: body.kind === "start", text: messageText(message) }]);
   };
   let left = script.commands.length;
   await post(await startOf(store, runnable, script), "start");
   for (const [i, command] of script.commands.entries()) {
     const body = { ...bodyOf(command), request: `command-${i}` } as MessageBody;
-    timeline.after(command.atMs, () => void post(body, `command-${i}`).finally(() => left--));
+    timeline.after(command.atMs, () => void post(body, `command-${i}`, command.by).finally(() => left--));
   }
   const service = new Service({ store, host });
   const look = async (): Promise<ShownExecution> => JSON.parse(await service.executions.get(id)) as ShownExecution;
@@ -94,11 +94,12 @@ const ANYTHING = { get: () => undefined, names: () => [], allowMissing: true };
 
 /**
  * A child execution is not in the file, nor is the graph that a map runs for an item: a handler stands for it. And no task has a time limit: it ends when it was recorded
- * to end, which may have been long after it was handed out, since it waited for a worker or was lost with one.
+ * to end, which may have been long after it was handed out, since it waited for a worker or was lost with one. Nor does
+ * anything wait at limits and budgets, which others had a share in: what came of that is in what was recorded.
  */
 function replayable(workflow: Workflow): Workflow {
   const timeout_seconds = LONGEST_MS / 1_000;
-  const nodes = workflow.nodes.map((node) => {
+  const nodes = workflow.nodes.map(({ limit: _, concurrency: __, budget: ___, cache: ____, ...node }) => {
     if (node.handler === "workflow") return { ...node, handler: CHILD, queue: CHILD, config: {}, timeout_seconds };
     const { nodes: graph, ...config } = node.config;
     if (node.handler === "map" && graph !== undefined) {
@@ -106,7 +107,8 @@ function replayable(workflow: Workflow): Workflow {
     }
     return node.timeout_seconds === null ? node : { ...node, timeout_seconds };
   });
-  return { ...workflow, nodes };
+  const { budget: _, concurrency: __, ...rest } = workflow;
+  return { ...rest, nodes };
 }
 
 async function startOf(store: Store, workflow: Workflow, { input, fork }: Script): Promise<MessageBody> {

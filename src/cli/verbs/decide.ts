@@ -6,6 +6,13 @@ import { printJson } from "../print.ts";
 import { connect, segment, type Server } from "../server.ts";
 import type { Listed } from "../shapes.ts";
 
+/** How a review stands. */
+interface Review {
+  readonly status: "open" | "closed";
+  /** What the first of two people has said. */
+  readonly first: object | null;
+}
+
 /** approve and reject. */
 export const verb: Verb = async (call) => {
   const server = await connect(call);
@@ -22,7 +29,12 @@ export const verb: Verb = async (call) => {
     { body },
   );
   if (call.json) printJson(call, answer);
-  else call.terminal.out(`${id} ${call.command === "approve" ? "approved" : "rejected"}\n`);
+  else {
+    const { status, first } = await server.get<Review>(`/v1/reviews/${segment(id)}`);
+    const isHalf = status === "open" && first !== null;
+    const decided = call.command === "approve" ? "approved" : "rejected";
+    call.terminal.out(`${id} ${decided}${isHalf ? " by one person; it stays open until a second decides" : ""}\n`);
+  }
   return EXIT.done;
 };
 
