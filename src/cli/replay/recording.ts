@@ -55,6 +55,8 @@ export interface Script {
   readonly results: ReadonlyMap<string, RecordedResult>;
   /** Attempts that were handed out; not each has come to a result before the end. */
   readonly dispatched: ReadonlySet<string>;
+  /** Maps so large that parts of them ran as executions of their own. */
+  readonly parted: ReadonlySet<string>;
   readonly commands: readonly RecordedCommand[];
 }
 
@@ -91,6 +93,7 @@ export function readRecording(text: string): Recording | { readonly fault: strin
 export function scriptOf({ events, execution }: Recording): Script {
   const results = new Map<string, RecordedResult>();
   const dispatched = new Set<string>();
+  const parted = new Set<string>();
   const commands: RecordedCommand[] = [];
   const rounds = new Map<string, number>();
   const startedAtMs = Date.parse(events[0]?.at ?? execution.created_at);
@@ -112,6 +115,9 @@ export function scriptOf({ events, execution }: Recording): Script {
       case "generation_opened":
         generation = Number(data["generation"]);
         break;
+      case "map_opened":
+        if (data["chunked"] === true) parted.add(node);
+        break;
       case "task_dispatched":
         rounds.set(node, Number(data["round"] ?? 1));
         dispatched.add(key());
@@ -131,13 +137,13 @@ export function scriptOf({ events, execution }: Recording): Script {
         break;
       case "command_applied": {
         const body = commandOf(data["command"] as string, { events, index: i, generation });
-        if (body !== undefined) commands.push({ atMs, by: String(data["by"] ?? "replay"), body });
+        if (body !== undefined) commands.push({ atMs, by: (data["by"] ?? "replay") as string, body });
         break;
       }
       default:
     }
   }
-  return { startedAtMs, input: input ?? null, fork, results, dispatched, commands };
+  return { startedAtMs, input: input ?? null, fork, results, dispatched, parted, commands };
 }
 
 function failureOf({ data }: ShownEvent, atMs: number): Extract<RecordedResult["outcome"], { error: unknown }> {

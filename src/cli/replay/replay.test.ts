@@ -205,6 +205,34 @@ describe("a replay", () => {
     });
   });
 
+  test("has large outputs in full, and what a large map gave as a whole", async () => {
+    const definition = {
+      name: "w",
+      nodes: [
+        { id: "a", handler: "mine" },
+        { id: "m", handler: "map", config: { items: [1, 2], handler: "mine" } },
+        { id: "z", handler: "mine", dependencies: ["a", "m"] },
+      ],
+    };
+    const large = "x".repeat(100_000);
+    const result = await replayed(
+      recording(definition, [
+        [0, "accepted", undefined, { input: {} }],
+        [0, "started"],
+        [0, "map_opened", "m", { chunked: true }],
+        [10, "task_completed", "a", { output: large }, 1],
+        [20, "node_completed", "m[0]", { output: { m: [1, 2] } }],
+        [20, "node_completed", "m", { output: [1, 2] }],
+        [30, "task_completed", "z", { output: large }, 1],
+      ]),
+    );
+    expect(result).toMatchObject({
+      status: "COMPLETED",
+      output: { z: large },
+      nodes: { a: { output: large }, m: { output: [1, 2] } },
+    });
+  });
+
   test("lets two people decide what needs two", async () => {
     const definition = {
       name: "w",

@@ -9,11 +9,11 @@ import type { Workflow } from "../../definition/workflow.ts";
 import { openMemory } from "../../drivers/memory/memory-store.ts";
 import { Engine } from "../../engine/engine.ts";
 import type { Host } from "../../host/host.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
 import type { Store } from "../../store/contract.ts";
 import { type Handler, HandlerError } from "../../worker/handler.ts";
 import { Worker } from "../../worker/worker.ts";
-import type { ShownExecution } from "../shapes.ts";
+import type { ShownExecution, ShownNode } from "../shapes.ts";
 import { type Recording, type RecordedCommand, resultKey, type Script, scriptOf } from "./recording.ts";
 import { VirtualHost } from "./virtual-host.ts";
 
@@ -48,7 +48,7 @@ export async function replay(recording: Recording, other?: Workflow): Promise<Re
   const script = scriptOf(recording);
   const workflow = other ?? storedWorkflow(recording);
   if ("fault" in workflow) return workflow;
-  const runnable = replayable(workflow);
+  const runnable = replayable(workflow, script);
   const host = new VirtualHost(script.startedAtMs - BOOT_MS);
   const store = openMemory({ host });
   const engine = new Engine({ store, host, machines: MACHINES, settings: ENGINE });
@@ -82,7 +82,22 @@ export async function replay(recording: Recording, other?: Workflow): Promise<Re
     if (execution.finished_at !== null && left === 0) break;
     if (execution.seq !== seen) stepMs = 1;
   }
-  return { execution: execution ?? (await look()), virtualMs: timeline.now - BOOT_MS };
+  return { execution: await whole(service, execution ?? (await look())), virtualMs: timeline.now - BOOT_MS };
+}
+
+/** A file has large values themselves, and what it is compared with has to. */
+async function whole({ executions }: Service, shown: ShownExecution): Promise<ShownExecution> {
+  const { execution_id: id, output } = shown;
+  const nodes: Record<string, ShownNode> = { ...shown.nodes };
+  for (const [name, node] of Object.entries(nodes)) {
+    if (isLarge(node.output)) nodes[name] = JSON.parse(await executions.node(id, name)) as ShownNode;
+  }
+  const isInFull = !isLarge(output) && !Object.values(output ?? {}).some(isLarge);
+  return { ...shown, nodes, output: isInFull ? output : (JSON.parse(await executions.output(id)) as Json) };
+}
+
+function isLarge(value: Json): boolean {
+  return isJsonObject(value) && "$large" in value;
 }
 
 function storedWorkflow({ definition }: Recording): Workflow | { readonly fault: string } {
@@ -93,14 +108,17 @@ function storedWorkflow({ definition }: Recording): Workflow | { readonly fault:
 const ANYTHING = { get: () => undefined, names: () => [], allowMissing: true };
 
 /**
- * A child execution is not in the file, nor is the graph that a map runs for an item: a handler stands for it. And no task has a time limit: it ends when it was recorded
+ * A child execution is not in the file, nor is the graph that a map runs for an item, or a part of a large map: a handler
+ * stands for it. And no task has a time limit: it ends when it was recorded
  * to end, which may have been long after it was handed out, since it waited for a worker or was lost with one. Nor does
  * anything wait at limits and budgets, which others had a share in: what came of that is in what was recorded.
  */
-function replayable(workflow: Workflow): Workflow {
+function replayable(workflow: Workflow, { parted }: Script): Workflow {
   const timeout_seconds = LONGEST_MS / 1_000;
-  const nodes = workflow.nodes.map(({ limit: _, concurrency: __, budget: ___, cache: ____, ...node }) => {
-    if (node.handler === "workflow") return { ...node, handler: CHILD, queue: CHILD, config: {}, timeout_seconds };
+  const nodes = workflow.nodes.map((gated) => {
+    const { limit: _, concurrency: __, budget: ___, cache: ____, ...node } = gated;
+    const isElsewhere = node.handler === "workflow" || parted.has(node.id);
+    if (isElsewhere) return { ...node, handler: CHILD, queue: CHILD, config: {}, timeout_seconds };
     const { nodes: graph, ...config } = node.config;
     if (node.handler === "map" && graph !== undefined) {
       return { ...node, queue: CHILD, config: { ...config, handler: CHILD, config: {} }, timeout_seconds };
