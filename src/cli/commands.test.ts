@@ -32,6 +32,8 @@ describe("a command line", () => {
   const cases: readonly [argv: readonly string[], parsed: object][] = [
     [["runs", "ls", "--limit", "3"], { name: "ls", args: [], options: { limit: ["3"] } }],
     [["--json", "show", "x"], { name: "show", args: ["x"], options: { json: true } }],
+    [["--context", "prod", "--json", "ls"], { name: "ls", args: [], options: { json: true, context: ["prod"] } }],
+    [["--config=a.json", "ls"], { name: "ls", options: { config: ["a.json"] } }],
     [["run", "-i", "{}", "f.yaml"], { name: "run", args: ["f.yaml"], options: { input: ["{}"] } }],
     [["run", "f.yaml", "--input=-"], { name: "run", args: ["f.yaml"], options: { input: ["-"] } }],
     [["signal", "x", "--", "--odd"], { name: "signal", args: ["x", "--odd"], options: {} }],

@@ -29,14 +29,23 @@ export function findCommand(
 
 /** Reads a command line. What it cannot read it refuses with a sentence; nothing is ever guessed. */
 export function parseArguments(argv: readonly string[]): Parsed {
-  // Switches may stand before the command; options with a value may not, as nobody knows yet which have one.
-  const first = argv.findIndex((word) => !word.startsWith("-"));
-  const begin = first < 0 ? argv.length : first;
+  const begin = beginOf(argv);
   const length = argv.slice(begin).findIndex((word) => word.startsWith("-"));
   const words = length < 0 ? argv.slice(begin) : argv.slice(begin, begin + length);
   const found = findCommand(words);
   if (found === undefined) throw unknownCommand(words);
   return readRest(found.spec, [...argv.slice(0, begin), ...argv.slice(begin + found.taken)]);
+}
+
+/**
+ * Where the command stands. Switches may come before it, and the options that all commands have; others with a value may not, as
+ * nobody knows yet which have one.
+ */
+function beginOf(argv: readonly string[]): number {
+  const common = COMMON_OPTIONS.filter(({ value }) => value !== undefined).map(({ name }) => `--${name}`);
+  let begin = 0;
+  while (argv[begin]?.startsWith("-") === true) begin += common.includes(argv[begin]!) ? 2 : 1;
+  return Math.min(begin, argv.length);
 }
 
 function readRest(spec: CommandSpec, words: readonly string[]): Parsed {

@@ -27,6 +27,10 @@ export const verb: Verb = async (call) => {
   return told.every((report) => (report as { same: boolean }).same) ? EXIT.done : EXIT.failed;
 };
 
+function count(differences: number): string {
+  return differences === 1 ? "1 difference" : `${differences} differences`;
+}
+
 async function one(
   name: string,
   path: string,
@@ -48,6 +52,6 @@ async function one(
   if ("fault" in replayed) throw new Failure(EXIT.invalid, `${name}: ${replayed.fault}`);
   const found = differences(recording.execution, replayed.execution);
   const took = `${shownDuration(replayed.virtualMs)} of its time in ${shownDuration(performance.now() - startedAtMs)}`;
-  const outcome = found.length === 0 ? `the same: ${replayed.execution.status}` : `${found.length} differences`;
+  const outcome = found.length === 0 ? `the same: ${replayed.execution.status}` : count(found.length);
   return { found, text: `${name}: ${outcome}, ${took}` };
 }
