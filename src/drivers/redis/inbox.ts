@@ -46,20 +46,21 @@ export class RedisInbox implements Inbox {
   async read(requests: readonly ReadRequest[], waitMs: number): Promise<readonly ReadResult[]> {
     const streams = requests.map(({ partition }) => keyOf(this.#redis, "inbox", partition));
     const starts = requests.map(({ after }) => lastId(after) ?? "0");
-    const limit = Math.max(...requests.map((request) => request.limit));
-    const attempt = async (): Promise<readonly ReadResult[] | undefined> => {
-      type Answer = Readonly<Record<string, readonly StreamEntry[]>>;
-      // No script: all texts would go through it, and each inbox would be a call of its own.
-      const command = ["XREAD", "COUNT", String(limit), "STREAMS", ...streams, ...starts];
-      const found = (await look<Answer | null>(this.#redis, ...command)) ?? {};
-      const count = Object.values(found).reduce((sum, entries) => sum + entries.length, 0);
+    const limit = String(Math.max(...requests.map((request) => request.limit)));
+    type Answer = Readonly<Record<string, readonly StreamEntry[]>> | null;
+    const resultsOf = (answer: Answer): readonly ReadResult[] | undefined => {
+      const count = Object.values(answer ?? {}).reduce((sum, entries) => sum + entries.length, 0);
       this.#isQuiet = count < (this.#isQuiet ? MANY_READ : 1);
       if (count === 0) return undefined;
-      return requests.map((request, i) => resultOf(request, found[streams[i]!] ?? []));
+      return requests.map((request, i) => resultOf(request, answer![streams[i]!] ?? []));
     };
+    // No script: all texts would go through it, and each inbox would be a call of its own.
+    const attempt = async (): Promise<readonly ReadResult[] | undefined> =>
+      resultsOf(await look<Answer>(this.#redis, "XREAD", "COUNT", limit, "STREAMS", ...streams, ...starts));
     const wait = (line: Line, waitMs: number): Promise<unknown> =>
-      line.send(["XREAD", "COUNT", "1", "BLOCK", String(Math.ceil(waitMs)), "STREAMS", ...streams, ...starts]);
-    const wanted = { keys: streams, isQuiet: this.#isQuiet, attempt, wait };
+      line.send(["XREAD", "COUNT", limit, "BLOCK", String(Math.ceil(waitMs)), "STREAMS", ...streams, ...starts]);
+    const brought = (answer: unknown): readonly ReadResult[] | undefined => resultsOf(answer as Answer);
+    const wanted = { keys: streams, isQuiet: this.#isQuiet, attempt, wait, brought };
     const found = await this.#redis.waiting.until(waitMs, wanted);
     return found ?? requests.map((request) => resultOf(request, []));
   }

@@ -15,6 +15,8 @@ export interface Wanted<Found> {
   attempt(): Promise<Found | undefined>;
   /** Waits at the server until there may be something, or the time is up. */
   wait(line: Line, waitMs: number): Promise<unknown>;
+  /** What the command that waited has brought itself, if it does. */
+  brought?(answer: unknown): Found | undefined;
   /** It ended when nobody here waited any more. */
   endedInVain?(answer: unknown): void;
 }
@@ -28,7 +30,7 @@ interface Waiter {
 
 /** A command that waits at the server, and how many here wait for its end. */
 interface Blocked {
-  readonly ended: Promise<void>;
+  readonly ended: Promise<unknown>;
   waiters: number;
 }
 
@@ -65,7 +67,9 @@ export class Waiting {
         const found = isFirst && wanted.isQuiet === true && waitMs > 0 ? undefined : await wanted.attempt();
         const leftMs = Math.ceil(untilMs - this.#host.monotonicMs());
         if (found !== undefined || leftMs <= 0 || this.#closing.signal.aborted) return found;
-        await this.#untilEnded(wanted, Math.min(leftMs, this.#longestMs), hinted);
+        const answer = await this.#untilEnded(wanted, Math.min(leftMs, this.#longestMs), hinted);
+        const brought = answer === undefined ? undefined : wanted.brought?.(answer);
+        if (brought !== undefined && !this.#closing.signal.aborted) return brought;
       } finally {
         this.#leave(wanted.keys, waiter);
       }
@@ -103,7 +107,7 @@ export class Waiting {
   }
 
   /** Until the command at the server has ended, or somebody has given a hint. */
-  async #untilEnded<Found>(wanted: Wanted<Found>, waitMs: number, hinted: Promise<void>): Promise<void> {
+  async #untilEnded<Found>(wanted: Wanted<Found>, waitMs: number, hinted: Promise<void>): Promise<unknown> {
     // Nobody else can know of it: what it takes is for this one alone.
     if (wanted.keys.length === 0) return this.#wait(wanted, waitMs, () => false);
     const name = wanted.keys.join("\0");
@@ -114,7 +118,8 @@ export class Waiting {
     const late = known === undefined ? [] : [this.#host.sleep(waitMs, timer.signal)];
     blocked.waiters++;
     try {
-      await Promise.race([blocked.ended, hinted, ...late]);
+      const answer = await Promise.race([blocked.ended, hinted, ...late]);
+      return known === undefined ? answer : undefined;
     } finally {
       // With a reason: to make up an error as one costs more than all the rest of a timer.
       timer.abort("over");
@@ -131,17 +136,19 @@ export class Waiting {
     return blocked;
   }
 
-  async #wait<Found>(wanted: Wanted<Found>, waitMs: number, isLeft: () => boolean): Promise<void> {
+  async #wait<Found>(wanted: Wanted<Found>, waitMs: number, isLeft: () => boolean): Promise<unknown> {
     const line = this.#unused() ?? (await this.#open());
-    if (line === undefined) return;
+    if (line === undefined) return undefined;
     try {
       const answer = await wanted.wait(line, waitMs);
       this.#idle.push(line);
       if (isLeft()) wanted.endedInVain?.(answer);
+      return answer;
     } catch (error) {
       this.#all.delete(line);
       line.end();
       if (!this.#closing.signal.aborted) throw error;
+      return undefined;
     }
   }
 
