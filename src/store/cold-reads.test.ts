@@ -96,3 +96,17 @@ test("without the archive the list is that of the store", async () => {
   );
   expect((await queries.headers({ limit: 10 })).items).toEqual([one]);
 });
+
+test("what only the archive may have is not told as missing, nor as the store's trouble, while it is away", async () => {
+  const away = new Error("ECONNREFUSED");
+  const nothing = async (): Promise<null> => null;
+  const silent = (): Promise<never> => Promise.reject(away);
+  const store = { capabilities: { partitionCount: 1 }, queries: { header: nothing, deadLetter: nothing } };
+  const archive = { queries: { header: silent, deadLetter: silent } };
+  const { queries } = withArchive(store as unknown as Store, archive as unknown as Archive);
+  const told = { name: "StoreError", code: "STORE_UNAVAILABLE", cause: away };
+  await expect(queries.header(0, "execution/x")).rejects.toMatchObject(told);
+  await expect(queries.deadLetter("x")).rejects.toMatchObject({
+    message: expect.stringContaining("The archive does not answer") as string,
+  });
+});

@@ -18,6 +18,7 @@ import type {
   Store,
 } from "./contract.ts";
 import { pageOf, type PlaceInTime } from "./page.ts";
+import { ArchiveAway } from "./store-error.ts";
 
 /**
  * The same store for whoever only reads: what it does not have is looked for in the archive. Something is removed from
@@ -52,7 +53,7 @@ function journalOf(journal: Journal, archive: Archive): Journal {
       );
       const gone = missing.filter((_, i) => versions[i] === 0);
       if (gone.length === 0) return hot;
-      const cold = await archive.journal.load(gone.map(({ request }) => request));
+      const cold = await asked(archive.journal.load(gone.map(({ request }) => request)));
       const found = new Map(gone.map(({ loaded }, i) => [loaded, cold[i]!]));
       return hot.map((loaded) => found.get(loaded) ?? loaded);
     },
@@ -60,13 +61,22 @@ function journalOf(journal: Journal, archive: Archive): Journal {
       const hot = await journal.watch(partition, entity, aboveVersion, 0);
       if (hot > aboveVersion) return hot;
       if (hot === 0) {
-        const tip = (await archive.tips([entity])).get(entity);
+        const tip = (await asked(archive.tips([entity]))).get(entity);
         // Nobody goes on with it there: there is nothing to wait for.
         if (tip !== undefined) return tip.version;
       }
       return journal.watch(partition, entity, aboveVersion, waitMs);
     },
   };
+}
+
+/** Whoever asked is told which of the two does not answer. */
+async function asked<Answer>(answer: Promise<Answer>): Promise<Answer> {
+  try {
+    return await answer;
+  } catch (cause) {
+    throw new ArchiveAway(cause);
+  }
 }
 
 function isNothing({ records, snapshot }: Loaded): boolean {
@@ -80,7 +90,7 @@ function recordsOf(records: Records, archive: Archive): Records {
       const hot = await records.get(keys);
       const missing = keys.filter(({ scope }, i) => hot[i] === null && isShipped(scope));
       if (missing.length === 0) return hot;
-      const cold = await archive.records.get(missing);
+      const cold = await asked(archive.records.get(missing));
       const found = new Map(missing.map((key, i) => [key, cold[i] ?? null]));
       return keys.map((key, i) => hot[i] ?? found.get(key) ?? null);
     },
@@ -104,7 +114,7 @@ function queriesOf({ queries, capabilities }: Store, archive: Archive): Queries 
     (await queries.header(partitionOf(entity, capabilities.partitionCount), entity)) !== null;
   return {
     header: async (partition, entity) =>
-      (await queries.header(partition, entity)) ?? (await cold.header(partition, entity)),
+      (await queries.header(partition, entity)) ?? (await asked(cold.header(partition, entity))),
     headers: (query) =>
       merged<Header, HeaderQuery>(query, {
         hot: (part) => queries.headers(part),
@@ -116,7 +126,7 @@ function queriesOf({ queries, capabilities }: Store, archive: Archive): Queries 
     deadLetter: async (id) => {
       const hot = await queries.deadLetter(id);
       if (hot !== null) return hot;
-      const letter = await cold.deadLetter(id);
+      const letter = await asked(cold.deadLetter(id));
       return letter === null || (await isOurs(letter)) ? null : letter;
     },
     deadLetters: (query) =>

@@ -32,3 +32,12 @@ export class StoreError extends Error {
     this.code = code;
   }
 }
+
+/** The store answers, and does not have it; what may have it does not answer. */
+export class ArchiveAway extends StoreError {
+  constructor(cause: unknown) {
+    super("STORE_UNAVAILABLE", "The archive does not answer, and this may be only there. Try again a little later.", {
+      cause,
+    });
+  }
+}

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { openMemory } from "../../drivers/memory/memory-store.ts";
 import { nodeHost } from "../../host/node-host.ts";
-import { StoreError } from "../../store/store-error.ts";
+import { ArchiveAway, StoreError } from "../../store/store-error.ts";
 import { undecided } from "./decisions.ts";
 import { guarded } from "./guarded-store.ts";
 
@@ -21,5 +21,16 @@ test.each([
   expect(told).toMatchObject({ code });
   expect(undecided({ kind: "unknown", trouble: told })).toMatchObject({ code });
   expect(undecided({ kind: "unknown", trouble })).toMatchObject({ code });
+  await memory.close();
+});
+
+test("an archive that does not answer is not told as the store", async () => {
+  const memory = openMemory({ host: nodeHost });
+  memory.queries.header = () => Promise.reject(new ArchiveAway(new Error("ECONNREFUSED")));
+  const told = await guarded(memory)
+    .queries.header(0, "execution/x")
+    .catch((error: unknown) => error);
+  const detail = "The archive does not answer, and this may be only there. Try again a little later.";
+  expect(told).toMatchObject({ code: "STORE_UNAVAILABLE", more: { detail, retryAfterSeconds: 1 } });
   await memory.close();
 });

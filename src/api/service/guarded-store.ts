@@ -1,5 +1,5 @@
 import type { Store } from "../../store/contract.ts";
-import { StoreError } from "../../store/store-error.ts";
+import { ArchiveAway, StoreError } from "../../store/store-error.ts";
 import { Refusal } from "./refusal.ts";
 
 /** Longer than any wait that is asked of a store. */
@@ -45,7 +45,8 @@ function guardRole<Role extends object>(role: Role): Role {
 /** What is told of a store that failed. */
 export function storeTrouble(cause: unknown): Refusal {
   const isFull = (cause instanceof StoreError || cause instanceof Refusal) && cause.code === "STORE_FULL";
-  return new Refusal(isFull ? "STORE_FULL" : "STORE_UNAVAILABLE", {}, { retryAfterSeconds: 1 }, { cause });
+  const known = cause instanceof ArchiveAway ? { detail: cause.message } : {};
+  return new Refusal(isFull ? "STORE_FULL" : "STORE_UNAVAILABLE", {}, { retryAfterSeconds: 1, ...known }, { cause });
 }
 
 async function within<Result>(limitMs: number, call: () => Promise<Result>): Promise<Result> {
