@@ -602,7 +602,7 @@ describe("leases", () => {
     expect((await api.get(`/v1/executions/${id}/explain`)).body.items).toMatchObject([
       {
         reason: "queued",
-        sentence: `a is ready, but no connected worker provides "${name}". start one: millrace worker`,
+        sentence: `a is ready, but no connected worker provides "${name}". start one: millrace worker --handlers FILE`,
         details: { workers: false },
       },
     ]);

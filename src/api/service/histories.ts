@@ -3,6 +3,7 @@ import { CACHE_KIND } from "../../core/cache/state.ts";
 import { entityId, entityKey } from "../../core/entity.ts";
 import { explain, type Explanation } from "../../core/execution/explain.ts";
 import { inWords } from "../../core/in-words.ts";
+import { BUILTIN_HANDLERS } from "../../definition/builtin-handlers.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Host } from "../../host/host.ts";
 import type { JsonObject } from "../../json/json.ts";
@@ -174,8 +175,9 @@ export class Histories {
       service.kind === "unserved"
         ? `no connected worker provides "${handler}"${of}`
         : `of the workers that serve queue "${queue}" none provides "${handler}": they give it back`;
-    // By itself a worker serves the queues that are called as its handlers.
-    const how = queue === handler ? "" : ` --queues "${queue}"`;
+    // By itself a worker has the built-in handlers, and serves the queues that are called as its handlers.
+    const brings = BUILTIN_HANDLERS.has(handler) ? "" : " --handlers FILE";
+    const how = `${brings}${queue === handler ? "" : ` --queues "${queue}"`}`;
     const told = `${node} is ready, but ${why}. start one: millrace worker${how}`;
     return { ...shown, sentence: told, details: { ...details, workers: false } };
   }
