@@ -65,6 +65,16 @@ describe("what a process does on Redis itself it need not hear of from the serve
     expect(await rings()).toBe(before);
   });
 
+  test("a task that comes while a lease is under way rings: the lease may have been before it", async () => {
+    await owner.commit({ tasks: [task("before")] });
+    const before = await rings();
+    const leasing = lease(store, 5, 20_000);
+    await owner.commit({ tasks: [task("meanwhile")] });
+    expect((await leasing).map(({ token }) => token)).toEqual(["before"]);
+    expect((await rings()) - before).toBe(1);
+    expect((await lease(store, 5, 20_000)).map(({ token }) => token)).toEqual(["meanwhile"]);
+  });
+
   test("what is more than those who wait here take rings for others", async () => {
     const leasing = lease(store, 2, 20_000);
     await expect.poll(blocked).toBe(1);

@@ -23,7 +23,7 @@ export interface Wanted<Found> {
 
 /** Somebody who waits, as a hint finds it. */
 interface Waiter {
-  /** What it would take, less what it is to look for already. */
+  /** What it would take if it looked now, less what it is to look for already. */
   room: number;
   readonly look: () => void;
 }
@@ -60,13 +60,15 @@ export class Waiting {
     const untilMs = this.#host.monotonicMs() + waitMs;
     for (let isFirst = true; ; isFirst = false) {
       const { promise: hinted, resolve: look } = Promise.withResolvers<void>();
-      const waiter = { room: wanted.room ?? 0, look };
+      const waiter = { room: 0, look };
       // Before the attempt: what is done while it is under way must not be missed.
       this.#enter(wanted.keys, waiter);
       try {
         const found = isFirst && wanted.isQuiet === true && waitMs > 0 ? undefined : await wanted.attempt();
         const leftMs = Math.ceil(untilMs - this.#host.monotonicMs());
         if (found !== undefined || leftMs <= 0 || this.#closing.signal.aborted) return found;
+        // Only now: what comes while an attempt is under way may be left behind by it, and has to ring.
+        waiter.room = wanted.room ?? 0;
         const answer = await this.#untilEnded(wanted, Math.min(leftMs, this.#longestMs), hinted);
         const brought = answer === undefined ? undefined : wanted.brought?.(answer);
         if (brought !== undefined && !this.#closing.signal.aborted) return brought;
