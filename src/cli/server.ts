@@ -1,4 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { nodeHost } from "../host/node-host.ts";
+import { timeId } from "../host/time-id.ts";
 import type { Json } from "../json/json.ts";
 import { type Call, hasSwitch } from "./call.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
@@ -200,7 +202,7 @@ export function withQuery(path: string, query: Readonly<Record<string, string | 
 
 function requestOf(method: string, { body, source, key }: Sent): RequestInit {
   if (method !== "POST") return { headers: {} };
-  const headers: Record<string, string> = { "idempotency-key": key ?? crypto.randomUUID() };
+  const headers: Record<string, string> = { "idempotency-key": key ?? timeId(nodeHost) };
   if (source !== undefined) {
     headers["content-type"] = source.format === "yaml" ? "application/yaml" : "application/json";
     return { headers, body: source.source as NonNullable<RequestInit["body"]> };

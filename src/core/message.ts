@@ -74,6 +74,8 @@ export interface Start {
   readonly fork?: Fork;
   /** What people find it by. */
   readonly labels?: Labels;
+  /** When its key was drawn, if that tells: nobody can have used it before. */
+  readonly keyAtMs?: number;
 }
 
 /** Names and their values, checked by whoever takes them from people. */

@@ -10,7 +10,7 @@ import { Loader, ValueMissing } from "./loader.ts";
 import { type EngineObserver, safely } from "./observer.ts";
 import { DEFINITION_SCOPE } from "./definition-cache.ts";
 import { DecisionFailed, type Incoming, Owner } from "./owner.ts";
-import { mayBeRecalled, Recall } from "./recall.ts";
+import { isYoung, mayBeRecalled, Recall } from "./recall.ts";
 import { DEFAULT_SETTINGS, DEFAULT_SHIPPING, type EngineSettings } from "./settings.ts";
 import type { Notes } from "./shipments.ts";
 import { Shipper, type ShippingState } from "./shipper.ts";
@@ -326,9 +326,12 @@ export class Engine {
     const absent = asking.filter(({ to }) => versions.get(to) === 0);
     if (absent.length === 0) return;
     const found = await this.recall.find(new Set(absent.map(({ to }) => to)));
-    for (const { to, reply } of absent) {
+    const keepMs = this.settings.shipping?.keepMs ?? 0;
+    for (const message of absent) {
+      const { to, reply } = message;
+      if (found.get(to) !== undefined || isYoung(message, owner.time.nowMs(), keepMs)) continue;
       // Who waits for an answer is told to come again. Mail has nobody to tell: it is taken as if nothing were there.
-      if (found.get(to) === undefined && reply !== undefined) owner.unanswered.add(to);
+      if (reply !== undefined) owner.unanswered.add(to);
     }
     for (const [key, recalled] of found) {
       if (recalled === undefined || recalled.records.length === 0) continue;

@@ -33,6 +33,16 @@ export function mayBeRecalled(message: Message): boolean {
   return "request" in body;
 }
 
+/** Clocks of clients differ. */
+const SKEW_MS = 60_000;
+
+/** Whether a start is so young that whatever its key has started is still here: it is kept for so long after its end. */
+export function isYoung({ body }: Message, nowMs: number, keepMs: number): boolean {
+  if (body.kind !== "start" || body.keyAtMs === undefined) return false;
+  const ageMs = nowMs - body.keyAtMs;
+  return ageMs >= -SKEW_MS && ageMs < keepMs - SKEW_MS;
+}
+
 /** Brings entities back that are in the archive only. */
 export class Recall {
   private readonly archive: Archive;

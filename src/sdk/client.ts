@@ -1,4 +1,5 @@
 import type { Host } from "../host/host.ts";
+import { timeId } from "../host/time-id.ts";
 import { MillraceError } from "../errors/millrace-error.ts";
 import { checkJson } from "../json/check-json.ts";
 import type { Json } from "../json/json.ts";
@@ -91,8 +92,9 @@ export class Client implements AsyncDisposable {
     return this.close();
   }
 
+  /** It tells when it was drawn: so a server whose archive is away knows that nobody used it long ago. */
   #key(): string {
-    return this.#host.id() + this.#host.id();
+    return timeId(this.#host);
   }
 
   /** Stores a workflow, and before it those it calls, once. Tells under which hash it is stored. */

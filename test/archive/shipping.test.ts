@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { entityKey, partitionOf } from "../../src/core/entity.ts";
 import { openPostgresArchive } from "../../src/drivers/postgres/archive.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
+import { timeId } from "../../src/host/time-id.ts";
 import type { Archive } from "../../src/store/archive.ts";
 import type { JournalRecord } from "../../src/store/contract.ts";
 import { HandlerError } from "../../src/worker/handler.ts";
@@ -221,7 +222,28 @@ test("without its archive the store goes on, keeps everything, and says what it 
   expect((await api.get("/v1/executions/00000000-0000-7000-8000-000000000000")).body.code).toBe("STORE_UNAVAILABLE");
   const keyed = await api.post("/v1/workflow?start=true", chain, { "idempotency-key": "unknown" });
   expect(keyed.body.code).toBe("STORE_UNAVAILABLE");
+  // What has ended is kept for one millisecond here: nothing is that young.
+  const drawn = await api.post("/v1/workflow?start=true", chain, { "idempotency-key": timeId(nodeHost) });
+  expect(drawn.body.code).toBe("STORE_UNAVAILABLE");
   expect(await unshipped()).toContain(place(id).entity);
+  await world.stopAll();
+  await nowhere.close();
+});
+
+test("without its archive a start goes on whose key was just drawn, and is the same start when it is repeated", async () => {
+  const nowhere = openPostgresArchive({ url: "postgres://127.0.0.1:1/none", host: nodeHost });
+  const api = await world.api({ handlers, archive: nowhere });
+  const start = (key: string): ReturnType<typeof api.post> =>
+    api.post("/v1/workflow?start=true", chain, { "idempotency-key": key });
+  const key = timeId(nodeHost);
+  const first = await start(key);
+  expect(first.status).toBe(201);
+  expect((await start(key)).body.execution_id).toBe(first.body.execution_id);
+  // Of one that is older than what is kept here, or that was drawn by a clock far ahead, only the archive knows.
+  for (const awayMs of [-2 * 3_600_000, 3_600_000]) {
+    const other = await start(timeId({ ...nodeHost, wallMs: () => nodeHost.wallMs() + awayMs }));
+    expect(other.body.code).toBe("STORE_UNAVAILABLE");
+  }
   await world.stopAll();
   await nowhere.close();
 });

@@ -1,5 +1,6 @@
 import { entityKey } from "../../core/entity.ts";
 import type { Host } from "../../host/host.ts";
+import { timeId } from "../../host/time-id.ts";
 import { contentHash } from "../../json/hash.ts";
 
 /** What an execution may be called. Whatever else somebody asks for cannot be there. */
@@ -13,12 +14,9 @@ export function executionKey(id: string): string {
   return entityKey("execution", id);
 }
 
-/** A UUIDv7: newer ones sort behind older ones. */
+/** Newer ones sort behind older ones. */
 export function newExecutionId(host: Host): string {
-  const time = Math.max(0, Math.floor(host.wallMs())).toString(16).padStart(12, "0").slice(-12);
-  const random = host.id() + host.id();
-  const variant = (8 + (Number.parseInt(random[3]!, 16) & 3)).toString(16);
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${random.slice(0, 3)}-${variant}${random.slice(4, 7)}-${random.slice(7, 19)}`;
+  return timeId(host);
 }
 
 /**

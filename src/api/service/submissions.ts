@@ -5,6 +5,7 @@ import type { Host } from "../../host/host.ts";
 import type { RequestOutcome } from "../../inbox/requests.ts";
 import { canonicalHash } from "../../json/canonical.ts";
 import { isLongerThan } from "../../json/characters.ts";
+import { drawnAtMs } from "../../host/time-id.ts";
 import type { Json } from "../../json/json.ts";
 import { pointerTo } from "../../json/pointer.ts";
 import type { Store } from "../../store/contract.ts";
@@ -380,6 +381,7 @@ export class Submissions {
 
   async #request(caller: Caller, draft: Draft): Promise<ReturnType<Decisions["request"]>> {
     const { id, definition, input, hold, bodyHash, fork, labels } = draft;
+    const keyAtMs = caller.key === undefined ? undefined : drawnAtMs(caller.key);
     const value = await this.#payloads.keep(id, input, draft.isUnnamed === true ? MAX_BATCH_BYTES : undefined);
     const body: Start = {
       kind: "start",
@@ -390,6 +392,7 @@ export class Submissions {
       ...(hold && { hold }),
       ...(fork !== undefined && { fork }),
       ...(labels !== undefined && { labels }),
+      ...(keyAtMs !== undefined && { keyAtMs }),
     };
     return this.#decisions.request(caller, id, id, body);
   }
