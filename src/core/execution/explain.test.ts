@@ -139,6 +139,21 @@ describe("each thing that a node can wait for has its sentence", () => {
       { sentence: `a waits for a person since ${SINCE}; expires in 38 s; decide: millrace approve x:1:a` },
     ],
     [
+      "a second person",
+      () => {
+        const config = { four_eyes: true, due_seconds: 50, on_due: "fail" };
+        const trial = new Trial(workflow([engineNode("a", "review", config)])).begin();
+        const decision = { decision: "approve", data: null } as const;
+        trial.ask({ kind: "decideReview", instance: "a", generation: 1, ...decision }, "ann");
+        return trial;
+      },
+      "a",
+      {
+        sentence: `a waits for a second person, after ann said approve, since ${SINCE}; expires in 38 s; decide: millrace approve x:1:a`,
+        details: { first: { by: "ann", decision: "approve" } },
+      },
+    ],
+    [
       "a child",
       () => new Trial(workflow([engineNode("a", "workflow", { name: "w" })]), { fetched }).begin(),
       "a",

@@ -222,10 +222,15 @@ function explainWaiting(state: ExecutionState, unit: number, say: Say, nowMs: nu
       return say("signal", rest, { signal: wait.signal }, dueAtMs);
     }
     case "review": {
-      const { title, assignees, onDue } = wait.review;
+      const { title, assignees = [], onDue } = wait.review;
+      const { first } = wait;
       const review = reviewId(state.id, state.generation, state.nameOf(unit));
-      const details = { ...(title !== undefined && { title }), assignees: [...(assignees ?? [])], review };
-      const who = assignees === undefined || assignees.length === 0 ? "a person" : assignees.join(", ");
+      const half = first !== undefined && { first: { by: first.by, decision: first.decision } };
+      const details = { ...(title !== undefined && { title }), assignees: [...assignees], review, ...half };
+      const left = assignees.filter((one) => one !== first?.by);
+      const anybody = first === undefined ? "a person" : "a second person";
+      const said = first === undefined ? "" : `, after ${first.by} said ${first.decision},`;
+      const who = `${left.length === 0 ? anybody : left.join(", ")}${said}`;
       const untilMs = reviewDueMs(wait);
       const { startedAtMs } = state.runs[unit]!;
       const since = nowMs === undefined || startedAtMs === null ? "" : ` since ${momentInWords(startedAtMs, nowMs)}`;
