@@ -26,7 +26,7 @@ interface Lengths {
 
 const LENGTHS: Readonly<Record<Mode, Lengths>> = {
   quick: { rounds: 3, warmSeconds: 1.5, seconds: 1.5, runs: 40 },
-  default: { rounds: 3, warmSeconds: 2, seconds: 4, runs: 150 },
+  default: { rounds: 3, warmSeconds: 1.5, seconds: 2.5, runs: 80 },
   full: { rounds: 3, warmSeconds: 4, seconds: 10, runs: 300 },
 };
 
@@ -39,8 +39,6 @@ const EVERYWHERE = [
   "millrace-postgres",
   "pg-boss-looped",
   "bare-sqlite",
-  "bare-streams-everysec",
-  "bare-postgres",
 ];
 
 export function planOf(mode: Mode, only: readonly string[], shapes: readonly string[]): Plan {
