@@ -8,6 +8,7 @@ import type { GateEvent } from "../../src/core/gate/events.ts";
 import { gateEntity } from "../../src/core/gate/rule.ts";
 import { openRedis } from "../../src/drivers/redis/redis-store.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
+import type { Store } from "../../src/store/contract.ts";
 import { cleanUp, folder, getJson, postJson, type Program, serve, start } from "../cli/program.ts";
 
 /**
@@ -51,6 +52,32 @@ export const handlers = {
 };
 `;
 
+/** When the gate granted, as its journal has it. Read while it goes on: of a long journal the beginning is cut off. */
+class Grants {
+  readonly times: number[] = [];
+  readonly #store: Store;
+  readonly #entity: string;
+  #version = 0;
+
+  constructor(store: Store, name: string) {
+    this.#store = store;
+    this.#entity = gateEntity({ kind: "rate", tenant: "default", name });
+  }
+
+  async look(): Promise<void> {
+    const partition = partitionOf(this.#entity, this.#store.capabilities.partitionCount);
+    const request = { partition, entity: this.#entity, aboveVersion: this.#version };
+    const [loaded] = await this.#store.journal.load([request]);
+    for (const { version, text } of loaded!.records) {
+      for (const [i, event] of (JSON.parse(text) as GateEvent[]).entries()) {
+        if (version + i <= this.#version) continue;
+        this.#version = version + i;
+        if (event.kind === "asksGranted") this.times.push(...event.grants.map(() => event.atMs));
+      }
+    }
+  }
+}
+
 const here = folder({ "handlers.mjs": HANDLERS });
 const callsOf = (worker: number): string => join(here, `calls-${worker}`);
 const redis = await startOwnRedis();
@@ -64,7 +91,9 @@ try {
   }
   await Promise.all(workers.map((worker) => worker.says(/"started"/)));
   console.log(`${workerCount} workers, ${seconds} s, load of the machine ${nodeLoad()}`);
-  for (const [i, rule] of rules.entries()) await measure(server.url, `provider-${i}`, rule);
+  const store = await openRedis({ url: redis.url, host: nodeHost });
+  for (const [i, rule] of rules.entries()) await measure(store, server.url, `provider-${i}`, rule);
+  await store.close();
   await Promise.all(workers.map(({ child, ended }) => (child.kill("SIGTERM"), ended)));
   await server.stop();
 } finally {
@@ -72,8 +101,9 @@ try {
   await redis.stop();
 }
 
-async function measure(url: string, name: string, { rate, burst }: Rule): Promise<void> {
+async function measure(store: Store, url: string, name: string, { rate, burst }: Rule): Promise<void> {
   const before = calls().length;
+  const grants = new Grants(store, name);
   const limits = { [name]: { rate, burst } };
   const nodes = [{ id: "call", handler: "call", limit: name }];
   await postJson(`${url}/v1/workflows?allow_missing_handlers=true`, { name, limits, nodes });
@@ -87,10 +117,12 @@ async function measure(url: string, name: string, { rate, burst }: Rule): Promis
     const { items } = await getJson<{ items: { name: string; kind: string; waiting: number }[] }>(`${url}/v1/limits`);
     const own = items.find((one) => one.name === name);
     if (Date.now() > endMs - seconds * 1_000 + 2_000) fewest = Math.min(fewest, own?.waiting ?? 0);
+    await grants.look();
   }
   const made = within(calls().slice(before));
   await starts;
-  const granted = within(await grants(name));
+  await grants.look();
+  const granted = within(grants.times);
   const allowed = burst + rate * seconds;
   const shown = (times: readonly number[]): string => {
     const share = ((times.length / allowed) * 100).toFixed(1);
@@ -118,20 +150,6 @@ function calls(): readonly number[] {
     .filter((text) => text !== "")
     .map(Number)
     .sort((a, b) => a - b);
-}
-
-/** When the gate granted, as its journal has it. */
-async function grants(name: string): Promise<readonly number[]> {
-  const entity = gateEntity({ kind: "rate", tenant: "default", name });
-  const store = await openRedis({ url: redis.url, host: nodeHost });
-  try {
-    const partition = partitionOf(entity, store.capabilities.partitionCount);
-    const [loaded] = await store.journal.load([{ partition, entity, aboveVersion: 0 }]);
-    const events = loaded!.records.flatMap(({ text }) => JSON.parse(text) as GateEvent[]);
-    return events.flatMap((event) => (event.kind === "asksGranted" ? event.grants.map(() => event.atMs) : []));
-  } finally {
-    await store.close();
-  }
 }
 
 /** How many there were above `rate · t` in the worst of all windows; a burst of that many explains it. */
