@@ -329,7 +329,8 @@ export class Engine {
     const keepMs = this.settings.shipping?.keepMs ?? 0;
     for (const message of absent) {
       const { to, reply } = message;
-      if (found.get(to) !== undefined || isYoung(message, owner.time.nowMs(), keepMs)) continue;
+      if (found.get(to) !== undefined) continue;
+      if (isYoung(message, owner.tenure.storeTimeMs, owner.time.nowMs(), keepMs)) continue;
       // Who waits for an answer is told to come again. Mail has nobody to tell: it is taken as if nothing were there.
       if (reply !== undefined) owner.unanswered.add(to);
     }

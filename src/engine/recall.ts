@@ -36,11 +36,14 @@ export function mayBeRecalled(message: Message): boolean {
 /** Clocks of clients differ. */
 const SKEW_MS = 60_000;
 
-/** Whether a start is so young that whatever its key has started is still here: it is kept for so long after its end. */
-export function isYoung({ body }: Message, nowMs: number, keepMs: number): boolean {
+/**
+ * Whether a start is so young that whatever its key has started is still here: it is kept for so long after its end. Not if
+ * the key was drawn before this tenure began: the store may have been made again since, and what had ended was not brought back.
+ */
+export function isYoung({ body }: Message, tenureAtMs: number, nowMs: number, keepMs: number): boolean {
   if (body.kind !== "start" || body.keyAtMs === undefined) return false;
   const ageMs = nowMs - body.keyAtMs;
-  return ageMs >= -SKEW_MS && ageMs < keepMs - SKEW_MS;
+  return body.keyAtMs >= tenureAtMs + SKEW_MS && ageMs >= -SKEW_MS && ageMs < keepMs - SKEW_MS;
 }
 
 /** Brings entities back that are in the archive only. */
