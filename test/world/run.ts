@@ -105,9 +105,10 @@ export class Run {
     }
   }
 
+  /** It may have failed before, a task of it being poison: whether that was by right, the outcomes judge. */
   async cancel(): Promise<void> {
-    await this.until((status) => status === "RUNNING" || status === "CANCELLED");
-    await this.#command("cancel", `/v1/executions/${this.id}/cancel`, {}, { kind: "cancel" }, [202]);
+    await this.until((status) => status === "RUNNING" || status === "CANCELLED" || status === "FAILED");
+    await this.#command("cancel", `/v1/executions/${this.id}/cancel`, {}, { kind: "cancel" }, [202, 409]);
   }
 
   async triggerAndPause(): Promise<void> {
