@@ -102,6 +102,7 @@ const KINDS: Readonly<Record<ExecutionEventKind, true>> = {
   repaired: true,
   gateAsked: true,
   gateGranted: true,
+  gateLapsed: true,
   gateRefused: true,
   gateStalled: true,
   gatesReturned: true,

@@ -55,11 +55,17 @@ export class TestWorld {
   /** Starts an engine; it runs until it is stopped, or the world is closed. */
   engine(
     settings: Partial<EngineSettings> = {},
-    machine: Machine = executionMachine,
+    machine: Machine | readonly Machine[] = executionMachine,
     observer: EngineObserver = {},
   ): Engine {
     const { store, host } = this;
-    const engine = new Engine({ store, host, machines: [machine], settings: { ...QUICK, ...settings }, observer });
+    const engine = new Engine({
+      store,
+      host,
+      machines: [machine].flat(),
+      settings: { ...QUICK, ...settings },
+      observer,
+    });
     engine.start();
     this.running.add(engine);
     return engine;
@@ -70,10 +76,11 @@ export class TestWorld {
     settings: Partial<WorkerSettings> = {},
     secret?: (name: string) => string | undefined,
     ownSlots?: ReadonlyMap<string, number>,
+    host: Host = this.host,
   ): Worker {
     const worker = new Worker({
       store: this.store,
-      host: this.host,
+      host,
       handlers: new Map(Object.entries(handlers)),
       queues: Object.keys(handlers),
       settings: { ...QUICK_WORKER, ...settings },

@@ -1,4 +1,5 @@
 import type { MemoryData } from "../drivers/memory/memory-data.ts";
+import type { WorkerSettings } from "../worker/worker.ts";
 import { fairWeather } from "./network.ts";
 import type { SimProcess } from "./process.ts";
 import type { Random } from "./random.ts";
@@ -59,7 +60,7 @@ export interface Field extends Ground {
   readonly engines: readonly { readonly process: SimProcess; readonly engine: { stop(): Promise<void> } }[];
   readonly workers: readonly { readonly process: SimProcess; readonly worker: { stop(): Promise<void> } }[];
   startEngine(): void;
-  startWorker(settings?: { readonly heartbeatMs: number; readonly startReportMs: number }): SimProcess;
+  startWorker(settings?: Pick<WorkerSettings, "heartbeatMs" | "startReportMs" | "limitedReportMs">): SimProcess;
 }
 
 /** Does everything that machines, networks and people do to a cluster. Each world gets some kinds of fault, not all. */
@@ -164,7 +165,10 @@ export class Nemesis {
       case "silence worker":
         target!.kill();
         // It works, but never says that it is still there: tasks longer than its lease are lost again and again.
-        return this.note("silent", world.startWorker({ heartbeatMs: 1e9, startReportMs: 1e9 }).name);
+        return this.note(
+          "silent",
+          world.startWorker({ heartbeatMs: 1e9, startReportMs: 1e9, limitedReportMs: 1e9 }).name,
+        );
       case "store down":
         world.weather.downUntil = world.timeline.now + random.integer(300, 5_000);
         return;

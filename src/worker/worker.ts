@@ -48,6 +48,8 @@ export interface WorkerSettings {
   readonly heartbeatMs: number;
   /** A task still running after this long is reported as started. */
   readonly startReportMs: number;
+  /** The same for a task that a rate has let through: others wait to hear that it has begun. */
+  readonly limitedReportMs: number;
   readonly pollMs: number;
   /** How long a stop waits for handlers before their tasks are handed back. */
   readonly graceMs: number;
@@ -60,6 +62,7 @@ export const DEFAULT_WORKER_SETTINGS: WorkerSettings = {
   leaseMs: 15_000,
   heartbeatMs: 5_000,
   startReportMs: 1_000,
+  limitedReportMs: 20,
   pollMs: 1_000,
   graceMs: 30_000,
   maxUnknownDeliveries: 1_000,
@@ -123,6 +126,8 @@ export class Worker {
   private loops: Promise<unknown> | undefined;
   private thread: HeartbeatThread | undefined;
   private readonly caller: TaskCaller;
+  /** Tasks that have begun and of which somebody waits to hear it; they are told together. */
+  private begun: Delivery[] = [];
   /** What came of this turn of the event loop; it is posted together. */
   private finished: Finished[] = [];
   /** Handlers that were given up and still run, with the slots that they keep. */
@@ -266,9 +271,13 @@ export class Worker {
       const handler = this.options.handlers.get(task.handler);
       if (handler === undefined) return void this.refuse(task, delivery, slots);
       this.avoided.welcome(leased.queue);
+      const { beginByMs } = task;
+      if (beginByMs !== undefined && this.host.wallMs() > beginByMs) return void this.giveUp(delivery, slots);
       const called = this.caller.call(handler, task, delivery);
-      if (called instanceof Promise) void this.finishLater(task, delivery, slots, called);
-      else this.finish(task, delivery, slots, called);
+      if (called instanceof Promise) {
+        if (beginByMs !== undefined) this.tellBegun(delivery);
+        void this.finishLater(task, delivery, slots, called);
+      } else this.finish(task, delivery, slots, called);
     } catch {
       // A task that cannot even be read, or a bug of ours: its lease runs out, and after three times it is poison.
       this.end(delivery, slots);
@@ -316,8 +325,24 @@ export class Worker {
       const outcome: Outcome = { error: { code: "UNKNOWN_HANDLER", message, retryable: false } };
       return this.finish(task, delivery, slots, { outcome });
     }
-    await this.handBack([leased]);
+    await this.giveUp(delivery, slots);
+  }
+
+  private async giveUp(delivery: Delivery, slots: Slots): Promise<void> {
+    await this.handBack([delivery.leased]);
     this.end(delivery, slots);
+  }
+
+  private tellBegun(delivery: Delivery): void {
+    this.begun.push(delivery);
+    if (this.begun.length === 1) void this.tellAllBegun();
+  }
+
+  private async tellAllBegun(): Promise<void> {
+    await this.host.sleep(this.settings.limitedReportMs);
+    const due = this.begun.filter((one) => !one.settled && !one.reported && one.gone === null);
+    this.begun = [];
+    if (due.length > 0) await this.beatOnce(due, this.host.monotonicMs());
   }
 
   /** A handler that does not listen still uses what it uses: its slot is not given to another before it ends. */

@@ -105,6 +105,26 @@ describe("a limit of places", () => {
   });
 });
 
+describe("a rate", () => {
+  const spec = (name: string) => ({ [name]: { rate: 1, per: "second", burst: 1 } });
+
+  test("lets nobody through beside those who have not begun, and says so", async () => {
+    const handler = unique("step");
+    const name = unique("thin");
+    const id = await run(handler, ["a", "b"], { limit: name }, spec(name));
+    await reads(id, { a: "QUEUED", b: "WAITING rate_limit" });
+    const { items } = (await api.get(`/v1/executions/${id}/explain?node=b`)).body;
+    expect(items[0].sentence).toBe(
+      `b is held by rate limit "${name}" (1/s); it is next; 1 task that it has let through has not begun: ` +
+        "no worker has taken it yet",
+    );
+    // A worker over HTTP says nothing until its first heartbeat; it counts as having begun with its lease.
+    expect((await lease(handler)).map(({ node_id: node }) => node)).toEqual(["a"]);
+    expect((await lease(handler)).map(({ node_id: node }) => node)).toEqual(["b"]);
+    await api.post(`/v1/executions/${id}/cancel`, {});
+  });
+});
+
 test("a breaker that has opened says to everybody in line when it lets one try", async () => {
   const handler = unique("step");
   const name = unique("fragile");

@@ -14,7 +14,8 @@ import { cleanUp, folder, getJson, postJson, type Program, serve, start } from "
 /**
  * How exactly a rate is kept by several workers: a Redis, a process with API and engine, and worker processes, with more
  * work than the rate allows. Every call notes when it was made; every grant stands in the journal of the gate. Printed are
- * how many of either there ever were above `rate · t`, over all windows, and which share of what is allowed was used.
+ * how many of either there ever were above `rate · t`, over all windows, and which share of what is allowed was used: while
+ * all that work was being accepted, by the same process that lets it through, and after it.
  *
  *     npm run measure:limits -- --rate 50 --burst 10 --seconds 30 --workers 4
  */
@@ -107,26 +108,33 @@ async function measure(store: Store, url: string, name: string, { rate, burst }:
   const limits = { [name]: { rate, burst } };
   const nodes = [{ id: "call", handler: "call", limit: name }];
   await postJson(`${url}/v1/workflows?allow_missing_handlers=true`, { name, limits, nodes });
-  const count = Math.ceil(rate * (seconds + 3) + burst);
+  const count = Math.ceil(rate * (seconds + 15) + burst);
   const starts = postJson(`${url}/v1/workflows/${name}/executions`, {
     inputs: Array.from({ length: count }, () => ({})),
   });
-  while (calls().length === before) await sleep(50);
+  let acceptedAtMs = Infinity;
+  void starts.then(() => (acceptedAtMs = Date.now()));
   let fewest = Infinity;
-  for (const endMs = Date.now() + seconds * 1_000; Date.now() < endMs; await sleep(250)) {
+  while (Date.now() < acceptedAtMs + seconds * 1_000) {
+    await sleep(250);
     const { items } = await getJson<{ items: { name: string; kind: string; waiting: number }[] }>(`${url}/v1/limits`);
     const own = items.find((one) => one.name === name);
-    if (Date.now() > endMs - seconds * 1_000 + 2_000) fewest = Math.min(fewest, own?.waiting ?? 0);
+    if (Date.now() > acceptedAtMs) fewest = Math.min(fewest, own?.waiting ?? 0);
     await grants.look();
   }
-  const made = within(calls().slice(before));
-  await starts;
-  await grants.look();
-  const granted = within(grants.times);
-  const allowed = burst + rate * seconds;
+  const endMs = acceptedAtMs + seconds * 1_000;
+  const granted = grants.times.filter((atMs) => atMs <= endMs);
+  const made = calls()
+    .slice(before)
+    .filter((atMs) => atMs <= endMs);
   const shown = (times: readonly number[]): string => {
-    const share = ((times.length / allowed) * 100).toFixed(1);
-    return `${times.length} of ${allowed} (${share} %), at most ${excess(times, rate).toFixed(1)} above rate · t`;
+    const first = times.filter((atMs) => atMs <= acceptedAtMs).length;
+    const allowed = [burst + (rate * (acceptedAtMs - times[0]!)) / 1_000, rate * seconds] as const;
+    const [early, share] = [first / allowed[0], (times.length - first) / allowed[1]].map((part) =>
+      (part * 100).toFixed(1),
+    );
+    const most = excess(times, rate).toFixed(1);
+    return `at most ${most} above rate · t; of what is allowed ${early} % while all was accepted, ${share} % after`;
   };
   const late = made.map((atMs, i) => atMs - (granted[i] ?? atMs)).sort((a, b) => a - b);
   const at = (part: number): string => `${Math.round(late[Math.floor(part * (late.length - 1))]!)} ms`;
@@ -162,10 +170,6 @@ function excess(times: readonly number[], rate: number): number {
     most = Math.max(most, i + 1 - paced - least);
   }
   return most;
-}
-
-function within(times: readonly number[]): readonly number[] {
-  return times.filter((atMs) => atMs <= times[0]! + seconds * 1_000);
 }
 
 /** A bucket that is full takes no more: what the gate does not grant within burst / rate is lost for good. */

@@ -75,8 +75,10 @@ export const GATE_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${GATE}/evolve.ts`,
-        find: "    state.held.delete(key);\n",
-        put: "    for (const [any, held] of state.held) if (held.execution === execution) state.held.delete(any);\n",
+        find: "    const reserved = letGo(state, key)?.reserved;\n",
+        put: `    const reserved = letGo(state, key)?.reserved;
+    for (const [any, held] of state.held) if (held.execution === execution) letGo(state, any);
+`,
       },
     ],
   },
@@ -97,8 +99,8 @@ export const GATE_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${GATE}/state.ts`,
-        find: "return Math.min(rule.burst, state.level +",
-        put: "return Math.min(rule.burst * 3, state.level +",
+        find: "Math.min(rule.burst, mostAtOnce(rule) - unbegun)",
+        put: "Math.min(rule.burst * 3, mostAtOnce(rule) * 3 - unbegun)",
       },
       { file: `${GATE}/machine.ts`, find: "level > ruling.burst", put: "level > ruling.burst * 3" },
     ],
@@ -264,6 +266,55 @@ export const GATE_MUTANTS: readonly Mutant[] = [
         file: `${EXECUTION}/evolve.ts`,
         find: "returnAsks(state, unit, state.live.has(unit) ? AS_RESERVED : {});",
         put: "returnAsks(state, unit);",
+      },
+    ],
+  },
+  {
+    name: "rate-counts-grants",
+    thought: "who was let through has called: the bucket fills for others",
+    patches: [
+      {
+        file: `${GATE}/state.ts`,
+        find: "mostAtOnce(rule) - unbegun)",
+        put: "mostAtOnce(rule))",
+      },
+    ],
+  },
+  {
+    name: "begin-whenever",
+    thought: "a task that was let through may be run",
+    patches: [
+      {
+        file: "worker/worker.ts",
+        find: "beginByMs !== undefined && this.host.wallMs() > beginByMs",
+        put: "beginByMs !== undefined && this.host.wallMs() > beginByMs + 1e9",
+      },
+    ],
+  },
+  {
+    name: "dispatch-whenever",
+    thought: "a gate has let it through: it goes out",
+    patches: [
+      {
+        file: `${EXECUTION}/gates.ts`,
+        find: "(one.beginByMs ?? Infinity) <= context.nowMs",
+        put: "(one.beginByMs ?? Infinity) <= context.nowMs - 1e9",
+      },
+      {
+        file: "worker/worker.ts",
+        find: "beginByMs !== undefined && this.host.wallMs() > beginByMs",
+        put: "beginByMs !== undefined && this.host.wallMs() > beginByMs + 1e9",
+      },
+    ],
+  },
+  {
+    name: "room-was-always-there",
+    thought: "once somebody has begun, the bucket is as full as it would have been",
+    patches: [
+      {
+        file: `${GATE}/evolve.ts`,
+        find: "  state.level = levelAt(state, atMs);\n  state.levelAtMs = atMs;\n}",
+        put: "  if (atMs < 0) state.levelAtMs = atMs;\n}",
       },
     ],
   },

@@ -69,6 +69,8 @@ type Offer =
       readonly ticket: Ticket;
       readonly shown: ShownTask;
       readonly bytes: number;
+      /** A rate has let it through. */
+      readonly isLimited: boolean;
     }
   /** It needs nobody any more. */
   | { readonly kind: "settled" }
@@ -271,7 +273,11 @@ export class Gateway {
       await this.#handBack(open, caller).catch(() => undefined);
       throw error;
     }
-    if (given.size > 0) void this.#reportStarts([...given.values()], caller, leaseMs);
+    for (const isLimited of [true, false]) {
+      const own = [...given.values()].filter((offer) => offer.isLimited === isLimited);
+      const afterMs = isLimited ? 0 : Math.min(START_REPORT_MS, leaseMs / 2);
+      if (own.length > 0) void this.#reportStarts(own, caller, afterMs);
+    }
     return { tasks: [...given.values()].map(({ shown }) => shown), bytes, isCut };
   }
 
@@ -288,6 +294,8 @@ export class Gateway {
     const { handlers, leaseMs, roomBytes } = lease;
     const text = JSON.parse(task.text) as TaskText;
     if (handlers !== undefined && !handlers.includes(text.handler)) return { kind: "notForIt" };
+    // A rate has let it through, too long ago.
+    if (text.beginByMs !== undefined && this.#host.wallMs() > text.beginByMs) return { kind: "notForIt" };
     try {
       const body = await this.#bodies.read(task, text);
       if (body.bytes > MAX_TASK_BYTES) {
@@ -311,7 +319,7 @@ export class Gateway {
         ...(await this.#task(text, ticket, config, body.inputs)),
         ...(secrets.length > 0 && { secrets: this.#bodies.values(secrets) }),
       };
-      return { kind: "shown", task, ticket, shown, bytes: body.bytes };
+      return { kind: "shown", task, ticket, shown, bytes: body.bytes, isLimited: text.beginByMs !== undefined };
     } catch (error) {
       // What cannot be filled fails the node, as with any other worker; the store's own trouble does not.
       if (!(error instanceof HoleUnfilled)) throw error;
@@ -367,13 +375,16 @@ export class Gateway {
     await this.#store.tasks.settle([{ ref, token, partition, outcome: "completed", text }]);
   }
 
-  /** A worker elsewhere does not say that it has begun. What it still has after a moment, it is working on. */
+  /**
+   * A worker elsewhere does not say that it has begun. What it still has after a moment, it is working on; if a rate has let
+   * it through, others wait for that, and it counts as begun with its lease.
+   */
   async #reportStarts(
     given: readonly { readonly task: LeasedTask; readonly ticket: Ticket }[],
     caller: Caller,
-    leaseMs: number,
+    afterMs: number,
   ): Promise<void> {
-    await this.#host.sleep(Math.min(START_REPORT_MS, leaseMs / 2));
+    if (afterMs > 0) await this.#host.sleep(afterMs);
     const running = given.filter(({ ticket }) => !this.#tickets.isTold(ticket));
     if (running.length === 0) return;
     try {

@@ -189,12 +189,13 @@ export class Histories {
     const { review } = details;
     const shown = { node_id: node, reason, details: { gate, ...(review !== undefined && { review }) } };
     if (place === undefined || place.before < 0) return { ...shown, sentence };
-    const { limit, before, atMs } = place;
+    const { limit, before, atMs, waitsForBeginnings } = place;
     const called = limit.key === null ? `"${limit.name}"` : `"${limit.name}" for ${limit.key}`;
     const behind = before === 0 ? "it is next" : `${before} ${before === 1 ? "task" : "tasks"} before it`;
     const soon = atMs === null || limit.kind === "breaker" ? "" : `, about ${inWords(atMs - this.#host.wallMs())}`;
     const why = limit.tripped ? "; somebody has closed it, and has to open it again" : "";
-    const turn = `${behind}${soon}${why}`;
+    const full = waitsForBeginnings ? unbegun(limit) : "";
+    const turn = `${behind}${soon}${full}${why}`;
     const held =
       limit.budget !== undefined
         ? budgetSentence(called, limit.budget, "review" in details, turn)
@@ -296,6 +297,12 @@ function stuckBehind(
     `${node} is ready, but ${who} of queue "${queue}" is full with handlers that do not stop when asked: ` +
     `${shown.join(", ")}${calls.length > shown.length ? " …" : ""}. restart ${workers.length === 1 ? "it" : "them"}, or start another: millrace worker`;
   return { sentence, details: { ...details, workers: true, not_stopping: calls.slice(0, MAX_DEAF_DETAILS) } };
+}
+
+/** What keeps a rate from letting anybody through, though there may be enough. */
+function unbegun({ in_use: count }: ShownLimit): string {
+  const [tasks, have, them] = count === 1 ? ["1 task", "has", "it"] : [`${count} tasks`, "have", "them"];
+  return `; ${tasks} that it has let through ${have} not begun: no worker has taken ${them} yet`;
 }
 
 function budgetSentence(

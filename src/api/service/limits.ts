@@ -3,7 +3,7 @@ import { AMOUNT_UNITS, type Amounts, type AmountUnit } from "../../core/gate/amo
 import { LIMITS } from "../../core/gate/decide.ts";
 import { gateMachine } from "../../core/gate/machine.ts";
 import { type GateName, type GateRule, isBucket } from "../../core/gate/rule.ts";
-import { costOf, type GateState, opensAtMs } from "../../core/gate/state.ts";
+import { costOf, type GateState, isWaitingForBeginnings, opensAtMs } from "../../core/gate/state.ts";
 import type { GateCommand } from "../../core/message.ts";
 import { PER_SECONDS } from "../../core/execution/plan-gates.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
@@ -55,6 +55,8 @@ export interface PlaceInLine {
   readonly before: number;
   /** When its turn comes if nothing else happens; null if that depends on others. */
   readonly atMs: number | null;
+  /** Of a rate: as many as may be under way were let through, and have not begun. */
+  readonly waitsForBeginnings: boolean;
 }
 
 /** What can be set of each kind of limit. */
@@ -132,8 +134,10 @@ export class Limits {
     const opens = isThere ? opensAtMs(state) : null;
     const rule = state.ruling;
     const waitMs = isBucket(rule) ? (cost / rule.perSecond) * 1000 : 0;
-    const isKnown = opens !== null && (isBucket(rule) || before === 0);
-    return { limit: showLimit(state), before: isThere ? before : -1, atMs: isKnown ? opens + waitMs : null };
+    const waitsForBeginnings = isThere && isWaitingForBeginnings(state);
+    const isKnown = opens !== null && !waitsForBeginnings && (isBucket(rule) || before === 0);
+    const atMs = isKnown ? opens + waitMs : null;
+    return { limit: showLimit(state), before: isThere ? before : -1, atMs, waitsForBeginnings };
   }
 
   async #command(

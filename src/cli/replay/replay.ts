@@ -31,6 +31,7 @@ const WORKER = {
   leaseMs: LONGEST_MS,
   pollMs: 3_600_000,
   startReportMs: 3_600_000,
+  limitedReportMs: 3_600_000,
   heartbeatMs: 3_600_000,
 };
 

@@ -38,6 +38,52 @@ const returned = (trial: Trial): string[] =>
 const used = (trial: Trial) =>
   trial.mail.flatMap(({ body }) => (body.kind === "gateReturn" ? (body.used ?? []).map((one) => one.used) : []));
 
+describe("a rate that has to be used soon", () => {
+  const both = {
+    limits: { llm: { rate: 5, per: "second", burst: 5, tokens_per_minute: 600, tokens_burst: 600 } },
+  } as const;
+  const trialOf = (): Trial => new Trial(workflow([node("a", [], { limit: "llm" })], both));
+  const [rate, words] = ["gate/rate:default:llm", "gate/tokens:default:llm"];
+  const beginBy = (trial: Trial): unknown[] =>
+    trial.tasks.map(({ text }) => (JSON.parse(text) as { beginByMs?: number }).beginByMs);
+
+  test("tells the worker by when", () => {
+    const trial = trialOf().begin();
+    const beginByMs = trial.nowMs + 10_000;
+    expect(beginBy(trial.passes("a", beginByMs).passes("a"))).toEqual([beginByMs]);
+    expect(beginBy(limited({ limit: "few" }).begin().passes("a"))).toEqual([undefined]);
+  });
+
+  test("is asked again, and it alone, if the task comes to go out too late", () => {
+    const trial = trialOf().begin();
+    const startMs = trial.nowMs;
+    trial
+      .passes("a", startMs + 10_000)
+      .at(10_000)
+      .passes("a");
+    expect(trial.tasks).toEqual([]);
+    expect(asked(trial)).toEqual([`${rate}: 1`, `${words}: 2`, `${rate}: 3`]);
+    expect(returned(trial)).toEqual([`${rate}: 1`]);
+    trial.passes("a", startMs + 20_000);
+    expect(beginBy(trial)).toEqual([startMs + 20_000]);
+    expect(asked(trial).length).toBe(3);
+  });
+
+  test("is asked again if its answer was too long on its way", () => {
+    const trial = limited({ limit: "thin" }).begin();
+    trial.at(60_000).passes("a", trial.nowMs - 1);
+    expect([asked(trial), returned(trial)]).toEqual([[`${RATE}: 1`, `${RATE}: 2`], [`${RATE}: 1`]]);
+  });
+
+  test("is told how often it was not used in time", () => {
+    const trial = limited({ limit: "thin" }).begin().passes("a").handsBack("a").passes("a").handsBack("a");
+    const late = trial.mail.flatMap(({ body }) =>
+      body.kind === "gateAcquire" ? body.asks.map((ask) => ask.late) : [],
+    );
+    expect(late).toEqual([undefined, 1, 2]);
+  });
+});
+
 describe("a limit on LLM tokens", () => {
   const estimates = (trial: Trial) =>
     trial.mail.flatMap(({ body }) => (body.kind === "gateAcquire" ? body.asks.map(({ estimate }) => estimate) : []));

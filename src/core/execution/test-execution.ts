@@ -194,6 +194,11 @@ export class Trial {
     return this.settle();
   }
 
+  handsBack(id: string): this {
+    this.send({ kind: "taskHandedBack", token: this.token(id) });
+    return this.settle();
+  }
+
   /** The child that a node waits for is over. */
   childEnds(id: string, end: Partial<Extract<MessageBody, { kind: "childEnded" }>> = {}): this {
     const wait = this.state.runs[this.state.unitOf(id)!]?.wait;
@@ -205,9 +210,10 @@ export class Trial {
   }
 
   /** The gate that a unit waits at lets it through. */
-  passes(id: string): this {
+  passes(id: string, beginByMs?: number): this {
     const { gate, ask } = awaitedGate(this.state, this.unit(id))!;
-    this.send({ kind: "gateAnswered", gate, granted: [{ ask, node: id }] });
+    const begin = beginByMs === undefined ? {} : { beginByMs };
+    this.send({ kind: "gateAnswered", gate, granted: [{ ask, node: id, ...begin }] });
     return this.settle();
   }
 

@@ -5,9 +5,9 @@ import type { GateBody } from "./snapshot.ts";
 
 /**
  * What has happened to a gate. As with executions, a shipped event never changes its meaning. From format 2 on a journal may
- * begin at a renewal, which a release that does not know it must not pass over.
+ * begin at a renewal, and from format 3 on grants may lapse, which a release that does not know it must not pass over.
  */
-export const GATE_EVENT_FORMAT = 2;
+export const GATE_EVENT_FORMAT = 3;
 
 export type GateEvent =
   | GateRuled
@@ -17,6 +17,7 @@ export type GateEvent =
   | AsksStalled
   | AsksReturned
   | AsksSuperseded
+  | AsksLapsed
   | GateClosed
   | BreakerOpened
   | GateCommanded
@@ -71,6 +72,12 @@ export interface AsksRefused extends At {
 /** Others came after them, and there is room for those alone: their executions were called off with this event. */
 export interface AsksSuperseded extends At {
   readonly kind: "asksSuperseded";
+  readonly asks: readonly Place[];
+}
+
+/** Of a rate: they have not begun in time, and will not; others need not wait for it any more. */
+export interface AsksLapsed extends At {
+  readonly kind: "asksLapsed";
   readonly asks: readonly Place[];
 }
 

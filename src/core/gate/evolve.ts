@@ -1,8 +1,19 @@
 import type { AsksReturned, GateCommanded, GateEvent } from "./events.ts";
 import { added, type Amounts, settled } from "./amounts.ts";
-import { isBucket } from "./rule.ts";
+import type { GateAsk } from "../message.ts";
+import { isBucket, type RateRule } from "./rule.ts";
 import { fill } from "./snapshot.ts";
-import { type GateState, heldKey, levelAt, reservation } from "./state.ts";
+import {
+  beginWithinMs,
+  costOf,
+  type GateState,
+  type Held,
+  heldKey,
+  levelAt,
+  reservation,
+  roomOf,
+  unbegunOf,
+} from "./state.ts";
 
 /** How many requests of people are remembered. */
 const REMEMBERED_REQUESTS = 100;
@@ -34,8 +45,11 @@ export function evolve(state: GateState, event: GateEvent): void {
         const asked = state.line.get(execution, ask);
         const reserved = reservation(state.ruling, asked);
         state.line.take(execution, ask);
-        const held = { execution, ask, node: asked?.node ?? "", atMs: event.atMs, ...(reserved && { reserved }) };
+        const begin = state.ruling?.kind === "rate" ? beginning(state.ruling, asked ?? {}, event.atMs) : {};
+        const more = { ...(reserved && { reserved }), ...begin };
+        const held: Held = { execution, ask, node: asked?.node ?? "", atMs: event.atMs, ...more };
         state.held.set(heldKey(execution, ask), held);
+        state.unbegun += unbegunOf(state, held);
         state.stalled.delete(heldKey(execution, ask));
         if (state.ruling?.kind === "budget") state.reserved = added(state.reserved, held.reserved ?? {});
       }
@@ -59,6 +73,10 @@ export function evolve(state: GateState, event: GateEvent): void {
         if (state.held.has(heldKey(execution, ask))) state.superseded.add(heldKey(execution, ask));
         state.line.remove(execution, ask);
       }
+      return;
+    case "asksLapsed":
+      fillUp(state, event.atMs);
+      for (const { execution, ask } of event.asks) letGo(state, heldKey(execution, ask));
       return;
     case "gateClosed":
       state.closedUntilMs = Math.max(state.closedUntilMs, event.untilMs);
@@ -100,22 +118,44 @@ function changeRule(state: GateState, atMs: number, change: () => void): void {
   // Whoever waits for more is judged, and told, anew.
   state.stalled.clear();
   if (!isBucket(after)) return;
-  state.level = isBucket(before) ? Math.min(level, after.burst) : after.burst;
+  state.level = isBucket(before) ? Math.min(level, roomOf(state, after)) : after.burst;
   state.levelAtMs = atMs;
 }
 
 /** They hold nothing any more, and wait for nothing. */
 function giveBack(state: GateState, { execution, asks, used = [], atMs }: AsksReturned): void {
   const usedBy = new Map(used.map((one) => [one.ask, one.used]));
+  fillUp(state, atMs);
   for (const ask of asks) {
     const key = heldKey(execution, ask);
-    const reserved = state.held.get(key)?.reserved;
-    state.held.delete(key);
+    const reserved = letGo(state, key)?.reserved;
     state.line.remove(execution, ask);
     state.stalled.delete(key);
     state.superseded.delete(key);
     if (reserved !== undefined) settle(state, reserved, settled(reserved, usedBy.get(ask)), atMs);
   }
+}
+
+/** What a rate has to know of one it lets through. */
+function beginning(rule: RateRule, asked: Pick<GateAsk, "cost" | "late">, atMs: number): Partial<Held> {
+  const cost = costOf(rule, asked);
+  return { ...(cost !== 1 && { cost }), beginByMs: atMs + beginWithinMs(asked) };
+}
+
+/** How far a rate is filled depends on who has begun: what has come together until then is written down first. */
+function fillUp(state: GateState, atMs: number): void {
+  if (state.ruling?.kind !== "rate") return;
+  state.level = levelAt(state, atMs);
+  state.levelAtMs = atMs;
+}
+
+function letGo(state: GateState, key: string): Held | undefined {
+  const held = state.held.get(key);
+  if (held === undefined) return undefined;
+  state.held.delete(key);
+  // What rounding has left is nobody's.
+  state.unbegun = state.held.size === 0 ? 0 : state.unbegun - unbegunOf(state, held);
+  return held;
 }
 
 /** What was reserved and not used is there again; what was used beyond it is missing. */

@@ -14,29 +14,29 @@ const breaker: GateRule = { kind: "breaker", failureRate: 0.5, window: 4, minCal
 
 describe("a rate", () => {
   test("lets a burst through at once, and then what comes back", () => {
-    const gate = new GateTrial(rate(10, 3)).ask("a", 6);
+    const gate = new GateTrial(rate(10, 3)).ask("a", 6).begin();
     expect(gate.granted).toEqual(["a1", "a2", "a3"]);
     expect(gateMachine.nextWakeMs(gate.state)).toBe(gate.nowMs + 100);
     expect(gate.at(99).granted.length).toBe(3);
     expect(gate.at(100).granted.length).toBe(4);
-    expect(gate.at(300).granted.length).toBe(6);
+    expect(gate.begin().at(300).granted.length).toBe(6);
     expect(gateMachine.nextWakeMs(gate.state)).toBe(null);
   });
 
   test("saves no more than the burst up", () => {
-    const gate = new GateTrial(rate(10, 2)).ask("a", 2).at(60_000).ask("a", 5);
+    const gate = new GateTrial(rate(10, 2)).ask("a", 2).begin().at(60_000).ask("a", 5);
     expect(gate.granted.length).toBe(4);
   });
 
   test("takes what a call costs, and lets nobody past who waits for more", () => {
-    const gate = new GateTrial(rate(1, 4)).ask("a", 1, 3).ask("b", 1, 3).ask("c", 1, 1);
+    const gate = new GateTrial(rate(1, 4)).ask("a", 1, 3).ask("b", 1, 3).ask("c", 1, 1).begin();
     expect(gate.granted).toEqual(["a1"]);
     expect(gate.at(2000).granted).toEqual(["a1", "b2"]);
-    expect(gate.at(3000).granted).toEqual(["a1", "b2", "c3"]);
+    expect(gate.begin().at(3000).granted).toEqual(["a1", "b2", "c3"]);
   });
 
   test("takes a cost beyond the burst for the whole burst", () => {
-    const gate = new GateTrial(rate(1, 2)).ask("a", 2, 100);
+    const gate = new GateTrial(rate(1, 2)).ask("a", 2, 100).begin();
     expect(gate.granted).toEqual(["a1"]);
     expect(gate.at(2000).granted).toEqual(["a1", "a2"]);
   });
@@ -48,15 +48,58 @@ describe("a rate", () => {
     expect(gate.at(5000).granted).toEqual(["a1", "a2"]);
   });
 
-  test("grants no more than five seconds' worth to those who do not begin", () => {
-    const gate = new GateTrial(rate(2, 1)).ask("a", 100).at(3_600_000);
-    for (let i = 1; i <= 100; i++) gate.at(3_600_000 + i * 1000);
-    expect(gate.granted.length).toBe(11);
-    expect(gate.returns("a", [1, 2]).at(3_800_000).granted.length).toBe(13);
+  test("lets nobody through beside those who may begin at any moment: the calls are limited, not the grants", () => {
+    const gate = new GateTrial(rate(10, 3)).ask("a", 9);
+    expect(gate.at(9_000).granted).toEqual(["a1", "a2", "a3"]);
+    // From the moment on that one has begun, its place comes back; not before.
+    gate.returns("a", [2]);
+    expect(gate.granted.length).toBe(3);
+    expect(gate.at(9_099).granted.length).toBe(3);
+    expect(gate.at(9_100).granted.length).toBe(4);
+    expect(gate.at(9_900).granted.length).toBe(4);
+    expect(gate.begin().at(10_000).granted.length).toBe(5);
+  });
+
+  test("counts at least a tenth of a second's worth as under way: it takes that long to hear of a beginning", () => {
+    const gate = new GateTrial(rate(50, 1)).ask("a", 100);
+    for (let ms = 20; ms < 1_000; ms += 20) gate.at(ms);
+    expect(gate.granted.length).toBe(6);
+    const after = new GateTrial(rate(50, 1)).ask("a").begin().at(1_000).ask("a", 3);
+    expect(after.granted.length).toBe(2);
+  });
+
+  test("does not wait for ever for those who do not begin: from then on they may not", () => {
+    const gate = new GateTrial(rate(10, 2)).ask("a", 2).ask("b", 1);
+    expect(gate.mail[0]!.body).toMatchObject({ granted: [{ ask: 1, beginByMs: 1_010_000 }, { ask: 2 }] });
+    expect(gateMachine.nextWakeMs(gate.state)).toBe(1_010_000);
+    expect(gate.at(9_999).held).toEqual(["a1", "a2"]);
+    expect(gate.at(10_000).held).toEqual([]);
+    expect(gateMachine.nextWakeMs(gate.state)).toBe(1_010_100);
+    expect(gate.at(10_100).granted).toEqual(["a1", "a2", "b3"]);
+    // It was given back meanwhile, and begins too late: that is nothing to the gate any more.
+    const before = gate.events.length;
+    expect(gate.returns("a", [1]).events.length).toBe(before);
+  });
+
+  test("gives whoever was too late twice as long the next time", () => {
+    const gate = new GateTrial(rate(10, 9)).acquire("a", [
+      { ask: 1, node: "n" },
+      { ask: 2, node: "n", late: 3 },
+      { ask: 3, node: "n", late: 1_000 },
+    ]);
+    const times = Array.from(gate.state.held.values(), ({ beginByMs }) => beginByMs! - gate.nowMs);
+    expect(times).toEqual([10_000, 80_000, 40_960_000]);
+  });
+
+  test("is open to those who need more than there is room for while others have not begun, once they have", () => {
+    const gate = new GateTrial(rate(10, 4)).ask("a").ask("b", 1, 4);
+    expect(gate.at(5_000).granted).toEqual(["a1"]);
+    expect(gate.begin().granted).toEqual(["a1"]);
+    expect(gate.at(5_100).granted).toEqual(["a1", "b2"]);
   });
 
   test("keeps what has come together when its rule changes, as far as the new one holds it", () => {
-    const gate = new GateTrial(rate(1, 10)).ask("a", 2);
+    const gate = new GateTrial(rate(1, 10)).ask("a", 2).begin();
     gate.acquire(
       "b",
       [3, 4, 5, 6].map((ask) => ({ ask, node: "n" })),
@@ -169,7 +212,7 @@ test("executions take turns, whoever brings a flood", () => {
 
 test("somebody can close it, and open it again; the same request twice is one", () => {
   const gate = new GateTrial(rate(1, 1));
-  gate.ask("x").send({ kind: "gateCommand", action: "trip", request: "r1" }).ask("a");
+  gate.ask("x").begin().send({ kind: "gateCommand", action: "trip", request: "r1" }).ask("a");
   expect(gate.at(60_000).granted).toEqual(["x1"]);
   expect(gateMachine.nextWakeMs(gate.state)).toBe(null);
   gate.send({ kind: "gateCommand", action: "reset", request: "r2" });

@@ -4,14 +4,23 @@ import type { GateAnswered, Message } from "../message.ts";
 import { type Chosen, budgetStep } from "./budget.ts";
 import type { AsksGranted, GateEvent, Place } from "./events.ts";
 import { type BudgetRule, isBucket } from "./rule.ts";
-import { costOf, freePlaces, type GateState, heldKey, levelAt, mustOpen, supersedable } from "./state.ts";
+import {
+  beginWithinMs,
+  costOf,
+  freePlaces,
+  type GateState,
+  type Held,
+  heldKey,
+  isWaitingForBeginnings,
+  levelAt,
+  mustOpen,
+  ROUNDING,
+  supersedable,
+} from "./state.ts";
 
 export type GateDecision = Decision<GateEvent>;
 
 export const NOTHING: GateDecision = { events: [] };
-
-/** Less than this is missing only because numbers are rounded. */
-const ROUNDING = 1e-6;
 
 /** Lets through who may go now, in turn. Who is next is not passed by, or something large would wait for ever. */
 export function grant(state: GateState, context: Context): GateDecision {
@@ -20,18 +29,19 @@ export function grant(state: GateState, context: Context): GateDecision {
   if (rule?.kind === "breaker" && mustOpen(state)) {
     return { events: [{ kind: "breakerOpened", atMs: context.nowMs, untilMs: context.nowMs + rule.openMs }] };
   }
-  const superseded = supersede(state, context);
-  if (superseded !== undefined) return superseded;
+  const forced = supersede(state, context) ?? lapse(state, context);
+  if (forced !== undefined) return forced;
   if (rule === null || state.line.length === 0 || state.isTripped || context.nowMs < state.closedUntilMs)
     return NOTHING;
   const room = Math.min(freePlaces(state, rule), context.maxEvents);
   let level = levelAt(state, context.nowMs);
-  const grants: { execution: string; ask: number; node: string }[] = [];
+  const grants: Answer[] = [];
   for (const { execution, ask } of state.line.inTurn(state.lastAtMs)) {
     const cost = costOf(rule, ask);
     if (grants.length >= room || (isBucket(rule) && level + ROUNDING < cost)) break;
     level = Math.max(0, level - cost);
-    grants.push({ execution, ask: ask.ask, node: ask.node });
+    const begin = rule.kind === "rate" ? { beginByMs: context.nowMs + beginWithinMs(ask) } : {};
+    grants.push({ execution, ask: ask.ask, node: ask.node, ...begin });
   }
   if (grants.length === 0) return NOTHING;
   const event: AsksGranted = {
@@ -41,6 +51,15 @@ export function grant(state: GateState, context: Context): GateDecision {
     ...(isBucket(rule) && { level }),
   };
   return { events: [event], mail: answers(state, grants) };
+}
+
+/** Who has not begun in time does not begin any more. It matters once others wait for that alone. */
+function lapse(state: GateState, context: Context): GateDecision | undefined {
+  if (!isWaitingForBeginnings(state)) return undefined;
+  const late = Array.from(state.held.values()).filter(({ beginByMs }) => (beginByMs ?? Infinity) <= context.nowMs);
+  if (late.length === 0) return undefined;
+  const asks = late.map(({ execution, ask }) => ({ execution, ask }));
+  return { events: [{ kind: "asksLapsed", atMs: context.nowMs, asks }] };
 }
 
 /** The oldest make room: those who run first, then those who wait. */
@@ -95,16 +114,16 @@ function spend(state: GateState, rule: BudgetRule, context: Context): GateDecisi
   return { events, mail };
 }
 
+type Answer = Pick<Held, "execution" | "ask" | "node" | "beginByMs">;
+
 /** One message for each execution, whatever it is told of. */
-export function answers(
-  state: GateState,
-  grants: readonly { readonly execution: string; readonly ask: number; readonly node: string }[],
-): Message[] {
-  const byExecution = new Map<string, { ask: number; node: string }[]>();
-  for (const { execution, ask, node } of grants) {
+export function answers(state: GateState, grants: readonly Answer[]): Message[] {
+  const byExecution = new Map<string, Omit<Answer, "execution">[]>();
+  for (const { execution, ask, node, beginByMs } of grants) {
     const own = byExecution.get(execution);
-    if (own === undefined) byExecution.set(execution, [{ ask, node }]);
-    else own.push({ ask, node });
+    const told = { ask, node, ...(beginByMs !== undefined && { beginByMs }) };
+    if (own === undefined) byExecution.set(execution, [told]);
+    else own.push(told);
   }
   return Array.from(byExecution, ([execution, granted]) => answer(state, execution, { granted }));
 }

@@ -1,6 +1,6 @@
 import { added, type Amounts } from "./amounts.ts";
 import type { GateName, GateRule } from "./rule.ts";
-import { GateState, type Held, heldKey } from "./state.ts";
+import { GateState, type Held, heldKey, unbegunOf } from "./state.ts";
 import type { WaitingLine } from "./waiting-line.ts";
 
 /** A snapshot of another format is ignored: it is a cache, and the events tell the same. */
@@ -83,12 +83,14 @@ export function fill(state: GateState, body: GateBody): void {
   Object.assign(state, body.breaker);
   state.spent = body.budget?.spent ?? {};
   state.reserved = {};
+  state.unbegun = 0;
   state.renewedVersion = body.renewedVersion ?? 0;
   state.isForsaken = body.isForsaken ?? false;
   for (const part of [state.stalled, state.held, state.superseded, state.line]) part.clear();
   for (const key of body.budget?.stalled ?? []) state.stalled.add(key);
   for (const held of body.held) {
     state.held.set(heldKey(held.execution, held.ask), held);
+    state.unbegun += unbegunOf(state, held);
     if (state.ruling?.kind === "budget") state.reserved = added(state.reserved, held.reserved ?? {});
   }
   for (const key of body.superseded ?? []) state.superseded.add(key);

@@ -1,6 +1,6 @@
 import type { GateAsk } from "../message.ts";
 import type { Amounts } from "./amounts.ts";
-import { type GateName, type GateRule, isBucket } from "./rule.ts";
+import { type GateName, type GateRule, isBucket, type RateRule, type TokensRule } from "./rule.ts";
 import { WaitingLine } from "./waiting-line.ts";
 
 /** A grant that has not been given back. */
@@ -12,7 +12,14 @@ export interface Held {
   readonly atMs: number;
   /** What is kept for it until it is known what it has used. */
   readonly reserved?: Amounts;
+  /** Of a rate: what it takes, 1 if not said. */
+  readonly cost?: number;
+  /** Of a rate: whoever has not begun by then does not begin, but asks again. */
+  readonly beginByMs?: number;
 }
+
+/** Less than this is missing only because numbers are rounded. */
+export const ROUNDING = 1e-6;
 
 /** The state of one gate: the fold of its events. */
 export class GateState {
@@ -32,6 +39,8 @@ export class GateState {
   /** Of a rate: the tokens there were at a moment. Below zero more was used than was thought. */
   level = 0;
   levelAtMs = 0;
+  /** Of a rate: what those take together that were let through and are not known to have begun. */
+  unbegun = 0;
   closedUntilMs = 0;
   isTripped = false;
   /** Requests of people that were decided, newest last. */
@@ -68,19 +77,12 @@ export function heldKey(execution: string, ask: number): string {
   return `${execution} ${ask}`;
 }
 
-/**
- * How long a grant may go unused without holding up others: so much of the rate may be granted, beside the burst, and not
- * yet known to have begun. Beginnings are reported a second late; workers that stand still must not save calls up.
- */
-const UNUSED_SECONDS = 5;
-
-/** How many more may hold a grant now. Of a rate those hold one that are not known to have begun. */
+/** How many more may hold a grant now. */
 export function freePlaces(state: GateState, rule: GateRule): number {
   switch (rule.kind) {
     case "concurrency":
       return rule.limit - state.held.size;
     case "rate":
-      return Math.ceil(rule.burst + rule.perSecond * UNUSED_SECONDS) - state.held.size;
     case "tokens":
     case "budget":
       return Infinity;
@@ -109,11 +111,57 @@ export function mustOpen(state: GateState): boolean {
   return results.length >= rule.minCalls && failed > 0 && failed >= results.length * rule.failureRate;
 }
 
+/** What somebody takes of a rate who is not known to have begun. */
+export function unbegunOf({ ruling }: Pick<GateState, "ruling">, { cost = 1 }: Held): number {
+  return ruling?.kind === "rate" ? cost : 0;
+}
+
+/** So long it takes, in peace, until a gate hears that somebody has begun: a burst that is over sooner counts as so much. */
+const HEARING_SECONDS = 0.1;
+
+/** The most that can be called at one moment: what was let through before and has not begun, and what may be let through. */
+export function mostAtOnce({ burst, perSecond }: RateRule): number {
+  return Math.max(burst, 1 + perSecond * HEARING_SECONDS);
+}
+
+/**
+ * How far a bucket fills. A rate is on calls, not on grants: whoever was let through may call at any moment until it is
+ * known to have begun, so that much less may come together meanwhile. Then the calls of any time are at most those that
+ * had not begun before it, what was there, and what came back.
+ */
+export function roomOf({ unbegun }: Pick<GateState, "unbegun">, rule: RateRule | TokensRule): number {
+  return rule.kind === "rate" ? Math.max(0, Math.min(rule.burst, mostAtOnce(rule) - unbegun)) : rule.burst;
+}
+
 /** The tokens of a rate at a moment. */
 export function levelAt(state: GateState, nowMs: number): number {
   const rule = state.ruling;
   if (!isBucket(rule)) return Infinity;
-  return Math.min(rule.burst, state.level + (Math.max(0, nowMs - state.levelAtMs) / 1000) * rule.perSecond);
+  const filled = state.level + (Math.max(0, nowMs - state.levelAtMs) / 1000) * rule.perSecond;
+  return Math.min(roomOf(state, rule), filled);
+}
+
+/** Long enough for any queue that moves, and short enough for others who wait at the gate. */
+const BEGIN_WITHIN_MS = 10_000;
+const MOST_DOUBLINGS = 12;
+
+/** How long somebody may take to begin: each time that it was not enough, twice as long. */
+export function beginWithinMs({ late = 0 }: Pick<GateAsk, "late">): number {
+  return BEGIN_WITHIN_MS * 2 ** Math.min(late, MOST_DOUBLINGS);
+}
+
+/** Of a rate: nobody can be let through before somebody has begun, however long it fills. */
+export function isWaitingForBeginnings(state: GateState): boolean {
+  const rule = state.ruling;
+  const next = state.line.first(state.lastAtMs);
+  return rule?.kind === "rate" && next !== undefined && roomOf(state, rule) + ROUNDING < costOf(rule, next);
+}
+
+/** Of a rate: when the first of those who have not begun may not do so any more. */
+function firstLapseMs({ held }: GateState): number | null {
+  let first = Infinity;
+  for (const { beginByMs = Infinity } of held.values()) first = Math.min(first, beginByMs);
+  return first === Infinity ? null : first;
 }
 
 /** What one ask takes of a rate. More than the bucket holds can never be there at once. */
@@ -139,6 +187,7 @@ export function opensAtMs(state: GateState): number | null {
   if (rule?.kind === "budget") return null;
   if (rule === null || next === undefined || state.isTripped || freePlaces(state, rule) <= 0) return null;
   if (!isBucket(rule)) return Math.max(state.lastAtMs, state.closedUntilMs);
+  if (isWaitingForBeginnings(state)) return firstLapseMs(state);
   const missing = costOf(rule, next) - state.level;
   const enoughAtMs = missing <= 0 ? state.levelAtMs : state.levelAtMs + Math.ceil((missing / rule.perSecond) * 1000);
   return Math.max(enoughAtMs, state.closedUntilMs);

@@ -50,6 +50,17 @@ export class GateTrial {
     return this.send({ kind: "gateReturn", execution, asks, ...more });
   }
 
+  /** Everybody who was let through so far has begun, or come to an end. */
+  begin(): this {
+    for (const [execution, own] of Map.groupBy([...this.state.held.values()], (held) => held.execution)) {
+      this.returns(
+        execution,
+        own.map(({ ask }) => ask),
+      );
+    }
+    return this;
+  }
+
   send(body: MessageBody): this {
     const message = { id: "m", to: "gate/g", by: "test", trace: "", tenant: "default", body };
     this.take(gateMachine.decide(this.state, message, this.context));

@@ -1,6 +1,6 @@
 import { describe } from "vitest";
 import type { World } from "../history.ts";
-import { oneAtATime, placesWorld, rateWorld } from "./gate-worlds.ts";
+import { oneASecond, oneAtATime, placesWorld, rateWorld } from "./gate-worlds.ts";
 import { dropEvent, itReports, node, TestWorld } from "./test-world.ts";
 
 /** Both are out at once. */
@@ -29,6 +29,21 @@ function slipped(): World {
     .world();
 }
 
+/** The first is let through a second before the other, and begins with it. */
+function bunched(): World {
+  const world = oneASecond().beginAtGate().grant(1);
+  world.commit(world.passed("a", 1)).pass(1_000).grant(2);
+  world.commit(world.passed("b", 2)).work("a", 1).work("b", 1);
+  const events = [
+    world.completed("a", 1),
+    world.completed("b", 1),
+    world.ended(),
+    world.returned(1),
+    world.returned(2),
+  ];
+  return world.commit(events).giveBack(1, 2).world();
+}
+
 /** Nobody tells the gate that `b` is done. */
 function leaked(): World {
   const world = oneAtATime().beginAtGate().grant(1);
@@ -51,6 +66,7 @@ function uninvited(): World {
 describe("gates", () => {
   itReports([
     ["I38", "two go through in less than a second", () => rateWorld(900)],
+    ["I38e", "two begin at once that were let through a second apart", bunched],
     ["I39", "two are out where one may be", crowded],
     ["I39a", "a task passes its gate unasked", slipped],
     ["I39a", "a task goes out though its execution was told nothing", () => dropEvent(placesWorld(), "gateGranted", 1)],

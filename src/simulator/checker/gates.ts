@@ -1,9 +1,9 @@
-import type { ExecutionEvent } from "../../core/execution/events.ts";
+import type { ExecutionEvent, GateReturned } from "../../core/execution/events.ts";
 import type { GateEvent } from "../../core/gate/events.ts";
-import type { GateRule } from "../../core/gate/rule.ts";
+import type { GateRule, RateRule } from "../../core/gate/rule.ts";
 import type { Json } from "../../json/json.ts";
 import type { LimitSpec, Workflow, WorkflowNode } from "../../definition/workflow.ts";
-import { type Commit, type Evidence, executionOf, isExecution } from "./evidence.ts";
+import { type Commit, dispatchOf, type Evidence, executionOf, isExecution, placeOfToken } from "./evidence.ts";
 import { type Found, type Invariant, placeOf } from "./invariant.ts";
 
 /** One gate, as its journal tells of it. */
@@ -48,6 +48,99 @@ function judgeRate(entity: string, grants: GateStory["grants"], last: number, fo
     if (sum <= allowed + ROUNDING) continue;
     return found(`${entity} let ${sum} through in ${atMs - before.atMs} ms, and ${allowed} may go`, { commit });
   }
+}
+
+/** A rate is on calls: however long a task was on its way, or in a queue, no more begin than the rate gives, and the burst. */
+const callsKept: Invariant = {
+  id: "I38e",
+  name: "rate of calls",
+  world(evidence, _stories, found) {
+    // A store that went back has forgotten who was let through. And if its clock is set, more time goes by than there is,
+    // and workers do not know any more how late it is.
+    if (evidence.rollbacks.length > 0) return;
+    const { history } = evidence.world;
+    const set = history.find(({ log, kind, at }) => log === "nemesis" && kind === "clock" && at > 0);
+    for (const [gate, all] of callsAt(evidence)) {
+      const calls = all.filter(({ at }) => at < (set?.at ?? Infinity)).sort((one, other) => one.at - other.at);
+      for (let last = 0; last < calls.length; last++) judgeCalls(gate, calls, last, found);
+    }
+  },
+};
+
+interface Call {
+  readonly at: number;
+  readonly cost: number;
+  readonly rule: RateRule;
+  readonly token: string;
+}
+
+/** As much as comes in this time may be on its way, at least: it takes that long to hear that somebody has begun. */
+const HEARING_MS = 100;
+
+function judgeCalls(gate: string, calls: readonly Call[], last: number, found: Found): void {
+  const { rule, at, token } = calls[last]!;
+  const most = Math.max(rule.burst, 1 + (rule.perSecond * HEARING_MS) / 1000);
+  let sum = 0;
+  for (let first = last; first >= 0; first--) {
+    const before = calls[first]!;
+    if (JSON.stringify(before.rule) !== JSON.stringify(rule)) return;
+    sum += before.cost;
+    const allowed = (rule.perSecond * (at - before.at)) / 1000 + most;
+    if (sum <= allowed + ROUNDING) continue;
+    return found(`${sum} calls behind ${gate} began in ${at - before.at} ms, and ${allowed} may`, placeOfToken(token));
+  }
+}
+
+type Passed = Map<string, { readonly gate: string; readonly ask: number }[]>;
+
+function leaveGates(passed: Passed, execution: string, returns: readonly GateReturned[]): void {
+  const isReturned = (one: { readonly gate: string; readonly ask: number }): boolean =>
+    returns.some(({ gate, ask }) => gate === one.gate && ask === one.ask);
+  for (const [task, own] of passed) {
+    if (!task.startsWith(`${execution} `)) continue;
+    const left = own.filter((one) => !isReturned(one));
+    if (left.length < own.length) passed.set(task, left);
+  }
+}
+
+/** When each call began that had passed a rate, by gate. */
+function callsAt(evidence: Evidence): ReadonlyMap<string, Call[]> {
+  const calls = new Map<string, Call[]>();
+  const rules = new Map<string, GateRule>();
+  const costs = new Map<string, number>();
+  const passed: Passed = new Map();
+  for (const { entry } of evidence.surviving) {
+    for (const { entity, events } of entry.records) {
+      for (const event of events as readonly (ExecutionEvent | GateEvent)[]) {
+        if (event.kind === "gateRuled") rules.set(entity, event.rule);
+        if (event.kind === "asksQueued")
+          for (const { ask, cost = 1 } of event.asks) costs.set(`${entity} ${event.execution} ${ask}`, cost);
+        if (event.kind === "gateGranted") {
+          const task = `${entity} ${event.node}`;
+          passed.set(task, [...(passed.get(task) ?? []), event]);
+        }
+        // Let through, and not wanted any more, or too late.
+        if (event.kind === "gatesReturned") leaveGates(passed, entity, event.returns);
+      }
+    }
+    for (const { token } of entry.tasks) {
+      const { execution, instance } = dispatchOf(token);
+      const entity = `execution/${execution}`;
+      const task = `${entity} ${instance.split("@")[0]!}`;
+      for (const { gate, ask } of passed.get(task) ?? []) {
+        const rule = rules.get(gate);
+        if (rule?.kind !== "rate") continue;
+        const cost = Math.min(costs.get(`${gate} ${entity} ${ask}`) ?? 1, rule.burst);
+        const own = calls.get(gate) ?? [];
+        calls.set(gate, own);
+        // Queues that live in a process come back with it, and what was begun is begun again: that is the same call.
+        const start = evidence.tokens.get(token)?.starts[0];
+        if (start !== undefined) own.push({ at: start.entry.at, cost, rule, token });
+      }
+      passed.delete(task);
+    }
+  }
+  return calls;
 }
 
 /** At no time are more tasks out than have room, whoever dies; and nobody goes through a gate unasked. */
@@ -225,6 +318,7 @@ function countGrants(evidence: Evidence): ReadonlyMap<string, number> {
         if (event.kind === "gateGranted" && granted.has(`${event.gate} ${entity} ${event.ask}`)) {
           heard.set(task, (heard.get(task) ?? 0) + 1);
         }
+        if (event.kind === "gateLapsed") heard.set(task, (heard.get(task) ?? 0) - 1);
         if (event.kind === "taskDispatched") {
           counted.set(`${entity} ${version + i}`, heard.get(task) ?? 0);
           heard.delete(task);
@@ -304,6 +398,9 @@ function foldGate(gate: GateStory, event: GateEvent, commit: Commit, found: Foun
       gate.waiting.delete(`${event.execution} ${ask}`);
     }
   }
+  if (event.kind === "asksLapsed") {
+    for (const { execution, ask } of event.asks) gate.held.delete(`${execution} ${ask}`);
+  }
   if (event.kind === "gateClosed" || event.kind === "breakerOpened") {
     gate.closedUntilMs = Math.max(gate.closedUntilMs, event.untilMs);
   }
@@ -324,4 +421,12 @@ function foldGate(gate: GateStory, event: GateEvent, commit: Commit, found: Foun
   }
 }
 
-export const GATES: readonly Invariant[] = [rateKept, placesKept, crowdsKept, asksAreSent, nobodySlipsBy, nothingLeaks];
+export const GATES: readonly Invariant[] = [
+  rateKept,
+  callsKept,
+  placesKept,
+  crowdsKept,
+  asksAreSent,
+  nobodySlipsBy,
+  nothingLeaks,
+];

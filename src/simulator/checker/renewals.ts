@@ -42,6 +42,9 @@ class Ledger {
     if (event.kind === "asksRefused") {
       for (const ask of event.asks) this.waiting.delete(`${event.execution} ${ask}`);
     }
+    if (event.kind === "asksLapsed") {
+      for (const { execution, ask } of event.asks) this.held.delete(`${execution} ${ask}`);
+    }
     if (event.kind === "asksSuperseded") {
       for (const { execution, ask } of event.asks) this.waiting.delete(`${execution} ${ask}`);
     }

@@ -234,6 +234,7 @@ export class Story {
         return;
       case "gateAsked":
       case "gateGranted":
+      case "gateLapsed":
       case "gateRefused":
       case "taskDispatched":
       case "taskStarted":
@@ -394,6 +395,7 @@ export class Story {
         this.busy(node, true);
         return;
       case "gateStalled":
+      case "gateLapsed":
         return;
       case "gateGranted":
       case "gateRefused":
