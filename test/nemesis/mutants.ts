@@ -133,7 +133,7 @@ export const MUTANTS: readonly Mutant[] = [
     loses: true,
     // While it is cut off again and again, what goes on is shipped in part only.
     steps: LOSS,
-    says: /is stuck|never ended|must be COMPLETED/,
+    says: /^The archive showed|is stuck|never ended|must be COMPLETED/,
     patches: [
       {
         file: "engine/shipments.ts",

@@ -12,6 +12,7 @@ import { KINDS } from "../world/kinds.ts";
 import type { Told } from "../world/notes.ts";
 import { People } from "../world/people.ts";
 import { NO_VIEWS, viewAll, type Views } from "../world/views.ts";
+import { ArchiveWatch } from "./archive-watch.ts";
 import { drawLossPlan, drawPlan } from "./fault-plan.ts";
 import { type Loss, outlive } from "./loss.ts";
 import type { Mutant } from "./mutants.ts";
@@ -113,7 +114,9 @@ class NemesisWorld {
   async run(): Promise<Remainder> {
     const bornAt = now();
     const nemesis = await this.#assemble();
+    const watch = this.#store.archive && new ArchiveWatch(this.#store.archive.open);
     try {
+      watch?.start();
       const working = this.#bringWork();
       const loss = await this.#suffer(nemesis, this.#random.fork());
       if (this.#options.takesTimes === true) {
@@ -148,9 +151,10 @@ class NemesisWorld {
         noted: await this.#store.noted(),
         hasArchive: this.#store.archive !== undefined,
         loss,
-        wrong: [...this.#wrong, ...wrong, ...this.#complaints()],
+        wrong: [...this.#wrong, ...wrong, ...(watch?.wrong ?? []), ...this.#complaints()],
       };
     } finally {
+      await watch?.stop();
       await this.#disperse("SIGKILL");
     }
   }
