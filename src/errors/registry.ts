@@ -390,7 +390,10 @@ export const ERRORS = {
     kind: "conflict",
     message: (): string => "This review has been decided, or is not needed any more.",
   },
-  ALREADY_REPLAYED: { kind: "conflict", message: (): string => "This dead letter has been replayed before." },
+  ALREADY_REPLAYED: {
+    kind: "conflict",
+    message: (): string => "This dead letter was replayed before, or its node was run again by a retry.",
+  },
   RATE_LIMITED: {
     kind: "rateLimited",
     message: ({ reason }: { reason: string }): string => `${reason}.`,

@@ -85,7 +85,25 @@ describe("dead letters", () => {
     expect((await letters(`execution_id=${id}&status=open`)).map((one) => one["node_id"])).toEqual(["d2-y"]);
   });
 
-  test("what a retry of the execution has mended is open no more, and what it has not is", async () => {
+  test("what a retry of the execution has run again is open no more, though it failed again: that left its own", async () => {
+    const id = await api.run(failing("d7"));
+    await api.ended(id);
+    expect((await api.post(`/v1/executions/${id}/retry`)).status).toBe(202);
+    await api.ended(id);
+    const statuses = async (query: string): Promise<Record<string, string>> =>
+      Object.fromEntries((await letters(`execution_id=${id}${query}`)).map((one) => [one["id"], one["status"]]));
+    const open = { [`${id}:2:d7-x`]: "open", [`${id}:2:d7-y`]: "open" };
+    expect(await statuses("")).toEqual({ ...open, [`${id}:1:d7-x`]: "replayed", [`${id}:1:d7-y`]: "replayed" });
+    expect(await statuses("&status=open")).toEqual(open);
+    const all = { filter: { execution_id: id } };
+    expect((await api.post("/v1/dlq/retry", { ...all, dry_run: true })).body).toEqual({ count: 2 });
+    const path = `/v1/dlq/${encodeURIComponent(`${id}:1:d7-x`)}`;
+    expect(await api.post(`${path}/retry`)).toMatchObject({ status: 409, body: { code: "ALREADY_REPLAYED" } });
+    expect((await api.post("/v1/dlq/retry", all)).body).toEqual({ count: 2 });
+    expect((await api.ended(id))["generation"]).toBe(3);
+  });
+
+  test("what a retry of the execution has opened again is open no more, and what it has not is", async () => {
     const definition = failing("d6");
     const map = { items: [1, 2], handler: "fragile", tolerated_failures: 2 };
     const id = await api.run({

@@ -93,6 +93,17 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     patches: [{ file: `${EXECUTION}/letters.ts`, find: 'status: "replayed" }) };', put: 'status: "open" }) };' }],
   },
   {
+    name: "letter-open-until-its-node-is-well",
+    thought: "it has failed again, so the letter is as true as it was",
+    patches: [
+      {
+        file: `${EXECUTION}/letters.ts`,
+        find: 'run.generation > Number(letter.split(":")[1]);',
+        put: '(run.generation > Number(letter.split(":")[1]) && state.statusOf(unit!) === "completed");',
+      },
+    ],
+  },
+  {
     name: "timeout-not-restarted",
     thought: "the workflow has had its time",
     patches: [

@@ -1,6 +1,6 @@
 import type { DiscardLetter, Retry } from "../../core/message.ts";
 import { entityId, entityKind } from "../../core/entity.ts";
-import { isMended } from "../../core/execution/letters.ts";
+import { isReopened } from "../../core/execution/letters.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Host } from "../../host/host.ts";
 import { canonicalHash } from "../../json/canonical.ts";
@@ -95,25 +95,25 @@ export class Letters {
     return shown!;
   }
 
-  /** The store knows of replays. Of what a retry has mended only the executions do: it counts as dealt with, too. */
+  /** The store knows of replays. Of what a retry has opened again only the executions do: it is dealt with, too. */
   async #shown(letters: readonly DeadLetter[]): Promise<readonly ShownLetter[]> {
     const shown = letters.map(showLetter);
     const open = letters.filter((letter, i) => shown[i]!.status === "open" && isOfNode(letter));
     const byExecution = Map.groupBy(open, ({ entity }) => entity);
-    const mended = new Set<string>();
+    const reopened = new Set<string>();
     // One after the other: a page may be of hundreds of executions, and any of them may be large.
-    for (const [entity, own] of byExecution) for (const id of await this.#mended(entity, own)) mended.add(id);
-    return shown.map((letter) => (mended.has(letter.id) ? { ...letter, status: "replayed" } : letter));
+    for (const [entity, own] of byExecution) for (const id of await this.#reopened(entity, own)) reopened.add(id);
+    return shown.map((letter) => (reopened.has(letter.id) ? { ...letter, status: "replayed" } : letter));
   }
 
-  async #mended(entity: string, letters: readonly DeadLetter[]): Promise<readonly string[]> {
+  async #reopened(entity: string, letters: readonly DeadLetter[]): Promise<readonly string[]> {
     const header = await this.#store.queries.header(this.#reader.partition(entity), entity);
     const hasGoneOn = letters.some(({ atMs }) => header?.endedAtMs !== atMs);
     // Most ended with what left the letter, and nobody has touched them since: that needs no fold.
     if (header === null || !hasGoneOn) return [];
     const ids = letters.map(({ id }) => id);
     try {
-      return await this.#reader.read(entityId(entity), ({ state }) => ids.filter((id) => isMended(state, id)));
+      return await this.#reader.read(entityId(entity), ({ state }) => ids.filter((id) => isReopened(state, id)));
     } catch (error) {
       // It was removed meanwhile, or cannot be read: its letters are shown as they were written.
       const code = error instanceof MillraceError ? error.code : undefined;

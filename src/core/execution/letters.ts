@@ -91,11 +91,15 @@ export function replayed(letter: DeadLetterDraft): DeadLetterDraft {
   return { ...letter, text: JSON.stringify({ ...shown, status: "replayed" }) };
 }
 
-/** What had left the letter was run again in another way, and is well: replayed, it would be done twice. */
-export function isMended(state: ExecutionState, letter: string): boolean {
+/**
+ * A later generation has opened again what had left the letter, however that ended: replayed, it would be done twice. If
+ * it failed once more, that left a letter of its own.
+ */
+export function isReopened(state: ExecutionState, letter: string): boolean {
   const unit = state.unitOf(instanceOfLetter(letter));
   const run = unit === undefined ? undefined : state.runs[unit];
-  return run !== undefined && run.generation > Number(letter.split(":")[1]) && state.statusOf(unit!) === "completed";
+  // An item that is known no more: its map was opened again, and had fewer.
+  return run === undefined || run.generation > Number(letter.split(":")[1]);
 }
 
 /** A letter's id is `execution:generation:instance`. */

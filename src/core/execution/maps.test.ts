@@ -154,6 +154,20 @@ describe("dead letters of items", () => {
     expect(trial.view("m").output).toEqual({ json: [null, "B", "C"] });
   });
 
+  test("are dealt with by a retry that opens their items again, or has them no more", () => {
+    const trial = mapping({ items: "{{ input }}", tolerated_failures: 1 }, ["a", "b"]).fails("m[0]").fails("m[1]");
+    const refusal = (...letters: readonly number[]): unknown =>
+      trial.ask({ kind: "retry", scope: "letters", letters: letters.map((i) => trial.letters[i]!) });
+    trial
+      .does({ kind: "retry", scope: "descendants", from: "m", input: { json: ["a"] } })
+      .fails("m[0]")
+      .completes("b");
+    expect(trial.letters.map(({ id }) => id)).toEqual(["x:1:m[0]", "x:1:m[1]", "x:2:m[0]"]);
+    expect(refusal(0)).toMatchObject({ refused: "ALREADY_REPLAYED" });
+    expect(refusal(1)).toMatchObject({ refused: "ALREADY_REPLAYED" });
+    expect(refusal(2)).toHaveProperty("ok");
+  });
+
   test("an item that fails again leaves a letter of its generation", () => {
     const trial = mapping({ items: ["a"] }).fails("m[0]");
     trial.does({ kind: "retry", scope: "letters", letters: trial.letters.slice() }).fails("m[0]");

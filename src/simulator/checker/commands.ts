@@ -6,7 +6,7 @@ import { type Found, type Invariant, placeOf, type Step } from "./invariant.ts";
 import { journalFacts } from "./journal-facts.ts";
 import { MOST_SIGNALS } from "./reference-rules.ts";
 import { sameJson } from "./same-json.ts";
-import { isMended, type Story } from "./story.ts";
+import { isReopened, type Story } from "./story.ts";
 
 /** The refusals that are decided by the execution itself, and so are in its journal. */
 const DECIDED_CODES: ReadonlySet<string> = new Set([
@@ -104,13 +104,13 @@ const OPERATIONS: Readonly<Record<Command["kind"], Operation>> = {
   },
   retry: {
     allowed: (story, command) =>
-      isOver(story) && !(isOfFailed(command) && endedAs("completed")(story)) && !isOfMended(story, command),
+      isOver(story) && !(isOfFailed(command) && endedAs("completed")(story)) && !isOfReopened(story, command),
     effects: ["generationOpened"],
     refusals: {
       EXECUTION_OPEN: (story) => !isOver(story),
       NOT_RETRYABLE: (story, command) => !story.isStarted || (isOfFailed(command) && endedAs("completed")(story)),
       ALREADY_REPLAYED: (story, command) =>
-        isOfMended(story, command) ||
+        isOfReopened(story, command) ||
         (command?.kind === "retry" && (command.letters ?? []).some(({ id }) => story.replayed.has(id))),
     },
   },
@@ -146,10 +146,10 @@ function isOfFailed(command: Command | undefined): boolean {
   return command?.kind === "retry" && command.scope === "failed";
 }
 
-/** Of dead letters, and what has left them is all well by now. */
-function isOfMended(story: Story, command: Command | undefined): boolean {
+/** Of dead letters, and what has left them was all opened again since. */
+function isOfReopened(story: Story, command: Command | undefined): boolean {
   const letters = command?.kind === "retry" ? (command.letters ?? []) : [];
-  return letters.length > 0 && letters.every(({ id }) => isMended(story, id));
+  return letters.length > 0 && letters.every(({ id }) => isReopened(story, id));
 }
 
 function isReviewOpen(story: Story, command: Command | undefined): boolean {

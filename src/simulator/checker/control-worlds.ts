@@ -230,6 +230,33 @@ export function replayedWorld(): World {
   return world.commit([world.completed("a", 1), world.ended("partial")]).world();
 }
 
+/**
+ * `a` fails, is run again by a retry and fails again: its first dead letter is dealt with, and whoever wants both replayed
+ * opens it for the second. `replayed` are the letters that he names.
+ */
+export function failedAgainWorld(replayed: readonly string[] = ["e1:1:a", "e1:2:a"]): World {
+  const world = new TestWorld([node("a")]);
+  world.begin(world.dispatched("a")).work("a");
+  const first = world.letter("a");
+  world.commit([world.failed("a", FATAL), world.ended("failed")], { deadLetters: first });
+  world.ask("t1", { kind: "retry", scope: "failed" });
+  world.commit([world.applied("t1", "retry"), world.opened("failed"), world.dispatched("a")]);
+  world.answered("t1", "retry").work("a", undefined, {}, [1, 1, 2]);
+  const second = world.letter("a");
+  world.commit([world.failed("a", FATAL), world.ended("failed")], { deadLetters: second });
+  const named = replayed.map((id) => ({ id, class: "poison", queue: "default", text: "" }) as const);
+  world.ask("t2", { kind: "retry", scope: "letters", letters: named.slice(0, 1) });
+  world.commit([world.refused("t2", "retry", "ALREADY_REPLAYED")]).answered("t2", "retry", "ALREADY_REPLAYED");
+  world.ask("t3", { kind: "retry", scope: "letters", letters: named });
+  const opened = world.opened("letters", { instances: ["a"], letters: replayed });
+  const marked = [...first, ...second].filter(({ id }) => replayed.includes(id));
+  world.commit([world.applied("t3", "retry"), opened, world.dispatched("a")], {
+    deadLetters: marked.map((letter) => ({ ...letter, status: "replayed" })),
+  });
+  world.answered("t3", "retry").work("a", 1, {}, [1, 1, 3]);
+  return world.commit([world.completed("a", 1), world.ended()]).world();
+}
+
 /** Its dead letter is thrown away by the commit that would have written it. */
 export function thrownAwayWorld(): World {
   const world = new TestWorld([node("a")]);
@@ -373,6 +400,7 @@ export const CONTROL_WORLDS: Readonly<Record<string, () => World>> = {
   again: againWorld,
   late: lateWorld,
   replayed: replayedWorld,
+  "failed again": () => failedAgainWorld(),
   "thrown away": thrownAwayWorld,
   held: heldWorld,
   family: familyWorld,

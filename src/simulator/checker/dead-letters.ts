@@ -2,7 +2,7 @@ import type { GenerationOpened } from "../../core/execution/events.ts";
 import { type Commit, type Evidence, executionOf } from "./evidence.ts";
 import { type Found, type Invariant, type Place, placeOf, type Step } from "./invariant.ts";
 import { deadLetterClass } from "./reference-rules.ts";
-import { isMended } from "./story.ts";
+import { isReopened } from "./story.ts";
 
 /** The letters that the events of a commit speak of: each with the class, or the status, that it must have there. */
 interface Expected {
@@ -99,8 +99,8 @@ function failed(step: Step, found: Found): void {
 }
 
 /**
- * A replay takes letters that are open, of this execution, and opens their nodes, but for those that are well by now; the
- * letters are marked. Without any it goes on because a child was repaired.
+ * A replay takes letters that are open, of this execution, and opens their nodes, but for those that were opened again
+ * since; the letters are marked. Without any it goes on because a child was repaired.
  */
 function replayed(step: Step, event: GenerationOpened, found: Found): void {
   const { story, commit } = step;
@@ -108,10 +108,15 @@ function replayed(step: Step, event: GenerationOpened, found: Found): void {
   if (event.letters !== undefined && (event.scope === "letters") !== letters.length > 0) {
     found(`It was opened again for ${event.scope}, with ${letters.length} dead letters`, placeOf(step));
   }
+  const isOf = (id: string, instance: string): boolean => id.startsWith(`${story.id}:`) && id.endsWith(`:${instance}`);
+  for (const instance of event.letters === undefined ? [] : instances) {
+    const isMeant = letters.some((id) => isOf(id, instance) && !isReopened(story, id));
+    if (!isMeant) found(`${instance} was opened for dead letters, and each of it was dealt with before`, placeOf(step));
+  }
   for (const id of letters) {
     expectedIn(commit).replayed.add(id);
-    const isOurs = instances.some((instance) => id.startsWith(`${story.id}:`) && id.endsWith(`:${instance}`));
-    if (!isOurs && !isMended(story, id))
+    const isOurs = instances.some((instance) => isOf(id, instance));
+    if (!isOurs && !isReopened(story, id))
       found(`The dead letter ${id} was replayed, and its node is not opened again`, placeOf(step));
     if (story.replayed.has(id)) found(`The dead letter ${id} was replayed a second time`, placeOf(step));
     // The same commit may go on to throw it away.

@@ -1,7 +1,7 @@
 import { describe } from "vitest";
 import type { ExecutionEvent } from "../../core/execution/events.ts";
 import type { World } from "../history.ts";
-import { againWorld, lateWorld, replayedWorld } from "./control-worlds.ts";
+import { againWorld, failedAgainWorld, lateWorld, replayedWorld } from "./control-worlds.ts";
 import { change, changeEvent, dropEvent, itReports, node, remain, TestWorld } from "./test-world.ts";
 
 /** `a` has completed; the retry of another node runs it again. */
@@ -71,6 +71,7 @@ describe("generations", () => {
     ["M19", "the key stays although the handler had answered", () => keyed(againWorld(), "e1/b/1")],
     ["I35", "a dead letter is replayed, and not marked", () => unmarked()],
     ["I35", "a dead letter is not thrown away", () => notThrownAway()],
+    ["C5-operations", "a replay of what was run again is not refused", () => failedAgainWorld(["e1:1:a"]), ["I35"]],
   ]);
 });
 

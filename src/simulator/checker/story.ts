@@ -666,9 +666,9 @@ type NodeEvent = Exclude<
   { readonly kind: "lateResult" | "repaired" }
 >;
 
-/** What has left this dead letter was run again in a later generation, and has completed. */
-export function isMended(story: Story, letter: string): boolean {
+/** What has left this dead letter was opened again in a later generation, or is an item that its map has no more. */
+export function isReopened(story: Story, letter: string): boolean {
   const [, generation, ...name] = letter.split(":");
   const node = story.node(name.join(":"));
-  return node !== undefined && node.generation > Number(generation) && node.status === "completed";
+  return node === undefined || node.generation > Number(generation);
 }

@@ -230,7 +230,29 @@ describe("a dead letter", () => {
     expect(trial.ask({ kind: "retry", scope: "letters", letters: [] })).toMatchObject({ refused: "NOT_FOUND" });
   });
 
-  test("runs nothing again that was run in another way since, and is well", () => {
+  test("is dealt with once a retry has opened its node again, however that ended", () => {
+    const ends: readonly (readonly [string, (trial: Trial) => Trial])[] = [
+      ["completed", (trial) => trial.completes("f")],
+      ["failed", (trial) => trial.fails("f")],
+      ["cancelled", (trial) => trial.does({ kind: "cancel" })],
+    ];
+    for (const [how, end] of ends) {
+      const trial = end(new Trial(workflow([node("f")])).begin().fails("f").does(retry));
+      expect([how, trial.ask(replay(trial, "x:1:f"))]).toMatchObject([how, { refused: "ALREADY_REPLAYED" }]);
+    }
+  });
+
+  test("whose node has failed once more leaves the next replay to the letter of that", () => {
+    const trial = new Trial(workflow([node("f")])).begin().fails("f").does(retry).fails("f");
+    trial.does(replay(trial, "x:1:f", "x:2:f"));
+    expect(trial.events.findLast(({ kind }) => kind === "generationOpened")).toMatchObject({ instances: ["f"] });
+    expect([...trial.state.letters]).toEqual([
+      ["x:1:f", "replayed"],
+      ["x:2:f", "replayed"],
+    ]);
+  });
+
+  test("runs nothing again that was run in another way since", () => {
     const nodes = [node("f", [], branch), node("g", [], branch)];
     const trial = new Trial(workflow(nodes)).begin().fails("f").fails("g");
     trial.does({ kind: "retry", scope: "descendants", from: "f" }).completes("f");

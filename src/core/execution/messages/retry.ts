@@ -4,7 +4,7 @@ import { command, type Verdict } from "../command.ts";
 import type { ExecutionDecision } from "../decision.ts";
 import { deadlineOf } from "../end.ts";
 import type { GenerationOpened } from "../events.ts";
-import { instanceOfLetter, isMended, replayed } from "../letters.ts";
+import { instanceOfLetter, isReopened, replayed } from "../letters.ts";
 import type { ExecutionState } from "../state.ts";
 
 export const NEVER_TRIGGERED = "It was cancelled before it was triggered, so no part of it ran. Start another";
@@ -35,7 +35,7 @@ function judge(state: ExecutionState, body: Retry, context: Context): Verdict {
     if (status === undefined) return { refused: "NOT_FOUND" };
     if (status === "replayed") return { refused: "ALREADY_REPLAYED" };
   }
-  const toReplay = letters.filter(({ id }) => !isMended(state, id));
+  const toReplay = letters.filter(({ id }) => !isReopened(state, id));
   if (letters.length > 0 && toReplay.length === 0) return { refused: "ALREADY_REPLAYED" };
   if (scope === "letters" && letters.length === 0) return { refused: "NOT_FOUND" };
   const opened: GenerationOpened = {
