@@ -190,7 +190,11 @@ function runUnit(state: ExecutionState, unit: number, context: Context, gathered
     const next = askNext(state, unit, gathered.asks.length, preparation.prepared, context);
     if (next.kind === "failed") return failUnit(state, unit, next.error, context, gathered);
     if (next.kind === "needs") return need(gathered, next.needs);
-    if (next.kind === "lapsed") return void gathered.events.push(next.event);
+    if (next.kind === "lapsed") {
+      // It asks again before any that come behind it go out.
+      gathered.isOver = true;
+      return void gathered.events.push(next.event);
+    }
     if (next.kind === "asks") {
       gathered.asks.push(next.draft);
       return void gathered.events.push(next.event);
