@@ -70,6 +70,8 @@ export class Owner {
   readonly wakes: WakeHeap = new WakeHeap();
   /** Entities with something to do that no message or time must bring. */
   readonly busy: Set<string> = new Set();
+  /** Of those the ones that are not in memory, or in quarantine. */
+  private readonly absentees: Set<string> = new Set();
   /** What the batch being formed will touch: it must not leave memory between being looked for and being used. */
   pinned: ReadonlySet<string> = new Set();
   /** Values of batches that are not committed, by entity and hash: the store does not have them yet. */
@@ -144,7 +146,7 @@ export class Owner {
     this.batchMs = this.time.nowMs();
     this.batchCalendarMs = this.time.calendarMs();
     this.leaseUntilMs = host.monotonicMs() + settings.leaseMs;
-    this.window = new TaskWindow(settings.window, (key) => this.busy.add(key));
+    this.window = new TaskWindow(settings.window, (key) => this.rouse(key));
     this.unshipped = settings.shipping === null ? null : new Unshipped(tenure.partition, settings.shipping);
     this.careful = tenure.strikes >= 3 || tenure.suspect !== null;
     this.deaths = readSuspicion(tenure.suspect, predecessorDied);
@@ -152,7 +154,7 @@ export class Owner {
       if (count < GUILTY_DEATHS) continue;
       const message = `${count} owners of its partition died while they handled it`;
       this.suspects.set(key, { code: "KILLED_ITS_OWNER", message, retryable: false });
-      this.busy.add(key);
+      this.rouse(key);
     }
   }
 
@@ -248,15 +250,25 @@ export class Owner {
    * go on by themselves as far as there is room; to touch each of them in every batch until then would cost more than
    * what they do, and the store knows since they were last touched that they have to be looked at.
    */
-  *absent(): Generator<string, void> {
-    for (const key of this.busy) if (this.entities.get(key)?.kind !== "resident") yield key;
+  absent(): Iterable<string> {
+    return this.absentees;
+  }
+
+  private rouse(key: string): void {
+    this.busy.add(key);
+    if (this.entities.get(key)?.kind !== "resident") this.absentees.add(key);
+  }
+
+  private rest(key: string): void {
+    this.busy.delete(key);
+    this.absentees.delete(key);
   }
 
   private takeWake(builder: BatchBuilder, key: string): void {
     const entity = this.entities.get(key);
     if (entity === undefined) {
       if (!this.unknown.has(key) && !this.released.has(key)) throw new Error(`${key} was not brought in`);
-      this.busy.delete(key);
+      this.rest(key);
       this.hurried.delete(key);
       return;
     }
@@ -265,7 +277,7 @@ export class Owner {
     if (entity.kind === "quarantine") {
       if (entity.releasable) this.release(builder, entity, undefined);
       else quarantineEvents(builder, entity, this.time.nowMs());
-      this.busy.delete(key);
+      this.rest(key);
       this.hurried.delete(key);
       return;
     }
@@ -332,13 +344,15 @@ export class Owner {
   }
 
   private advanceBusy(builder: BatchBuilder, only: string | undefined, needs: Map<string, readonly Need[]>): void {
-    for (const key of Array.from(this.busy)) {
-      if (this.isFull(builder)) break;
+    // Whoever becomes busy meanwhile stands behind these, and has its turn the next time.
+    let left = this.busy.size;
+    for (const key of this.busy) {
+      if (left-- === 0 || this.isFull(builder)) break;
       if (only !== undefined && key !== only) continue;
       const entity = this.entities.get(key);
       // Let through while it was not in memory: the next batch brings it in.
       if (entity === undefined) continue;
-      this.busy.delete(key);
+      this.rest(key);
       if (entity.kind === "quarantine") continue;
       entity.touchedBy = builder.number;
       builder.touched.add(key);
@@ -607,7 +621,7 @@ export class Owner {
   private passivate(key: string): void {
     const entity = this.entities.get(key);
     this.entities.delete(key);
-    this.busy.delete(key);
+    this.rest(key);
     if (entity?.kind === "resident") this.window.uncount(entity);
   }
 
@@ -635,9 +649,10 @@ export class Owner {
   admit(entity: Entity): void {
     this.entities.set(entity.key, entity);
     if (entity.kind === "quarantine") {
-      if (entity.fresh || entity.releasable) this.busy.add(entity.key);
+      if (entity.fresh || entity.releasable) this.rouse(entity.key);
       return;
     }
+    this.absentees.delete(entity.key);
     // What has just come to life was not loaded: there is nothing that could have been lost on the way.
     if (entity.machine.versionOf(entity.state) === 0) entity.sweptAtMs = this.batchMs;
     this.busy.add(entity.key);
