@@ -1,8 +1,15 @@
 import type { Call } from "./call.ts";
+import type { Gap } from "./shapes.ts";
 
 /** JSON for people and programs alike. */
 export function printJson(call: Call, value: unknown): void {
   call.terminal.out(`${JSON.stringify(value, null, 2)}\n`);
+}
+
+/** Nobody is to take a list for all there is while a part of it could not be seen. */
+export function tellGap(call: Call, { incomplete }: Gap): void {
+  if (incomplete === undefined) return;
+  call.terminal.err("the archive does not answer: what only it has is left out\n");
 }
 
 /** Columns, as wide as what is in them. Cells hold one line each, without anything that moves the cursor. */

@@ -6,7 +6,7 @@ import { type Call, hasSwitch } from "./call.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { Failure } from "./failure.ts";
 import { type Fault, faultLines } from "./problems-text.ts";
-import type { Listed, ShownEvent, ShownExecution, ShownExplanation } from "./shapes.ts";
+import type { Gap, Listed, ShownEvent, ShownExecution, ShownExplanation } from "./shapes.ts";
 
 const KEY_HINT = "name a key that it knows in MILLRACE_API_KEY, or keep one with its address: millrace context add";
 /** How often a request that can be repeated is repeated. */
@@ -62,12 +62,14 @@ export class Server {
       });
     }
     const status = name === "@failed" ? "FAILED" : undefined;
-    const { items } = await this.get<Listed<{ readonly execution_id: string }>>("/v1/executions", {
+    const { items, incomplete } = await this.get<Listed<{ readonly execution_id: string }>>("/v1/executions", {
       limit: "1",
       status,
     });
     if (items[0] === undefined) {
-      throw new Failure(EXIT.notFound, `there is no ${status === undefined ? "" : "failed "}execution yet.`);
+      const wanted = `${status === undefined ? "" : "failed "}execution`;
+      if (incomplete === undefined) throw new Failure(EXIT.notFound, `there is no ${wanted} yet.`);
+      throw new Failure(EXIT.unreachable, `the store has no ${wanted}, and the archive does not answer.`);
     }
     return this.#rootOf(items[0].execution_id, status);
   }
@@ -100,13 +102,15 @@ export class Server {
   ): Promise<Listed<Item>> {
     const items: Item[] = [];
     let cursor: string | null = null;
+    let gap: Gap = {};
     do {
       const size = String(Math.min(PAGE, limit - items.length));
       const page: Listed<Item> = await this.get(path, { ...query, limit: size, cursor: cursor ?? undefined });
       items.push(...page.items);
+      if (page.incomplete !== undefined) gap = { incomplete: page.incomplete };
       cursor = page.next_cursor;
     } while (cursor !== null && items.length < limit);
-    return { items, next_cursor: cursor };
+    return { items, next_cursor: cursor, ...gap };
   }
 
   /**

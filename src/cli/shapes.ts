@@ -60,7 +60,12 @@ export interface ShownExplanation {
   readonly details?: JsonObject;
 }
 
-export interface Listed<Item> {
+export interface Listed<Item> extends Gap {
   readonly items: readonly Item[];
   readonly next_cursor: string | null;
+}
+
+/** What an answer says that could not look everywhere. */
+export interface Gap {
+  readonly incomplete?: "archive_unavailable";
 }

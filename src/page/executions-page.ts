@@ -16,25 +16,29 @@ export interface ExecutionsView {
   }[];
   /** Open ones, as far as they were counted. */
   readonly deadLetters: { readonly count: number; readonly hasMore: boolean };
+  /** The archive does not answer, and what it alone has is not among these. */
+  readonly isIncomplete: boolean;
 }
 
 const FILTERS = ["RUNNING", "PENDING", "PAUSED", "COMPLETED", "PARTIAL", "FAILED", "CANCELLED"];
 
 /** `/`: what runs and what has run, newest first. */
 export function executionsPage(view: ExecutionsView): string {
-  const { items, next, status } = view;
+  const { items, next, status, isIncomplete } = view;
   const older = next !== null && markup`<p><a href="/?${query({ status, cursor: next })}">Older executions</a></p>`;
   const body = markup`<h1>Executions</h1>
+${isIncomplete && INCOMPLETE}
 ${needsYou(view)}
 <nav class="filters" aria-label="By status">
 ${filter("all", "/", status === undefined)}
 ${FILTERS.map((name) => filter(name.toLowerCase(), `/?status=${name}`, name === status))}
 </nav>
-${items.length === 0 ? NOTHING : table(items)}
+${items.length === 0 ? !isIncomplete && NOTHING : table(items)}
 ${older}`;
   return layout("Executions", body);
 }
 
+const INCOMPLETE = markup`<p class="problem">The archive does not answer: what only it has is left out.</p>`;
 const NOTHING = markup`<p>Nothing here yet. Run something: <code>millrace run workflow.yaml --server</code></p>`;
 
 function filter(word: string, href: string, isHere: boolean): Html {

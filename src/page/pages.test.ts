@@ -69,6 +69,7 @@ describe("pages", () => {
         status: EVIL,
         reviews: [review],
         deadLetters: { count: 2, hasMore: false },
+        isIncomplete: true,
       }),
     ];
     for (const page of pages) {

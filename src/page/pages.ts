@@ -45,9 +45,9 @@ export function pages(service: Service, logs: ReadLines): readonly Route[] {
           service.letters.list({ status: "open" }, { limit: LETTERS }),
         ]);
         const deadLetters = { count: letters.items.length, hasMore: letters.next_cursor !== null };
-        return page(
-          executionsPage({ items: list.items, next: list.next_cursor, status, reviews: reviews.items, deadLetters }),
-        );
+        const isIncomplete = list.incomplete !== undefined || letters.incomplete !== undefined;
+        const shown = { items: list.items, next: list.next_cursor, status, reviews: reviews.items };
+        return page(executionsPage({ ...shown, deadLetters, isIncomplete }));
       },
     }),
     route({

@@ -86,15 +86,29 @@ test("what leaves the store while both are read is shown once", async () => {
   expect((await queries.headers({ limit: 10 })).items).toEqual([one]);
 });
 
-test("without the archive the list is that of the store", async () => {
-  const one = header(1);
+test("without the archive the list is that of the store, and each page says so", async () => {
+  const [old, young] = [header(1), header(4)];
   const queries = both(
-    () => [one],
+    () => [old, young],
     () => {
       throw new Error("away");
     },
   );
-  expect((await queries.headers({ limit: 10 })).items).toEqual([one]);
+  const incomplete = "archive_unavailable";
+  const first = await queries.headers({ limit: 1 });
+  expect(first).toMatchObject({ items: [young], incomplete });
+  const last = { items: [old], cursor: null, incomplete };
+  expect(await queries.headers({ limit: 1, cursor: first.cursor! })).toEqual(last);
+  // What is open has not left the store: nothing of it can be missing.
+  expect(await queries.headers({ limit: 1, class: "open" })).toEqual({ items: [], cursor: null });
+});
+
+test("with the archive no page says that anything is missing", async () => {
+  const queries = both(
+    () => [header(4)],
+    () => [header(1)],
+  );
+  expect(await queries.headers({ limit: 10 })).toEqual({ items: [header(4), header(1)], cursor: null });
 });
 
 test("what only the archive may have is not told as missing, nor as the store's trouble, while it is away", async () => {

@@ -122,6 +122,8 @@ function queriesOf({ queries, capabilities }: Store, archive: Archive): Queries 
         place: ({ createdAtMs, entity }) => ({ atMs: createdAtMs, key: entity }),
         // What the store has, it knows better: there it may be in another class by now.
         isOurs,
+        // What is open has not left the store.
+        isNeeded: query.class !== "open",
       }),
     deadLetter: async (id) => {
       const hot = await queries.deadLetter(id);
@@ -135,6 +137,7 @@ function queriesOf({ queries, capabilities }: Store, archive: Archive): Queries 
         cold: (part) => cold.deadLetters(part),
         place: ({ atMs, id }) => ({ atMs, key: id }),
         isOurs,
+        isNeeded: true,
       }),
     listing: (query) =>
       query.list.startsWith(LABEL_LISTS)
@@ -143,6 +146,7 @@ function queriesOf({ queries, capabilities }: Store, archive: Archive): Queries 
             cold: (part) => cold.listing(part),
             place: ({ atMs, id }) => ({ atMs, key: id }),
             isOurs: async ({ list, id }) => (await queries.listed(list, id)) !== null,
+            isNeeded: true,
           })
         : queries.listing(query),
     listed: (...args) => queries.listed(...args),
@@ -157,14 +161,18 @@ interface Sides<Item, Query> {
   readonly place: (item: Item) => PlaceInTime;
   /** Whether the store itself has what an item of the archive is about. */
   readonly isOurs: (item: Item) => Promise<boolean>;
+  /** Whether the list may lack some without the archive. */
+  readonly isNeeded: boolean;
 }
+
+const ARCHIVE_AWAY = { items: [], cursor: null, incomplete: "archive_unavailable" } as const satisfies Page<never>;
 
 /** Both lists as one, newest first. They name places in the same way, so one cursor serves for both. */
 async function merged<Item, Query extends PageQuery>(query: Query, sides: Sides<Item, Query>): Promise<Page<Item>> {
   const { limit } = query;
   // The archive first: what is removed from the store between the two is then in both, and not in neither. A list that
-  // is not whole is of more use than none: the health of the process says that the archive is away.
-  const cold = await sides.cold(query).catch((): Page<Item> => ({ items: [], cursor: null }));
+  // is not whole is of more use than none, as long as it says so.
+  const cold = await sides.cold(query).catch((): Page<Item> => ARCHIVE_AWAY);
   const hot = await sides.hot(query);
   const ours = new Set(hot.items.map((item) => nameOf(sides.place(item))));
   const others = cold.items.filter((item) => !ours.has(nameOf(sides.place(item))));
@@ -175,9 +183,10 @@ async function merged<Item, Query extends PageQuery>(query: Query, sides: Sides<
   // Beyond the end of a list that has more to come, the other list may not be shown: it would be out of order.
   const ends = [hot, cold].flatMap(({ cursor, items }) => (cursor === null ? [] : [sides.place(items.at(-1)!)]));
   const within = found.filter((item) => ends.every((end) => compare(sides.place(item), end) >= 0));
-  if (within.length > limit) return pageOf(within, limit, sides.place);
+  const gap = cold === ARCHIVE_AWAY && sides.isNeeded ? { incomplete: ARCHIVE_AWAY.incomplete } : {};
+  if (within.length > limit) return { ...pageOf(within, limit, sides.place), ...gap };
   const next = ends.toSorted((a, b) => compare(b, a))[0];
-  return { items: within, cursor: next === undefined ? null : nameOf(next) };
+  return { items: within, cursor: next === undefined ? null : nameOf(next), ...gap };
 }
 
 function nameOf({ atMs, key }: PlaceInTime): string {

@@ -522,7 +522,11 @@ export interface PublishedWorkflow extends Published {
 export interface Page<Item> {
   readonly items: readonly Item[];
   readonly cursor: string | null;
+  /** Why this page may lack some that belong on it: what only the archive has, while that does not answer. */
+  readonly incomplete?: Incomplete;
 }
+
+export type Incomplete = "archive_unavailable";
 
 export interface Counts {
   readonly storeTimeMs: number;

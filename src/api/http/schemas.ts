@@ -271,6 +271,15 @@ export function listOf(item: z.ZodType): z.ZodType {
   return z.looseObject({ items: z.array(item), next_cursor: z.string().nullable() });
 }
 
+const incomplete = z.enum(["archive_unavailable"]).optional().meta({
+  description: "Only while the archive does not answer: what it alone has is missing",
+});
+
+/** Of what the archive has too. */
+export function archivedListOf(item: z.ZodType): z.ZodType {
+  return z.looseObject({ items: z.array(item), next_cursor: z.string().nullable(), incomplete });
+}
+
 export const submitted = z.looseObject({
   workflow_definition_id: z.string(),
   name: z.string(),
@@ -405,7 +414,7 @@ export const shownLetter = z.looseObject({
   rejected_at: time,
   status: z.enum(["open", "replayed"]),
 });
-export const counted = z.looseObject({ count: z.number() });
+export const counted = z.looseObject({ count: z.number(), incomplete });
 export const shownReview = z.looseObject({
   id: z.string(),
   status: z.enum(["open", "closed"]),

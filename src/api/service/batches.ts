@@ -116,14 +116,14 @@ export class Batches {
 
   /** Newest first. */
   async list(page: PageRequest): Promise<PageOf<ListedBatch>> {
-    const { items, next_cursor: cursor } = await this.#executions.list({ labels: BATCH_LABEL }, page);
+    const { items, ...rest } = await this.#executions.list({ labels: BATCH_LABEL }, page);
     const shown: ListedBatch[] = [];
     // One by one: a page of large batches is not to be in memory at once.
     for (const { execution_id: id, status: ended, created_at, finished_at } of items) {
       const status = ended === "COMPLETED" ? await this.#outcome(id, finished_at!) : ended;
       shown.push({ batch_id: id, status, created_at, finished_at });
     }
-    return { items: shown, next_cursor: cursor };
+    return { items: shown, ...rest };
   }
 
   /** What a batch that has ended well came to by its items. Lists of the store do not know; it is read once. */

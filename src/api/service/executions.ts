@@ -103,7 +103,7 @@ export class Executions {
     { labels = {}, sinceMs = 0 }: ExecutionFilter,
     query: { readonly limit: number; readonly cursor?: string },
   ): Promise<Page<Header | null>> {
-    const { items, cursor } = await this.#store.queries.listing({ ...query, list });
+    const { items, cursor, ...gap } = await this.#store.queries.listing({ ...query, list });
     const wanted = Object.entries(labels);
     const headers = items.map(async ({ entity, text }) => {
       const own = JSON.parse(text) as Labels;
@@ -112,7 +112,7 @@ export class Executions {
     });
     // Nobody is on the list before he was created, and it goes back in time.
     const isOver = items.length > 0 && items.at(-1)!.atMs < sinceMs;
-    return { items: await Promise.all(headers), cursor: isOver ? null : cursor };
+    return { items: await Promise.all(headers), cursor: isOver ? null : cursor, ...gap };
   }
 
   async get(id: string): Promise<string> {

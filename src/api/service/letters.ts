@@ -5,7 +5,7 @@ import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Host } from "../../host/host.ts";
 import { canonicalHash } from "../../json/canonical.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
-import type { DeadLetter, Store } from "../../store/contract.ts";
+import type { DeadLetter, Incomplete, Store } from "../../store/contract.ts";
 import { MAX_BULK_REPLAYS, MAX_REPLAYS_PER_SECOND } from "../limits.ts";
 import type { Caller } from "./caller.ts";
 import type { Decisions } from "./decisions.ts";
@@ -43,10 +43,17 @@ export interface ShownLetter {
 export interface Replayed {
   readonly count: number;
   readonly errors?: readonly JsonObject[];
+  /** Only if some that pass the filter may have been missed. */
+  readonly incomplete?: Incomplete;
 }
 
 /** Another config for a node of an execution, checked; undefined if there is nothing to check it by. */
 export type EditCheck = (execution: string, node: string, config: JsonObject) => Promise<JsonObject | undefined>;
+
+interface Collected {
+  readonly found: readonly DeadLetter[];
+  readonly gap: Pick<Replayed, "incomplete">;
+}
 
 const PAGE = 500;
 
@@ -83,8 +90,8 @@ export class Letters {
       `dlq ${JSON.stringify(filter)}`,
       page,
       async (query) => {
-        const { items, cursor } = await this.#store.queries.deadLetters({ ...query, ...storeFilter(filter) });
-        return { items: await this.#shown(items), cursor };
+        const { items, ...rest } = await this.#store.queries.deadLetters({ ...query, ...storeFilter(filter) });
+        return { items: await this.#shown(items), ...rest };
       },
       (shown) => (filter.status === undefined || shown.status === filter.status ? shown : undefined),
     );
@@ -138,9 +145,12 @@ export class Letters {
 
   /** Every letter that passes the filter, oldest last; those of one execution make one generation. */
   async replayAll(caller: Caller, filter: LetterFilter, limit: number, dryRun: boolean): Promise<Replayed> {
-    const letters = (): Promise<readonly DeadLetter[]> =>
+    const letters = (): Promise<Collected> =>
       this.#collect({ ...filter, status: "open" }, Math.min(limit, MAX_BULK_REPLAYS));
-    if (dryRun) return { count: (await letters()).length };
+    if (dryRun) {
+      const { found, gap } = await letters();
+      return { count: found.length, ...gap };
+    }
     const { key, tenant } = caller;
     if (key === undefined) return this.#replayEach(caller, await letters());
     const id = keyedId(tenant, "dlq/retry", key);
@@ -148,9 +158,9 @@ export class Letters {
     return this.#answers.once(id, body, async () => this.#replayEach(caller, await letters()));
   }
 
-  async #replayEach(caller: Caller, letters: readonly DeadLetter[]): Promise<Replayed> {
+  async #replayEach(caller: Caller, { found, gap }: Collected): Promise<Replayed> {
     const byExecution = new Map<string, DeadLetter[]>();
-    for (const letter of letters) {
+    for (const letter of found) {
       const execution = entityId(letter.entity);
       byExecution.set(execution, [...(byExecution.get(execution) ?? []), letter]);
     }
@@ -171,7 +181,7 @@ export class Letters {
         errors.push({ execution_id: execution, code: error.code, message: error.message });
       }
     }
-    return { count, ...(errors.length > 0 && { errors }) };
+    return { count, ...(errors.length > 0 && { errors }), ...gap };
   }
 
   async discard(caller: Caller, id: string): Promise<void> {
@@ -200,8 +210,9 @@ export class Letters {
     }));
   }
 
-  async #collect(filter: LetterFilter, limit: number): Promise<readonly DeadLetter[]> {
+  async #collect(filter: LetterFilter, limit: number): Promise<Collected> {
     const found: DeadLetter[] = [];
+    let gap: Collected["gap"] = {};
     let cursor: string | undefined;
     do {
       const query = { limit: PAGE, ...(cursor !== undefined && { cursor }), ...storeFilter(filter) };
@@ -211,9 +222,10 @@ export class Letters {
         const isOpen = isOfNode(letter) && shown[i]!.status === filter.status;
         if (isOpen && found.length < limit) found.push(letter);
       }
+      if (page.incomplete !== undefined) gap = { incomplete: page.incomplete };
       cursor = page.cursor ?? undefined;
     } while (cursor !== undefined && found.length < limit);
-    return found;
+    return { found, gap };
   }
 
   async #find(id: string): Promise<DeadLetter> {

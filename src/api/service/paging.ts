@@ -1,11 +1,13 @@
 import { MillraceError } from "../../errors/millrace-error.ts";
-import type { Page } from "../../store/contract.ts";
+import type { Incomplete, Page } from "../../store/contract.ts";
 import { MAX_SCANNED } from "../limits.ts";
 import type { Signing } from "./signing.ts";
 
 export interface PageOf<Item> {
   readonly items: readonly Item[];
   readonly next_cursor: string | null;
+  /** Only if some that belong on this page may be missing. */
+  readonly incomplete?: Incomplete;
 }
 
 export interface PageRequest {
@@ -47,18 +49,20 @@ export class Paging {
   ): Promise<PageOf<Item>> {
     let at = (await this.open(list, cursor)) || undefined;
     const items: Item[] = [];
+    let gap: { readonly incomplete?: Incomplete } = {};
     for (let scanned = 0; ;) {
       const page = await read({ limit: limit - items.length, ...(at !== undefined && { cursor: at }) });
       for (const stored of page.items) {
         const item = show(stored);
         if (item !== undefined) items.push(item);
       }
+      if (page.incomplete !== undefined) gap = { incomplete: page.incomplete };
       scanned += page.items.length;
       at = page.cursor ?? undefined;
       // A filter that hits little must not scan everything for one request: the page is short, and the cursor goes on.
       if (at === undefined || items.length >= limit || scanned >= MAX_SCANNED) break;
     }
-    return { items, next_cursor: await this.seal(list, at) };
+    return { items, next_cursor: await this.seal(list, at), ...gap };
   }
 
   /**

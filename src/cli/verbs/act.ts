@@ -3,8 +3,9 @@ import { confirm } from "../confirm.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { momentOption, statusOption } from "../given-values.ts";
-import { printJson } from "../print.ts";
+import { printJson, tellGap } from "../print.ts";
 import { connect, segment, type Server, withQuery } from "../server.ts";
+import type { Gap } from "../shapes.ts";
 
 /** At most so many are acted on by one command: whoever means more, says it again. */
 const MAX_AT_ONCE = 10_000;
@@ -12,12 +13,13 @@ const MAX_AT_ONCE = 10_000;
 /** cancel, pause, resume and retry: on ids, or on all that a filter finds. */
 export const verb: Verb = async (call) => {
   const server = await connect(call);
-  const ids = hasSwitch(call, "all") ? await found(call, server) : await named(call, server);
+  const { ids, gap } = hasSwitch(call, "all") ? await found(call, server) : await named(call, server);
   const isDryRun = hasSwitch(call, "dry-run");
   const path = (id: string): string =>
     withQuery(`/v1/executions/${segment(id)}/${call.command}`, { dry_run: isDryRun ? "true" : undefined });
   const answers: unknown[] = [];
-  let exit: ExitCode = EXIT.done;
+  // What was to be done to all was not done to what nobody could see.
+  let exit: ExitCode = gap.incomplete === undefined ? EXIT.done : EXIT.unreachable;
   for (const id of ids) {
     try {
       const answer = await server.post<Answer>(path(id), { body: {} });
@@ -30,7 +32,7 @@ export const verb: Verb = async (call) => {
       if (exit === EXIT.done) exit = error.exit;
     }
   }
-  if (ids.length === 0) call.terminal.err(`there is nothing to ${call.command}\n`);
+  if (ids.length === 0 && gap.incomplete === undefined) call.terminal.err(`there is nothing to ${call.command}\n`);
   if (call.json) printJson(call, ids.length === 1 ? answers[0] : answers);
   return exit;
 };
@@ -45,13 +47,18 @@ export function wouldRun(id: string, { rerun = [], kept = [] }: Answer): string 
   return `${id} would run again: ${rerun.join(", ") || "nothing"}\n${" ".repeat(id.length)} would keep: ${kept.join(", ") || "nothing"}\n`;
 }
 
-async function named(call: Call, server: Server): Promise<readonly string[]> {
+interface Meant {
+  readonly ids: readonly string[];
+  readonly gap: Gap;
+}
+
+async function named(call: Call, server: Server): Promise<Meant> {
   if (call.args.length === 0) {
     throw new Failure(EXIT.usage, "which execution?", {
       hint: `millrace ${call.command} <execution…>   or --all with a filter`,
     });
   }
-  return Promise.all(call.args.map((name) => server.idOf(name)));
+  return { ids: await Promise.all(call.args.map((name) => server.idOf(name))), gap: {} };
 }
 
 /** Retry makes sense of what failed, the others of what is open. */
@@ -62,21 +69,24 @@ const STANDING: Readonly<Record<string, readonly string[]>> = {
   retry: ["FAILED", "PARTIAL"],
 };
 
-async function found(call: Call, server: Server): Promise<readonly string[]> {
+async function found(call: Call, server: Server): Promise<Meant> {
   if (call.args.length > 0) throw new Failure(EXIT.usage, "either ids or --all, not both.");
   const status = statusOption(call);
   const filter = { workflow: option(call, "workflow"), since: momentOption(call, "since") };
   const ids: string[] = [];
+  let gap: Gap = {};
   for (const one of status === undefined ? STANDING[call.command]! : [status]) {
-    const { items } = await server.list<{ readonly execution_id: string }>(
+    const { items, incomplete } = await server.list<{ readonly execution_id: string }>(
       "/v1/executions",
       { ...filter, status: one },
       MAX_AT_ONCE,
     );
     ids.push(...items.map(({ execution_id: id }) => id));
+    if (incomplete !== undefined) gap = { incomplete };
   }
+  tellGap(call, gap);
   if (ids.length > 0) {
     await confirm(call, `${call.command} ${ids.length === 1 ? "1 execution" : `${ids.length} executions`}`);
   }
-  return ids;
+  return { ids, gap };
 }

@@ -2,7 +2,7 @@ import type { ListedBatch } from "../../api/service/batches.ts";
 import type { Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
 import { countOption } from "../given-values.ts";
-import { printJson, printTable } from "../print.ts";
+import { printJson, printTable, tellGap } from "../print.ts";
 import { connect } from "../server.ts";
 
 export const verb: Verb = async (call) => {
@@ -18,5 +18,6 @@ export const verb: Verb = async (call) => {
     ]);
     printTable(call, ["BATCH", "STATUS", "CREATED", "FINISHED"], rows);
   }
+  tellGap(call, page);
   return EXIT.done;
 };

@@ -5,13 +5,19 @@ import { confirm } from "../confirm.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
 import { countOption } from "../given-values.ts";
-import { printJson, printTable } from "../print.ts";
+import { printJson, printTable, tellGap } from "../print.ts";
 import { connect, segment, type Server } from "../server.ts";
+import type { Gap } from "../shapes.ts";
 
 interface RefusedReplay {
   readonly execution_id: string;
   readonly code: string;
   readonly message: string;
+}
+
+interface BulkReplay extends Gap {
+  readonly count: number;
+  readonly errors?: readonly RefusedReplay[];
 }
 
 interface Letter {
@@ -35,7 +41,7 @@ export const verb: Verb = async (call) => {
       return EXIT.done;
     case "dlq retry":
       if (hasSwitch(call, "all")) return retryAll(call, server);
-      return each(call, await ids(call, server), async (id) => {
+      return each(call, await meant(call, server), async (id) => {
         const config = await editedConfig(call, server, id);
         const answer = await server.post<{ readonly execution_id: string; readonly status: string }>(
           `/v1/dlq/${segment(id)}/retry`,
@@ -51,26 +57,30 @@ export const verb: Verb = async (call) => {
   }
 };
 
+interface Meant {
+  readonly ids: readonly string[];
+  readonly gap: Gap;
+}
+
 /** The letters that were named, or all that pass the filters. */
-async function ids(call: Call, server: Server): Promise<readonly string[]> {
+async function meant(call: Call, server: Server): Promise<Meant> {
   const isAll = hasSwitch(call, "all");
   if (isAll === call.args.length > 0) {
     throw new Failure(EXIT.usage, "name dead letters, or say --all.", { hint: "millrace dlq ls   lists them" });
   }
-  if (!isAll) return call.args;
-  const { items } = await server.list<Letter>(
-    "/v1/dlq",
-    { ...filterOf(call), status: option(call, "status") },
-    most(call),
-  );
-  return items.map(({ id }) => id);
+  if (!isAll) return { ids: call.args, gap: {} };
+  const query = { ...filterOf(call), status: option(call, "status") };
+  const { items, next_cursor: _, ...gap } = await server.list<Letter>("/v1/dlq", query, most(call));
+  tellGap(call, gap);
+  return { ids: items.map(({ id }) => id), gap };
 }
 
 /** What is dropped does not come back. */
-async function toDrop(call: Call, server: Server): Promise<readonly string[]> {
-  const letters = await ids(call, server);
-  if (hasSwitch(call, "all") && letters.length > 0) {
-    await confirm(call, `drop ${letters.length === 1 ? "1 dead letter" : `${letters.length} dead letters`}`);
+async function toDrop(call: Call, server: Server): Promise<Meant> {
+  const letters = await meant(call, server);
+  const { length } = letters.ids;
+  if (hasSwitch(call, "all") && length > 0) {
+    await confirm(call, `drop ${length === 1 ? "1 dead letter" : `${length} dead letters`}`);
   }
   return letters;
 }
@@ -81,16 +91,14 @@ async function retryAll(call: Call, server: Server): Promise<ExitCode> {
   const isDryRun = hasSwitch(call, "dry-run");
   const given = Object.entries(filterOf(call)).filter(([, value]) => value !== undefined);
   const body = { filter: Object.fromEntries(given), limit: Math.min(10_000, most(call)), dry_run: isDryRun };
-  const answer = await server.post<{ readonly count: number; readonly errors?: readonly RefusedReplay[] }>(
-    "/v1/dlq/retry",
-    { body },
-  );
+  const answer = await server.post<BulkReplay>("/v1/dlq/retry", { body });
   if (call.json) printJson(call, answer);
   else call.terminal.out(`${answer.count} ${isDryRun ? "would run again" : "run again"}\n`);
   for (const { execution_id, code, message } of answer.errors ?? []) {
     call.terminal.err(`${execution_id}: ${code}: ${message}\n`);
   }
-  return answer.errors === undefined ? EXIT.done : EXIT.notAllowed;
+  tellGap(call, answer);
+  return answer.errors === undefined ? exitOf(answer) : EXIT.notAllowed;
 }
 
 async function editedConfig(call: Call, server: Server, id: string): Promise<JsonObject | undefined> {
@@ -112,7 +120,7 @@ async function list(call: Call, server: Server): Promise<ExitCode> {
   const query = { ...filterOf(call), status: option(call, "status") };
   const page = await server.list<Letter>("/v1/dlq", query, countOption(call, "limit", 50, 100_000));
   if (call.json) printJson(call, page);
-  else if (page.items.length === 0) call.terminal.err("there are no dead letters\n");
+  else if (page.items.length === 0) tellNone(call, page);
   else {
     const rows = page.items.map((one) => [
       one.id,
@@ -125,29 +133,39 @@ async function list(call: Call, server: Server): Promise<ExitCode> {
     ]);
     printTable(call, ["LETTER", "CLASS", "STATUS", "EXECUTION", "NODE", "SINCE", "ERROR"], rows);
   }
+  tellGap(call, page);
   return EXIT.done;
+}
+
+function tellNone(call: Call, { incomplete }: Gap): void {
+  if (incomplete === undefined) call.terminal.err("there are no dead letters\n");
+}
+
+/** What was to be done to all was not done to what nobody could see. */
+function exitOf({ incomplete }: Gap): ExitCode {
+  return incomplete === undefined ? EXIT.done : EXIT.unreachable;
 }
 
 /** One after the other; one that cannot be does not keep the rest from being done. */
 async function each(
   call: Call,
-  letters: readonly string[],
+  { ids, gap }: Meant,
   act: (id: string) => Promise<{ readonly told: string; readonly answer: unknown }>,
 ): Promise<ExitCode> {
   const answers: unknown[] = [];
-  let exit: ExitCode = EXIT.done;
-  for (const id of letters) {
+  let exit = exitOf(gap);
+  for (const id of ids) {
     try {
       const { told, answer } = await act(id);
       answers.push(answer);
       if (!call.json) call.terminal.out(`${told}\n`);
     } catch (error) {
-      if (!(error instanceof Failure) || letters.length === 1) throw error;
+      if (!(error instanceof Failure) || ids.length === 1) throw error;
       call.terminal.err(`${id}: ${error.message}\n`);
       if (exit === EXIT.done) exit = error.exit;
     }
   }
-  if (letters.length === 0) call.terminal.err("there are no dead letters\n");
-  if (call.json) printJson(call, letters.length === 1 ? answers[0] : answers);
+  if (ids.length === 0) tellNone(call, gap);
+  if (call.json) printJson(call, ids.length === 1 ? answers[0] : answers);
   return exit;
 }

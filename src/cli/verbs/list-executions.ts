@@ -2,7 +2,7 @@ import { shownDuration, shownState } from "../../drawing/states.ts";
 import { type Call, option, type Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
 import { countOption, labelsOption, momentOption, statusOption } from "../given-values.ts";
-import { printJson, printTable } from "../print.ts";
+import { printJson, printTable, tellGap } from "../print.ts";
 import { connect } from "../server.ts";
 import type { Listed } from "../shapes.ts";
 
@@ -36,6 +36,7 @@ export const verb: Verb = async (call) => {
     printTable(call, ["EXECUTION", "STATUS", "WORKFLOW", "CREATED", "TOOK"], rows);
     if (page.next_cursor !== null) call.terminal.err(`there are more: --limit ${limit * 2}\n`);
   }
+  tellGap(call, page);
   return EXIT.done;
 };
 
@@ -47,10 +48,10 @@ async function searched(
 ): Promise<Listed<Item>> {
   const text = option(call, "search")?.toLowerCase();
   if (text === undefined) return list(limit);
-  const { items, next_cursor } = await list(MAX_SEARCHED);
+  const { items, next_cursor, ...gap } = await list(MAX_SEARCHED);
   const found = items.filter((item) => `${item.execution_id} ${item.workflow}`.toLowerCase().includes(text));
   if (next_cursor !== null) call.terminal.err(`only the newest ${MAX_SEARCHED} were looked at\n`);
-  return { items: found.slice(0, limit), next_cursor: null };
+  return { items: found.slice(0, limit), next_cursor: null, ...gap };
 }
 
 const MAX_SEARCHED = 20_000;

@@ -29,7 +29,7 @@ export const batchRoutes: readonly Route[] = [
     tag,
     summary: "Batches, newest first",
     query: shape.pageQuery,
-    answers: { 200: { description: "A page", schema: shape.listOf(shape.listedBatch) } },
+    answers: { 200: { description: "A page", schema: shape.archivedListOf(shape.listedBatch) } },
     handle: async ({ service, query }) => json(200, await service.batches.list(query)),
   }),
   route({

@@ -16,7 +16,7 @@ export const executionRoutes: readonly Route[] = [
     tag,
     summary: "Executions, newest first",
     query: shape.executionsQuery,
-    answers: { 200: { description: "A page", schema: shape.listOf(shape.listedExecution) } },
+    answers: { 200: { description: "A page", schema: shape.archivedListOf(shape.listedExecution) } },
     handle: async ({ service, query }) => {
       const { status, workflow, since: sinceMs, label: labels, ...page } = query;
       return json(200, await service.executions.list({ status, workflow, sinceMs, labels }, page));

@@ -79,7 +79,7 @@ export const operationRoutes: readonly Route[] = [
     tag: "Dead letters",
     summary: "Nodes that failed by their own fault, newest first",
     query: shape.lettersQuery,
-    answers: { 200: { description: "A page", schema: shape.listOf(shape.shownLetter) } },
+    answers: { 200: { description: "A page", schema: shape.archivedListOf(shape.shownLetter) } },
     handle: async ({ service, query }) => {
       const { limit, cursor, ...filter } = query;
       return json(200, await service.letters.list(filter, { limit, cursor }));
