@@ -71,6 +71,11 @@ const LOCKED_HINTS: Readonly<Record<string, string>> = {
   "batch run": "let that process run it: --server   (or name another store with --store)",
 };
 
+const NO_KEYS_HINT = "name the store you mean: --store …   (the first keys add, dev or serve makes one)";
+
+/** What somebody can do whose command does not make a store. */
+const MISSING_HINTS: Readonly<Record<string, string>> = { "keys ls": NO_KEYS_HINT, "keys revoke": NO_KEYS_HINT };
+
 const LOST_HINT = "if the data cannot be had back, an archive rebuilds it: millrace recover --from … --store …";
 
 export function startFailure(error: unknown, port: number, command = ""): unknown {
@@ -102,6 +107,7 @@ export function startFailure(error: unknown, port: number, command = ""): unknow
 
 function storeHint({ code, message }: StoreError, command: string): string | undefined {
   if (code === "STORE_LOCKED") return LOCKED_HINTS[command] ?? "talk to that process instead: millrace ls";
+  if (code === "STORE_MISSING") return MISSING_HINTS[command];
   // An archive that belongs to another store says so itself.
   return code === "STORE_LOST" && !message.includes("millrace recover") ? LOST_HINT : undefined;
 }

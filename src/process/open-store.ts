@@ -1,7 +1,9 @@
+import { existsSync } from "node:fs";
 import type { Host } from "../host/host.ts";
 import type { Settings } from "../settings/declarations.ts";
-import type { StoreAddress } from "../settings/store-address.ts";
+import { shownAddress, type StoreAddress } from "../settings/store-address.ts";
 import type { Store } from "../store/contract.ts";
+import { StoreError } from "../store/store-error.ts";
 
 /** How many partitions a store has, where that is not asked for: SQLite and memory have one owner. */
 const SHARED_PARTITIONS = 32;
@@ -23,7 +25,7 @@ export type OpenOptions = StoreSettings & {
   readonly host: Host;
   /** Only the store that has this one, where stores have one: none is made in its place. */
   readonly incarnation?: string | undefined;
-  /** Only one that is there, of those that several processes share: STORE_MISSING where there is none. */
+  /** Only one that is there: STORE_MISSING where there is none. One in memory never is. */
   readonly existing?: boolean;
   /** Told what somebody should look at, though the store works. */
   readonly warn?: (told: string) => void;
@@ -38,6 +40,9 @@ export async function openStore(address: StoreAddress, options: OpenOptions): Pr
       return openMemory({ host, exclusive: true });
     }
     case "sqlite": {
+      if (existing && !existsSync(address.file)) {
+        throw new StoreError("STORE_MISSING", `There is no store at ${shownAddress(address)}`);
+      }
       const { openSqlite } = await import("../drivers/sqlite/sqlite-store.ts");
       return openSqlite({ host, file: address.file });
     }

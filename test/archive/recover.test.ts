@@ -157,6 +157,11 @@ test("a Redis that has lost everything stops all by name, and is rebuilt from wh
     const { code, stderr } = await millrace(args, options);
     expect([code, stderr]).toEqual([6, expect.stringContaining("STORE_LOST")]);
   }
+  const added = await millrace(["keys", "add", "--role", "admin", "--store", redis.url], {
+    ...options,
+    env: { ...env, MILLRACE_ARCHIVE: archive },
+  });
+  expect([added.code, added.stdout, added.stderr]).toEqual([6, "", expect.stringContaining("STORE_LOST")]);
   // One that knows of no archive makes no store either: it waits until there is one.
   const secondWorker = worker();
   await secondWorker.says(/there is no store yet/);

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { FAILING, HELLO, MODULE, PARTIAL, REVIEW, SIGNAL, SLOW, SPENDING, TYPED_INPUT } from "./files.ts";
@@ -468,12 +468,39 @@ describe("a server with keys", () => {
   test("takes keys that were added to its store", async () => {
     const here = folder();
     const store = `sqlite:${join(here, "m.db")}`;
-    const added = await millrace(["keys", "add", "--role", "viewer", "--store", store], { cwd: here });
-    expect(added.code).toBe(0);
+    const add = (): Promise<Ended> => millrace(["keys", "add", "--role", "viewer", "--store", store], { cwd: here });
+    const added = await add();
+    // It may come before the first start, and then says that it has made the store.
+    expect([added.code, added.stderr]).toEqual([0, expect.stringContaining(`no store at ${store}; one was made\n`)]);
+    expect((await add()).stderr).not.toContain("no store");
     const server = await serve(store, [], { cwd: here });
     const env = { MILLRACE_URL: server.url };
     expect((await millrace(["ls"], { env })).code).toBe(5);
     expect((await millrace(["ls"], { env: { ...env, MILLRACE_API_KEY: added.stdout.trim() } })).code).toBe(0);
     await server.stop();
   });
+});
+
+test("whoever lists or revokes keys makes no store where there is none, and is told so", async () => {
+  const here = folder();
+  const options = { cwd: here };
+  const store = ["--store", `sqlite:${join(here, "data/m.db")}`];
+  for (const args of [
+    ["keys", "ls"],
+    ["keys", "revoke", "k"],
+  ]) {
+    for (const where of [[], store]) {
+      const { code, stdout, stderr } = await millrace([...args, ...where], options);
+      expect([args, code, stdout]).toEqual([args, 6, ""]);
+      expect(stderr).toMatch(
+        /There is no store at sqlite:.+\.db \(STORE_MISSING\)\n {2}hint: name the store you mean: --store/,
+      );
+    }
+  }
+  expect(readdirSync(here)).toEqual([]);
+  const json = await millrace(["keys", "ls", "--json"], options);
+  expect([json.code, json.stderr]).toEqual([6, expect.stringContaining("STORE_MISSING")]);
+  await millrace(["keys", "add", "--role", "viewer", ...store], options);
+  const listed = await millrace(["keys", "ls", ...store], options);
+  expect([listed.code, listed.stdout]).toEqual([0, expect.stringContaining("viewer")]);
 });

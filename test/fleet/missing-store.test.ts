@@ -9,6 +9,7 @@ import { joinStore } from "../../src/process/join-store.ts";
 import type { Role } from "../../src/settings/declarations.ts";
 import { readSettings } from "../../src/settings/read-settings.ts";
 import type { Store } from "../../src/store/contract.ts";
+import { millrace } from "../cli/program.ts";
 import { postgresService } from "../support/services.ts";
 
 const SCHEMA = `missing_${nodeHost.id().replaceAll("-", "_").toLowerCase()}`;
@@ -56,6 +57,22 @@ describe.each(STORES)("a %s in which there is no store", (kind, begin, isThere, 
     const log = pino({ level: "silent" });
     return joinStore({ settings, address, roles, archive: undefined, host: nodeHost, log, patienceMs });
   }
+
+  test("is left alone by who lists or revokes keys", async () => {
+    const env = { POSTGRES_SCHEMA: SCHEMA, MILLRACE_PARTITIONS: "2" };
+    for (const args of [
+      ["keys", "ls"],
+      ["keys", "revoke", "k"],
+    ]) {
+      const { code, stderr } = await millrace([...args, "--store", service.url], { env });
+      expect([args, code, stderr]).toEqual([
+        args,
+        6,
+        expect.stringMatching(/There is no store in .+ \(STORE_MISSING\)/),
+      ]);
+    }
+    expect(await isThere(service.url)).toBe(false);
+  });
 
   test("is left alone by a worker, which says what is missing, and joins what an engine has made", async () => {
     const refused = { code: "STORE_MISSING", message: expect.stringContaining("a worker does not make one") };

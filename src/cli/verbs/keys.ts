@@ -1,9 +1,12 @@
 import { addKey, revokeKey, storedKeys } from "../../api/http/keys.ts";
 import { isRole, ROLES } from "../../api/http/permissions.ts";
 import { nodeHost } from "../../host/node-host.ts";
+import { checkNothingArchived, openArchive } from "../../process/archive.ts";
 import { openStore } from "../../process/open-store.ts";
-import { storeAddress } from "../../settings/store-address.ts";
+import type { Settings } from "../../settings/declarations.ts";
+import { shownAddress, storeAddress, type StoreAddress } from "../../settings/store-address.ts";
 import type { Store } from "../../store/contract.ts";
+import { StoreError } from "../../store/store-error.ts";
 import { type Call, option, type Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
@@ -44,10 +47,34 @@ async function open(call: Call): Promise<Store> {
     });
   }
   try {
-    return await openStore(address, { ...settings, host: nodeHost });
+    return await openExisting(address, settings).catch((error: unknown) => {
+      const isToBegin = call.command === "keys add" && error instanceof StoreError && error.code === "STORE_MISSING";
+      if (!isToBegin) throw error;
+      return make(call, address, settings);
+    });
   } catch (error) {
     throw startFailure(error, settings.port, call.command);
   }
+}
+
+function openExisting(address: StoreAddress, settings: Settings): Promise<Store> {
+  return openStore(address, { ...settings, host: nodeHost, existing: true });
+}
+
+/**
+ * A server that is to be reached from elsewhere does not start without a key, so the first key may come before it. But
+ * where an archive knows a store, that one was lost, and none is made in its place.
+ */
+async function make(call: Call, address: StoreAddress, settings: Settings): Promise<Store> {
+  const archive = await openArchive(settings, nodeHost);
+  try {
+    if (archive !== undefined) await checkNothingArchived(archive, nodeHost);
+  } finally {
+    await archive?.close();
+  }
+  const store = await openStore(address, { ...settings, host: nodeHost });
+  call.terminal.err(`there was no store at ${shownAddress(address)}; one was made\n`);
+  return store;
 }
 
 async function list(call: Call, store: Store): Promise<void> {
