@@ -5,11 +5,12 @@ import type { Caller } from "../service/caller.ts";
 import type { Ingress } from "../service/ingress.ts";
 import type { Pressure } from "../service/pressure.ts";
 import { Refusal } from "../service/refusal.ts";
-import type { Keys, Principal } from "./keys.ts";
+import { bearerKey, type Keys, type Principal } from "./keys.ts";
 import { checkLocal, checkOrigin } from "./loopback.ts";
-import { type Permission, permits, ROLES } from "./permissions.ts";
+import { type Permission, permits, requirePermission } from "./permissions.ts";
 import type { Route } from "./route.ts";
 import type { Sessions } from "./sessions.ts";
+import { WrongKeys } from "./wrong-keys.ts";
 
 /** What of a request decides whether it is let in. */
 export interface Knock {
@@ -20,9 +21,6 @@ export interface Knock {
 
 /** Bodies that are being read at a time: more would fill the memory before a single one is understood. */
 const MAX_READING_BYTES: number = 4 * MAX_DEFINITION_BYTES;
-/** Wrong keys from one address within a minute before it is told to wait. */
-const MAX_FAILURES = 30;
-const FAILURE_WINDOW_MS = 60_000;
 
 const LOCAL: Principal = { id: "local", roles: ["admin"] };
 
@@ -32,9 +30,8 @@ export class Admission {
   readonly sessions: Sessions;
   readonly #limiter: Ingress | undefined;
   readonly #isLocal: boolean;
-  readonly #host: Host;
   readonly #pressure: Pressure;
-  readonly #failures = new Map<string, { count: number; sinceMs: number }>();
+  readonly #wrongKeys: WrongKeys;
   #readingBytes = 0;
 
   constructor(parts: {
@@ -49,8 +46,8 @@ export class Admission {
     this.sessions = parts.sessions;
     this.#limiter = parts.limiter;
     this.#isLocal = parts.isLocal;
-    this.#host = parts.host;
     this.#pressure = parts.pressure;
+    this.#wrongKeys = new WrongKeys(parts.host);
   }
 
   /** The caller of a request, if it may do what it asks for. */
@@ -76,11 +73,7 @@ export class Admission {
   }
 
   require(principal: Principal, permission: Permission): void {
-    if (permits(principal.roles, permission)) return;
-    const roles = ROLES.filter((role) => permits([role], permission)).join(" or ");
-    throw new MillraceError("FORBIDDEN", {
-      reason: `This key may not do that: it needs the permission "${permission}", which a key with the role ${roles} has`,
-    });
+    requirePermission(principal.roles, permission);
   }
 
   /** Takes room for a body; what comes back gives it free. */
@@ -106,7 +99,7 @@ export class Admission {
       checkLocal(knock.header("host"), knock.header("origin"));
       return LOCAL;
     }
-    const key = /^Bearer +(\S{1,1024})$/i.exec(given ?? "")?.[1];
+    const key = bearerKey(given);
     const isReading = given === undefined && (knock.method === "GET" || knock.method === "HEAD");
     const principal =
       key !== undefined
@@ -117,7 +110,7 @@ export class Admission {
     if (principal !== undefined) return principal;
     const isOpen = route.permission === "open" || (this.#isLocal && route.path === "/metrics");
     if (isOpen && given === undefined) return NOBODY;
-    if (key !== undefined) this.#countFailure(knock.address);
+    if (key !== undefined) this.#wrongKeys.count(knock.address);
     throw new MillraceError("UNAUTHENTICATED", {});
   }
 
@@ -125,26 +118,13 @@ export class Admission {
   async logIn(key: string, knock: Knock): Promise<string | undefined> {
     checkOrigin(knock.header("host"), knock.header("origin"));
     if ((await this.keys.principal(key)) !== undefined) return this.sessions.begin(key, isSecure(knock));
-    this.#countFailure(knock.address);
+    this.#wrongKeys.count(knock.address);
     return undefined;
   }
 
   logOut(knock: Knock): string {
     checkOrigin(knock.header("host"), knock.header("origin"));
     return this.sessions.end(isSecure(knock));
-  }
-
-  #countFailure(address: string): void {
-    const nowMs = this.#host.monotonicMs();
-    if (this.#failures.size > 10_000) this.#failures.clear();
-    const before = this.#failures.get(address);
-    const failures =
-      before === undefined || nowMs - before.sinceMs > FAILURE_WINDOW_MS ? { count: 0, sinceMs: nowMs } : before;
-    failures.count++;
-    this.#failures.set(address, failures);
-    if (failures.count <= MAX_FAILURES) return;
-    const retryAfterSeconds = Math.max(1, (failures.sinceMs + FAILURE_WINDOW_MS - nowMs) / 1000);
-    throw new Refusal("RATE_LIMITED", { reason: "Too many wrong keys from this address" }, { retryAfterSeconds });
   }
 }
 

@@ -67,6 +67,11 @@ export class Keys {
   }
 }
 
+/** The key that stands in a header `Authorization`, if one does. */
+export function bearerKey(header: string | undefined): string | undefined {
+  return /^Bearer +(\S{1,1024})$/i.exec(header ?? "")?.[1];
+}
+
 /** Makes a key and keeps its hash in the store. The key itself is shown this once. */
 export async function addKey(store: Store, role: Role): Promise<{ readonly id: string; readonly key: string }> {
   const key = `mr_${role}_${randomBytes(32).toString("base64url")}`;

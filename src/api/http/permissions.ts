@@ -1,3 +1,5 @@
+import { MillraceError } from "../../errors/millrace-error.ts";
+
 export const PERMISSIONS = [
   "read",
   "definitions",
@@ -32,4 +34,13 @@ export function isRole(name: string): name is Role {
 
 export function permits(roles: readonly Role[], permission: Permission): boolean {
   return permission === "open" || roles.some((role) => GRANTS[role].includes(permission));
+}
+
+/** Throws unless one of the roles may do this. */
+export function requirePermission(roles: readonly Role[], permission: Permission): void {
+  if (permits(roles, permission)) return;
+  const able = ROLES.filter((role) => permits([role], permission)).join(" or ");
+  throw new MillraceError("FORBIDDEN", {
+    reason: `This key may not do that: it needs the permission "${permission}", which a key with the role ${able} has`,
+  });
 }

@@ -9,6 +9,7 @@ import type { Service } from "../service/service.ts";
 import { Signing } from "../service/signing.ts";
 import { Admission } from "./admission.ts";
 import { Answering } from "./answering.ts";
+import { clientError, endSocket } from "./client-error.ts";
 import { docsPage } from "./docs-page.ts";
 import { Keys } from "./keys.ts";
 import { isLoopbackAddress } from "./loopback.ts";
@@ -255,24 +256,4 @@ function frameworkProblem(error: unknown): ProblemAnswer | undefined {
 function limitOf(error: unknown): number {
   const limit = (error as { limitBytes?: unknown }).limitBytes;
   return typeof limit === "number" ? limit : MAX_BODY_BYTES;
-}
-
-/** The parser gave up: there is no request, only a socket. */
-function clientError(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === "ECONNRESET" || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  if (error.code === "HPE_HEADER_OVERFLOW") return endSocket(socket, plainProblem("HEADERS_TOO_LARGE", {}));
-  if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") return endSocket(socket, plainProblem("REQUEST_TIMEOUT", {}));
-  return endSocket(socket, plainProblem("BAD_REQUEST", { reason: "This is not a request of HTTP/1.1" }));
-}
-
-function endSocket(socket: Socket, { problem }: ProblemAnswer): void {
-  const body = JSON.stringify(problem);
-  const length = Buffer.byteLength(body);
-  socket.end(
-    `HTTP/1.1 ${problem.status} ${problem.title}\r\ncontent-type: ${PROBLEM_TYPE}\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n${body}`,
-    () => socket.destroy(),
-  );
 }

@@ -3,15 +3,7 @@ import type { Store } from "../../store/contract.ts";
 import { liveWorkers, notStopping, serving } from "./handler-directory.ts";
 import type { PageOf } from "./paging.ts";
 import type { Pressure } from "./pressure.ts";
-
-/** A part of this process that may not be ready: undefined if it is, else why not. */
-export type ReadyCheck = () => Promise<string | undefined> | string | undefined;
-
-export interface Readiness {
-  readonly ready: boolean;
-  /** By part: "ok", or what is wrong with it. */
-  readonly parts: Readonly<Record<string, string>>;
-}
+import { answers, type Readiness, readinessOf, type ReadyChecks } from "./readiness.ts";
 
 export interface Limit {
   readonly name: string;
@@ -35,34 +27,25 @@ export interface ShownWorker {
   readonly queues: readonly string[];
 }
 
-const STORE_MS = 2_000;
 const MAX_SHOWN = 5;
 
 /** What is alive, what waits, what is limited. */
 export class Overview {
   readonly #store: Store;
   readonly #host: Host;
-  readonly #checks: ReadonlyMap<string, ReadyCheck>;
   /** Parts that may be in trouble without being in the way. */
-  readonly #notes: ReadonlyMap<string, ReadyCheck>;
+  readonly #notes: ReadyChecks;
 
-  constructor(
-    store: Store,
-    host: Host,
-    pressure: Pressure,
-    checks: Readonly<Record<string, ReadyCheck>>,
-    notes: Readonly<Record<string, ReadyCheck>> = {},
-  ) {
+  constructor(store: Store, host: Host, pressure: Pressure, notes: ReadyChecks = {}) {
     this.#store = store;
     this.#host = host;
-    this.#checks = new Map(Object.entries(checks));
-    const own: Record<string, ReadyCheck> = {
+    const own: ReadyChecks = {
       engines: () => this.#engines(),
       queues: () => this.#unserved(),
       workers: () => this.#stuck(),
       admission: async () => (await pressure.closed())?.sentence,
     };
-    this.#notes = new Map(Object.entries({ ...own, ...notes }));
+    this.#notes = { ...own, ...notes };
   }
 
   async workers(): Promise<PageOf<ShownWorker>> {
@@ -96,14 +79,8 @@ export class Overview {
   }
 
   /** Whether requests can be served, and what is in the way if not. */
-  async readiness(): Promise<Readiness> {
-    const parts: Record<string, string> = { store: await this.#storeState() };
-    for (const [name, check] of this.#checks) parts[name] = (await check()) ?? "ok";
-    const ready = Object.values(parts).every((state) => state === "ok");
-    // With a store that does not answer, nobody knows more than that.
-    if (parts["store"] !== "ok") return { ready, parts };
-    for (const [name, note] of this.#notes) parts[name] = (await note()) ?? "ok";
-    return { ready, parts };
+  readiness(): Promise<Readiness> {
+    return readinessOf({ store: answers(this.#host, () => this.#store.queries.counts()) }, this.#notes);
   }
 
   /** Requests are taken, and answered with NO_OWNER. */
@@ -133,17 +110,5 @@ export class Overview {
       return `${[...handlers].join(", ")} in ${worker.process}${isStuck ? ", which takes nothing more until one of them ends" : ""}`;
     });
     return `handlers do not stop when asked: ${shown.join("; ")}${degraded.length > MAX_SHOWN ? " …" : ""}`;
-  }
-
-  async #storeState(): Promise<string> {
-    const answered = new AbortController();
-    const silence = this.#host.sleep(STORE_MS, answered.signal).then(() => "does not answer");
-    try {
-      return await Promise.race([this.#store.queries.counts().then(() => "ok"), silence]);
-    } catch {
-      return "does not answer";
-    } finally {
-      answered.abort("answered");
-    }
   }
 }

@@ -16,10 +16,11 @@ import { HandlerDirectory } from "./handler-directory.ts";
 import { Histories } from "./histories.ts";
 import { type EditCheck, Letters } from "./letters.ts";
 import { Limits } from "./limits.ts";
-import { Overview, type ReadyCheck } from "./overview.ts";
+import { Overview } from "./overview.ts";
 import { Paging } from "./paging.ts";
 import { Payloads } from "./payloads.ts";
 import { type HighWater, Pressure } from "./pressure.ts";
+import type { ReadyChecks } from "./readiness.ts";
 import { Reviews } from "./reviews.ts";
 import { Signing } from "./signing.ts";
 import { Submissions } from "./submissions.ts";
@@ -38,10 +39,8 @@ export interface ServiceOptions {
   readonly highWater?: HighWater;
   /** The part of its memory that this process uses. */
   readonly memory?: () => number;
-  /** Parts of this process that may not be ready, by name. */
-  readonly checks?: Readonly<Record<string, ReadyCheck>>;
-  /** Parts that are shown beside them, and without which requests are served all the same. */
-  readonly notes?: Readonly<Record<string, ReadyCheck>>;
+  /** Parts that are shown with the store's readiness, and without which requests are served all the same. */
+  readonly notes?: ReadyChecks;
 }
 
 /**
@@ -113,7 +112,7 @@ export class Service {
       ...(highWater !== undefined && { highWater }),
       ...(memory !== undefined && { memory }),
     });
-    this.overview = new Overview(store, host, this.pressure, options.checks ?? {}, options.notes);
+    this.overview = new Overview(store, host, this.pressure, options.notes);
   }
 
   start(): void {

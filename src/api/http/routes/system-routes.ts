@@ -1,5 +1,5 @@
-import { MillraceError } from "../../../errors/millrace-error.ts";
 import { MAX_BODY_BYTES } from "../../limits.ts";
+import { liveReply, metricsReply, readyReply } from "../health-replies.ts";
 import { json, route, type Route } from "../route.ts";
 import * as shape from "../schemas.ts";
 
@@ -23,7 +23,7 @@ export function systemRoutes(parts: SystemParts): readonly Route[] {
       tag,
       summary: "Whether the process lives",
       answers: { 200: { description: "It does", schema: shape.health } },
-      handle: async () => json(200, { status: "ok" }),
+      handle: async () => liveReply(),
     });
   const ready = (path: string): Route =>
     route({
@@ -34,14 +34,7 @@ export function systemRoutes(parts: SystemParts): readonly Route[] {
       summary: "Whether it can serve requests, and which part cannot",
       answers: { 200: { description: "It can", schema: shape.health } },
       problems: ["NOT_READY", "STORE_UNAVAILABLE"],
-      handle: async ({ service }) => {
-        if (parts.isDraining()) throw new MillraceError("NOT_READY", { reason: "The process is about to stop" });
-        const { ready: isReady, parts: states } = await service.overview.readiness();
-        if (isReady) return json(200, { status: "ok", parts: states });
-        if (states["store"] !== "ok") throw new MillraceError("STORE_UNAVAILABLE", {});
-        const bad = Object.entries(states).filter(([, state]) => state !== "ok");
-        throw new MillraceError("NOT_READY", { reason: bad.map(([name, state]) => `${name}: ${state}`).join("; ") });
-      },
+      handle: ({ service }) => readyReply(parts.isDraining(), () => service.overview.readiness()),
     });
   const command = (action: "trip" | "reset", summary: string): Route =>
     route({
@@ -68,11 +61,7 @@ export function systemRoutes(parts: SystemParts): readonly Route[] {
       tag,
       summary: "Measurements, as Prometheus reads them",
       answers: { 200: { description: "Text", type: "text/plain" } },
-      handle: async () => ({
-        status: 200,
-        text: await parts.metrics(),
-        type: "text/plain; version=0.0.4; charset=utf-8",
-      }),
+      handle: async () => metricsReply(await parts.metrics()),
     }),
     route({
       method: "GET",
