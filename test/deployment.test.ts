@@ -101,6 +101,12 @@ describe("docker-compose.yml", () => {
     expect(parseArguments(command!).spec.name).toBe(command![0]);
   });
 
+  test.each(ours)("%s tells its health where the image asks for it", (_name, { environment, healthcheck }) => {
+    expect(healthcheck).toBe(undefined);
+    const { settings } = readSettings({ env: filled(environment!) });
+    expect(settings.healthPort).toBe(settings.port);
+  });
+
   test("says nothing that compose does not know, and gives our processes no more than they need", () => {
     for (const [name, service] of services) {
       expect([name, Object.keys(service).filter((key) => !SERVICE_KEYS.has(key))]).toEqual([name, []]);

@@ -185,7 +185,17 @@ export const COMMANDS: readonly CommandSpec[] = [
     args: [],
     summary: "API, engine and worker, together or apart by --roles",
     options: [],
-    settings: ["host", "port", "roles", "environment", "ingressPerMinute", "archive", ...WORKER, ...ENGINE],
+    settings: [
+      "host",
+      "port",
+      "healthPort",
+      "roles",
+      "environment",
+      "ingressPerMinute",
+      "archive",
+      ...WORKER,
+      ...ENGINE,
+    ],
     load: () => import("./verbs/serve.ts"),
   },
   {
@@ -210,7 +220,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     options: [
       { name: "key", value: "KEY", doc: "the server's key; MILLRACE_API_KEY keeps it out of lists of processes" },
     ],
-    settings: ["store", "url", "environment", "logLevel", ...WORKER],
+    settings: ["store", "url", "host", "healthPort", "environment", "logLevel", ...WORKER],
     load: () => import("./verbs/worker.ts"),
   },
   {

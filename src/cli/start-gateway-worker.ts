@@ -1,4 +1,5 @@
 import { nodeHost } from "../host/node-host.ts";
+import { GatewayHealth } from "../process/gateway-health.ts";
 import { logDegraded, logTask, openLog } from "../process/log.ts";
 import { watched } from "../process/watched-store.ts";
 import { openBuiltins, ownSlots, queuesOf, workerSettings } from "../process/worker-options.ts";
@@ -21,17 +22,22 @@ export async function startGatewayWorkerProcess(call: Call, settings: Settings):
   const builtins = openBuiltins(settings, nodeHost, false);
   const handlers = new Map([...builtins.handlers, ...user.handlers]);
   const { url, apiKey } = settings;
+  const health = await GatewayHealth.load(settings, log);
   const isByQueue = settings.queues.length > 0 || settings.singleQueue !== undefined;
+  const queues = queuesOf(settings, handlers.keys(), user.queues);
   try {
-    const stop = await startGatewayWorker({
+    const { worker, stop } = await startGatewayWorker({
       http: httpClient({ url, ...(apiKey !== undefined && { token: apiKey }) }),
       token: apiKey,
       handlers,
-      queues: isByQueue ? queuesOf(settings, handlers.keys(), user.queues) : undefined,
+      queues: isByQueue ? queues : undefined,
       ownSlots: ownSlots(settings, handlers.keys()),
       settings: workerSettings(settings),
       // The client has tried for a while before it gives up on a call.
-      watch: (store) => watched(store, { host: nodeHost, log, called: "the server", lastsMs: 0 }),
+      watch: (store) => {
+        const seen = watched(store, { host: nodeHost, log, called: "the server", lastsMs: 0 });
+        return health?.watch(seen) ?? seen;
+      },
       observer: {
         // Nobody else keeps it.
         logged: (task, entry) => logTask(log, "warn", task, entry),
@@ -44,17 +50,21 @@ export async function startGatewayWorkerProcess(call: Call, settings: Settings):
         heartbeatThreadLost: (reason) => log.error({ reason }, "the thread that kept the leases has ended"),
       },
     });
-    log.info({ roles: ["worker"], server: url }, "started");
-    return {
-      log,
-      process: {
-        stop: async () => {
-          await stop();
-          await builtins.close();
-          log.info("stopped");
-        },
-      },
+    const end = async (): Promise<void> => {
+      health?.drain();
+      await stop();
+      await builtins.close();
+      await health?.close();
+      log.info("stopped");
     };
+    const healthUrl = await health
+      ?.listen(worker, handlers, isByQueue ? queues : [...handlers.keys()])
+      .catch(async (error: unknown) => {
+        await stop();
+        throw startFailure(error, settings.port, call.command, "health-port");
+      });
+    log.info({ roles: ["worker"], server: url, ...(healthUrl !== undefined && { health: healthUrl }) }, "started");
+    return { log, process: { stop: end } };
   } catch (error) {
     await builtins.close();
     if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {

@@ -34,6 +34,8 @@ export async function startProcess(
     readonly loopback: boolean;
     readonly pages?: ProcessOptions["pages"];
     readonly user?: UserHandlers;
+    /** It may run beside others for long: whoever keeps it going wants to know how it is. */
+    readonly tellsHealth?: boolean;
   },
 ): Promise<Started<MillraceProcess>> {
   const { settings, env } = read;
@@ -53,10 +55,11 @@ export async function startProcess(
       loopback,
       version: version(),
       ...(pages !== undefined && { pages }),
+      tellsHealth: options.tellsHealth ?? false,
     };
     return { process: await MillraceProcess.start(parts), log };
   } catch (error) {
-    throw startFailure(error, settings.port, call.command);
+    throw startFailure(error, settings.port, call.command, options.roles.includes("api") ? "port" : "health-port");
   }
 }
 
@@ -78,18 +81,18 @@ const MISSING_HINTS: Readonly<Record<string, string>> = { "keys ls": NO_KEYS_HIN
 
 const LOST_HINT = "if the data cannot be had back, an archive rebuilds it: millrace recover --from … --store …";
 
-export function startFailure(error: unknown, port: number, command = ""): unknown {
+export function startFailure(error: unknown, port: number, command = "", flag = "port"): unknown {
   if (error instanceof StoreError) {
     const hint = storeHint(error, command);
     return new Failure(EXIT.unreachable, `${error.message} (${error.code})`, { code: error.code, hint });
   }
   if (error instanceof HandlerModuleInvalid) return new Failure(EXIT.usage, error.message);
   if (!(error instanceof Error)) return error;
-  const { code, message } = error as NodeJS.ErrnoException;
+  const { code, message, port: wanted = port } = error as NodeJS.ErrnoException & { readonly port?: number };
   if (code === "EADDRINUSE") {
-    return new Failure(EXIT.unreachable, `port ${port} is in use.`, {
+    return new Failure(EXIT.unreachable, `port ${wanted} is in use.`, {
       code: "PORT_IN_USE",
-      hint: "choose another: --port 0 takes any that is free",
+      hint: `choose another: --${flag} 0 takes any that is free`,
     });
   }
   if (code === "EACCES" || code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {

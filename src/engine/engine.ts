@@ -121,6 +121,16 @@ export class Engine {
     return this.shipper?.state;
   }
 
+  /** How many partitions it owns. */
+  get partitionsHeld(): number {
+    return this.tenures.owners().length;
+  }
+
+  /** Whether it does what it is there for, or stands by to: without its store for longer than a lease it does neither. */
+  get isCurrent(): boolean {
+    return this.tenures.isCurrent;
+  }
+
   /** Hands everything over to the other engines, if there are any, and goes on with what they do not take. */
   leave(): Promise<void> {
     return this.tenures.leave();

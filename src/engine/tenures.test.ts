@@ -28,6 +28,8 @@ class Fleet {
   readonly steppedDown = new Set<string>();
   private readonly releasedAtMs = new Map<number, number>();
   private names = 0;
+  /** Whether the store does not answer. */
+  isAway = false;
 
   constructor(seed: number) {
     this.random = new Random(seed);
@@ -80,6 +82,7 @@ class Fleet {
           const method = Reflect.get(of, name) as (...args: unknown[]) => Promise<unknown>;
           return async (...args: unknown[]) => {
             await process.host.sleep(random.integer(1, 15));
+            if (this.isAway) throw new Error("away");
             const answer = await Reflect.apply(method, of, args);
             this.note(String(name), args, answer);
             await process.host.sleep(random.integer(1, 15));
@@ -173,6 +176,27 @@ describe.each([1, 2, 3, 5])("%d engines", (count) => {
     expect(sorted(fleet.spread())).toEqual(even(count));
     expect(Math.min(...fleet.moves.slice(moves).map(({ atMs }) => atMs)) - killedAtMs).toBeGreaterThan(2_000);
   });
+});
+
+test("an engine is current once it has looked, also while it stands by, and no longer than a lease without its store", async () => {
+  const fleet = new Fleet(7);
+  const { engine: first } = fleet.join();
+  expect([first.isCurrent, first.partitionsHeld]).toEqual([false, 0]);
+  await fleet.wait(20_000);
+  expect([first.isCurrent, first.partitionsHeld]).toEqual([true, PARTITIONS]);
+  // The last of 33 gets none.
+  for (let i = 0; i < PARTITIONS; i++) fleet.join();
+  await fleet.wait(60_000);
+  const held = fleet.running.map(({ engine }) => engine.partitionsHeld);
+  expect(sorted(held)).toEqual([...Array.from({ length: PARTITIONS }, () => 1), 0]);
+  const all = (): Set<boolean> => new Set(fleet.running.map(({ engine }) => engine.isCurrent));
+  expect(all()).toEqual(new Set([true]));
+  fleet.isAway = true;
+  await fleet.wait(5_000);
+  expect(all()).toEqual(new Set([false]));
+  fleet.isAway = false;
+  await fleet.wait(5_000);
+  expect(all()).toEqual(new Set([true]));
 });
 
 test("engines that come and go at random end up with even shares", async () => {

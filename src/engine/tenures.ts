@@ -30,6 +30,8 @@ export class Tenures {
   private readonly farewell = new AbortController();
   private nudge = new AbortController();
   private told = { text: "", atMs: -Infinity };
+  /** When it last knew who has what, and the others could know what it has. */
+  private balancedAtMs = -Infinity;
   /** Since when the others could know that we are leaving. */
   private leavingSinceMs: number | null = null;
 
@@ -53,6 +55,11 @@ export class Tenures {
 
   owners(): Owner[] {
     return [...this.owned.values()];
+  }
+
+  /** Whether it has what it should, or stands by for it: the store has answered it within the time of a lease. */
+  get isCurrent(): boolean {
+    return this.host.monotonicMs() - this.balancedAtMs < this.settings.leaseMs;
   }
 
   /** Aborted once everything is given back: nothing is worth waiting for any more. */
@@ -226,6 +233,7 @@ export class Tenures {
     if (missing > 0 && this.leavingSinceMs === null)
       await this.acquireSome(share, unclaimed(engines, partitionCount), signal);
     await this.tell(this.settings.leaseMs);
+    this.balancedAtMs = this.host.monotonicMs();
     return this.kept().length === share;
   }
 

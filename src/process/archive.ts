@@ -1,3 +1,5 @@
+import type { ReadyChecks } from "../api/service/readiness.ts";
+import type { Engine } from "../engine/engine.ts";
 import type { ShippingSettings } from "../engine/settings.ts";
 import type { Host } from "../host/host.ts";
 import type { Settings } from "../settings/declarations.ts";
@@ -73,8 +75,13 @@ async function patientAnswerOf<Answer>(ask: () => Promise<Answer>, host: Host): 
   );
 }
 
+/** How the archive is doing, for whoever looks at the health of this process. */
+export function archiveNotes(archive: Archive, behind: { readonly engine?: Engine }, host: Host): ReadyChecks {
+  return { archive: () => archiveTrouble(archive, behind.engine?.shipping?.trouble, host) };
+}
+
 /** What is wrong with the archive, as far as this process can tell; undefined if nothing is. */
-export async function archiveTrouble(
+async function archiveTrouble(
   archive: Archive,
   engineTrouble: string | undefined,
   host: Host,

@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { extname } from "node:path";
+import type { HealthServer } from "../api/http/health-server.ts";
 import type { Route } from "../api/http/route.ts";
 import type { ApiServer } from "../api/http/server.ts";
 import type { Metrics } from "../api/metrics/metrics.ts";
@@ -20,12 +21,15 @@ import type { StoreError } from "../store/store-error.ts";
 import type { Handler } from "../worker/handler.ts";
 import { type LeaseKeeping, Worker } from "../worker/worker.ts";
 import type { UserHandlers } from "./user-handlers.ts";
-import { archiveTrouble, foreignStore, openArchive, shippingOf } from "./archive.ts";
+import { archiveNotes, foreignStore, openArchive, shippingOf } from "./archive.ts";
 import { briefError, type Log, logDegraded, logTask } from "./log.ts";
-import type { linesOf, ShownLine } from "./log-routes.ts";
+import { LeaseWatch } from "./lease-watch.ts";
+import { type Api, loadApi, loadHealth, loadMeasuring } from "./load-api.ts";
+import type { ShownLine } from "./log-routes.ts";
 import { joinStore } from "./join-store.ts";
 import { logged } from "./logged-store.ts";
 import { isOwnStore, storeSettings } from "./open-store.ts";
+import { healthOf, loadOf } from "./own-health.ts";
 import { ownMemory } from "./own-memory.ts";
 import { checkStoreSafety } from "./store-safety.ts";
 import { WorkerRegistration } from "./registration.ts";
@@ -44,6 +48,8 @@ export interface ProcessOptions {
   readonly version: string;
   /** Whether workflows may call this machine. */
   readonly loopback: boolean;
+  /** Whether a process that serves no API tells its health, if the settings say where. */
+  readonly tellsHealth?: boolean;
   readonly pages?: (service: Service, logs: ReadLines) => readonly Route[];
   readonly host?: Host;
 }
@@ -82,6 +88,9 @@ export class MillraceProcess {
     const { settings, address, log, host = nodeHost } = options;
     await checkStoreSafety(address, settings);
     const api = options.roles.includes("api") ? await loadApi() : undefined;
+    const tellsHealth = api === undefined && options.tellsHealth === true && settings.healthPort !== undefined;
+    const health = tellsHealth ? await loadHealth() : undefined;
+    const measuring = api === undefined && health === undefined ? undefined : await loadMeasuring();
     const archive = await openArchive(settings, host);
     const opened = await joinStore({ settings, address, roles: options.roles, archive, host, log }).catch(
       async (error: unknown) => {
@@ -89,10 +98,11 @@ export class MillraceProcess {
         throw error;
       },
     );
-    const metrics = api === undefined ? undefined : new api.Metrics(opened);
+    // What all see alike the servers tell; without one, what was measured is told also while the store is away.
+    const metrics = measuring === undefined ? undefined : new measuring.Metrics(api === undefined ? undefined : opened);
     const isOwn = isOwnStore(address);
     const seen = isOwn ? opened : watched(opened, { host, log, called: "the store", lastsMs: OUTAGE_MS });
-    const store = logged(api === undefined ? seen : api.measured(seen, metrics!), log);
+    const store = logged(measuring === undefined ? seen : measuring.measured(seen, metrics!), log);
     const behind: { archive?: Archive; engine?: Engine } = archive === undefined ? {} : { archive };
     const service = serviceOf(options, store, host, behind);
     const rest = { options, host, store, service, isOwn, handlers: new Map(), queues: [] };
@@ -101,9 +111,10 @@ export class MillraceProcess {
     parts.loseToArchive = () => foreign.resolve(foreignStore());
     const lost = Promise.race(opened.lost === undefined ? [foreign.promise] : [opened.lost, foreign.promise]);
     parts.metrics = metrics;
+    if (health !== undefined) parts.leases = new LeaseWatch(host);
     void lost.then(({ code, message }) => log.fatal({ code }, message));
     try {
-      if (archive !== undefined) {
+      if (archive !== undefined && api !== undefined) {
         metrics?.watchArchive(async () => (await archive.progress()).reduce((sum, one) => sum + one.behind, 0));
       }
       if (api !== undefined) parts.server = serverOf(parts, api, metrics!);
@@ -113,7 +124,10 @@ export class MillraceProcess {
       parts.service.start();
       const url = await parts.server?.listen();
       parts.url = url;
-      log.info({ roles: options.roles, store: shownAddress(address), ...(url !== undefined && { url }) }, "started");
+      if (health !== undefined) parts.health = healthOf(parts, health, metrics!);
+      const healthUrl = await parts.health?.listen();
+      const told = { ...(url !== undefined && { url }), ...(healthUrl !== undefined && { health: healthUrl }) };
+      log.info({ roles: options.roles, store: shownAddress(address), ...told }, "started");
       return new MillraceProcess(parts, lost, url);
     } catch (error) {
       await stopParts(parts);
@@ -159,6 +173,9 @@ interface Parts {
   registration?: WorkerRegistration;
   builtins?: Builtins;
   server?: ApiServer;
+  health?: HealthServer;
+  /** Whether the worker can take tasks. */
+  leases?: LeaseWatch;
   /** Where it listens, once it does. */
   url?: string | undefined;
 }
@@ -182,8 +199,7 @@ function serviceOf(
   const isStrict = settings.environment === "prod";
   const rest = { host, handlers, isStrict, secret, highWater, memory: ownMemory };
   if (archive === undefined) return new Service({ store, ...rest });
-  const notes = { archive: () => archiveTrouble(archive, behind.engine?.shipping?.trouble, host) };
-  return new Service({ store: withArchive(store, archive), ...rest, notes });
+  return new Service({ store: withArchive(store, archive), ...rest, notes: archiveNotes(archive, behind, host) });
 }
 
 /** `{{ secrets.NAME }}` is `MILLRACE_SECRET_NAME` of this process. */
@@ -225,7 +241,9 @@ function startEngine(parts: Parts): void {
         log.error({ partition, acknowledged, found }, "the store has lost commits that it had acknowledged"),
     },
   });
-  parts.engine.start();
+  const { engine } = parts;
+  parts.metrics?.watchEngine(() => engine.partitionsHeld);
+  engine.start();
 }
 
 async function startWorker(parts: Parts): Promise<void> {
@@ -238,7 +256,7 @@ async function startWorker(parts: Parts): Promise<void> {
   const logs = new TaskLogs(store, host);
   parts.logs = logs;
   const worker = new Worker({
-    store,
+    store: parts.leases?.watch(store) ?? store,
     host,
     handlers,
     queues,
@@ -265,6 +283,7 @@ async function startWorker(parts: Parts): Promise<void> {
   });
   worker.start();
   parts.worker = worker;
+  parts.metrics?.watchWorker(() => loadOf(worker, settings, handlers.keys()));
   const times = {
     heartbeatMs: settings.workerHeartbeatInterval * 1_000,
     aliveMs: settings.workerHeartbeatTimeout * 1_000,
@@ -324,31 +343,6 @@ function leasesOf({ address, settings }: ProcessOptions, { capabilities }: Store
   return { kind: "thread", source: { module, options } };
 }
 
-/** The API and what it measures are loaded only by a process that serves it. */
-async function loadApi(): Promise<Api> {
-  const [server, metrics, store, logs] = await Promise.all([
-    import("../api/http/server.ts"),
-    import("../api/metrics/metrics.ts"),
-    import("../api/metrics/measured-store.ts"),
-    import("./log-routes.ts"),
-  ]);
-  return {
-    ApiServer: server.ApiServer,
-    Metrics: metrics.Metrics,
-    measured: store.measured,
-    logRoutes: logs.logRoutes,
-    linesOf: logs.linesOf,
-  };
-}
-
-interface Api {
-  readonly ApiServer: typeof ApiServer;
-  readonly Metrics: typeof Metrics;
-  readonly measured: (store: Store, metrics: Metrics) => Store;
-  readonly logRoutes: (service: Service) => readonly Route[];
-  readonly linesOf: typeof linesOf;
-}
-
 function serverOf({ options, service }: Parts, api: Api, metrics: Metrics): ApiServer {
   const { settings, log } = options;
   const perMinute = settings.ingressPerMinute;
@@ -369,6 +363,7 @@ async function stopParts(parts: Parts): Promise<void> {
   const { server, service, worker, logs, registration, engine, builtins, store, options } = parts;
   options.log.info("stopping");
   server?.drain();
+  parts.health?.drain();
   // While the rest comes to its end, the other engines take over; without others it goes on until nobody needs it.
   const handedOver = parts.isOwn ? undefined : engine?.leave();
   // Whoever spreads requests over several of us has the time to notice.
@@ -384,6 +379,7 @@ async function stopParts(parts: Parts): Promise<void> {
   if (parts.isOwn && engine !== undefined) await settled(parts);
   await handedOver;
   await engine?.stop();
+  await parts.health?.close();
   await store.close();
   await parts.archive?.close();
   options.log.info("stopped");

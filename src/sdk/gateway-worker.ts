@@ -25,8 +25,13 @@ export interface GatewayWorkerOptions {
 /** How long a lease over HTTP waits for a task. */
 const POLL_MS = 20_000;
 
-/** A worker over the HTTP API of a server, without credentials of its store. Gives what stops it. */
-export async function startGatewayWorker(options: GatewayWorkerOptions): Promise<() => Promise<void>> {
+export interface GatewayWorker {
+  readonly worker: Worker;
+  readonly stop: () => Promise<void>;
+}
+
+/** A worker over the HTTP API of a server, without credentials of its store. */
+export async function startGatewayWorker(options: GatewayWorkerOptions): Promise<GatewayWorker> {
   const { http, token, handlers, queues, ownSlots, settings, observer, watch } = options;
   const name = `${hostname()}-${process.pid}-${nodeHost.id()}`;
   const by = queues === undefined ? "handlers" : "queues";
@@ -52,8 +57,9 @@ export async function startGatewayWorker(options: GatewayWorkerOptions): Promise
     key: nodeHost.id(),
   });
   running.start();
-  return async () => {
+  const stop = async (): Promise<void> => {
     gateway.stopLeasing();
     await running.stop();
   };
+  return { worker: running, stop };
 }

@@ -97,9 +97,9 @@ function clientOf({ url, token }: WorkerOptions): HttpClient {
   return httpClient({ ...(url !== undefined && { url }), ...(token !== undefined && { token }) });
 }
 
-function startOver(http: HttpClient, options: WorkerOptions, { handlers }: Served): Promise<() => Promise<void>> {
+async function startOver(http: HttpClient, options: WorkerOptions, { handlers }: Served): Promise<() => Promise<void>> {
   const { concurrency = 4, grace = "30s", queues, onLog } = options;
-  return startGatewayWorker({
+  const { stop } = await startGatewayWorker({
     http,
     token: tokenOf(options),
     handlers,
@@ -109,4 +109,5 @@ function startOver(http: HttpClient, options: WorkerOptions, { handlers }: Serve
       logged: ({ execution, node, attempt }, entry) => onLog?.({ executionId: execution, node, attempt, ...entry }),
     },
   });
+  return stop;
 }

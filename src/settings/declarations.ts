@@ -30,7 +30,7 @@ export const SETTINGS = {
     env: "MILLRACE_HOST",
     flag: "host",
     default: "127.0.0.1",
-    doc: "The address to listen on. Anything beyond loopback needs `MILLRACE_API_KEYS`, or the process refuses to start.",
+    doc: "The address to listen on. Anything beyond loopback needs `MILLRACE_API_KEYS`, or the API refuses to start; on a port for health alone only `/metrics` needs a key.",
   }),
   port: integer({
     env: ["MILLRACE_PORT", "PORT"],
@@ -39,6 +39,14 @@ export const SETTINGS = {
     min: 0,
     max: 65_535,
     doc: "The port to listen on. 0 takes any that is free, and the log says which.",
+  }),
+  healthPort: integer({
+    env: "MILLRACE_HEALTH_PORT",
+    flag: "health-port",
+    default: undefined,
+    min: 0,
+    max: 65_535,
+    doc: "The port on which a process of `serve` or `worker` without the role `api` tells its health and what it measures. It has `/health/live`, `/health/ready` and `/metrics`, on the address of `MILLRACE_HOST`; 0 takes any that is free. Without it such a process listens nowhere, so that several on one machine do not want the same. With the role `api` the API's port has all of it, and this has no effect.",
   }),
   apiKeys: secretList({
     env: "MILLRACE_API_KEYS",

@@ -40,6 +40,25 @@ async function worker(who: string, more: readonly string[] = []): Promise<Progra
   return program;
 }
 
+test("a worker over HTTP tells its health where it is told to, and is not ready without its server", async () => {
+  const own = await serve("memory:");
+  const args = ["worker", "--url", own.url, "--handlers", "handlers.mjs", "--health-port", "0"];
+  const program = start(args, { cwd: here, env: { WHO: "told" } });
+  const [, health] = await program.says(/"health":"(http:[^"]+)"/);
+  const ready = async () => (await fetch(`${health}/health/ready`)).status;
+  expect(await getJson(`${health}/health/ready`)).toEqual({ status: "ok", parts: { worker: "ok", handlers: "ok" } });
+  const definition = { name: "told", nodes: [{ id: "a", handler: "who", config: { ms: 0 } }] };
+  await postJson(`${own.url}/v1/workflow?start=true&allow_missing_handlers=true`, definition);
+  const metrics = async () => (await fetch(`${health}/metrics`)).text();
+  await expect.poll(metrics).toMatch(/^millrace_tasks_settled_total\{result="completed",outcome="settled"\} 1$/m);
+  expect(await metrics()).toMatch(/^millrace_worker_slots 4$/m);
+  await own.kill();
+  await expect.poll(ready, { timeout: 60_000 }).toBe(503);
+  expect((await fetch(`${health}/health/live`)).status).toBe(200);
+  program.child.kill("SIGTERM");
+  expect((await program.ended).code).toBe(0);
+});
+
 async function run(ms: number, more: object = {}): Promise<string> {
   const definition = {
     name: "gateway",

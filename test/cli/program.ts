@@ -102,7 +102,7 @@ export async function dev(args: readonly string[], options: ProgramOptions): Pro
   return serving(url!, program);
 }
 
-function serving(url: string, program: Program): Serving {
+export function serving(url: string, program: Program): Serving {
   const end = (signal: NodeJS.Signals) => (): Promise<Ended> => {
     program.child.kill(signal);
     return program.ended;

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Service } from "../../scripts/services/service.ts";
 import { postgresService, redisService } from "../support/services.ts";
-import { getJson, type Program, serve, type Serving, start } from "../cli/program.ts";
+import { getJson, type Program, type ProgramOptions, serve, serving, type Serving, start } from "../cli/program.ts";
 
 export const STORES: readonly (readonly [kind: string, service: () => Promise<Service>])[] = [
   ["Postgres", postgresService],
@@ -30,6 +30,14 @@ export class Fleet {
     const program = start(["serve", "--store", this.store, "--roles", roles], { env: this.#env });
     await program.says(/"started"/);
     return program;
+  }
+
+  /** A process without the API that tells its health; `command` is what it is. */
+  async healthy(command: readonly string[], options: ProgramOptions = {}): Promise<Serving> {
+    const args = [...command, "--store", this.store, "--health-port", "0"];
+    const program = start(args, { ...options, env: { ...this.#env, ...options.env } });
+    const [, url] = await program.says(/"health":"(http:[^"]+)"/);
+    return serving(url!, program);
   }
 }
 

@@ -17,6 +17,14 @@ export interface LimitUse {
   readonly until: string | null;
 }
 
+/** What the worker of a process has. */
+export interface WorkerLoad {
+  readonly tasks: number;
+  readonly slots: number;
+  /** By handlers that did not stop when they were asked to. */
+  readonly kept: number;
+}
+
 /** What a process measures of itself, and what it finds in the store when it is asked. */
 export class Metrics {
   readonly #registry = new Registry();
@@ -41,8 +49,13 @@ export class Metrics {
   readonly removedEarly = this.#counter("executions_removed_early_total", "Ended executions removed to make room");
   readonly deadLetters = this.#counter("dead_letters_total", "Dead letters written", ["class"]);
 
-  constructor(store: Store) {
+  /** @param store what is found there is told too; without it only what this process does */
+  constructor(store?: Store) {
     collectDefaultMetrics({ register: this.#registry, prefix: "millrace_" });
+    if (store !== undefined) this.#watchStore(store);
+  }
+
+  #watchStore(store: Store): void {
     const open = this.#gauge("inbox_messages", "Messages that no commit has consumed");
     const out = this.#gauge("tasks_running", "Tasks that workers have");
     const letters = this.#gauge("dead_letters", "Dead letters in the store");
@@ -71,6 +84,25 @@ export class Metrics {
       if (counts.open === undefined) executions.remove();
       else executions.set(counts.open);
       fill.set(counts.fill ?? 0);
+    });
+  }
+
+  /** Shows how many partitions the engine of this process owns. */
+  watchEngine(held: () => number): void {
+    this.#gauge("partitions_held", "Partitions that the engine of this process owns", [], async (gauge) => {
+      gauge.set(held());
+    });
+  }
+
+  /** Shows what the worker of this process has to do. */
+  watchWorker(load: () => WorkerLoad): void {
+    const slots = this.#gauge("worker_slots", "Tasks that the worker of this process runs at a time");
+    const kept = this.#gauge("worker_slots_kept", "Slots of it that are kept by handlers that did not stop when asked");
+    this.#gauge("worker_tasks", "Tasks that the worker of this process has", [], async (gauge) => {
+      const now = load();
+      gauge.set(now.tasks);
+      slots.set(now.slots);
+      kept.set(now.kept);
     });
   }
 

@@ -7,6 +7,8 @@ import { startAndServe, startProcess } from "../start-process.ts";
 export const verb: Verb = async (call) => {
   const read = await call.settings();
   const { roles } = read.settings;
-  await startAndServe(call, () => startProcess(call, read, { roles, logTo: 1, loopback: false, pages }));
+  await startAndServe(call, () =>
+    startProcess(call, read, { roles, logTo: 1, loopback: false, pages, tellsHealth: true }),
+  );
   return EXIT.done;
 };

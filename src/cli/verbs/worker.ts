@@ -33,5 +33,5 @@ async function onStore(call: Call, read: ReadSettings): Promise<Started> {
       hint: "name a store that is shared: --store postgres://… or redis://…   or a server: --url http://…",
     });
   }
-  return startProcess(call, read, { roles: ["worker"], logTo: 1, loopback: false });
+  return startProcess(call, read, { roles: ["worker"], logTo: 1, loopback: false, tellsHealth: true });
 }
