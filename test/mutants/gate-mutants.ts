@@ -292,6 +292,17 @@ export const GATE_MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: "ask-for-all",
+    thought: "who asks early is let through early",
+    patches: [
+      {
+        file: `${EXECUTION}/parallel.ts`,
+        find: "return room - asking;",
+        put: "return asking < 0 ? 0 : room;",
+      },
+    ],
+  },
+  {
     name: "dispatch-whenever",
     thought: "a gate has let it through: it goes out",
     patches: [

@@ -114,7 +114,8 @@ class NemesisWorld {
   async run(): Promise<Remainder> {
     const bornAt = now();
     const nemesis = await this.#assemble();
-    const watch = this.#store.archive && new ArchiveWatch(this.#store.archive.open);
+    const { archive: watched } = this.#store;
+    const watch = watched && new ArchiveWatch(() => watched.open());
     try {
       watch?.start();
       const working = this.#bringWork();

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Workflow, WorkflowNode } from "../../definition/workflow.ts";
 import type { GateAcquire, GateReturn } from "../message.ts";
+import { explain, type Explanation } from "./explain.ts";
 import { executionMachine } from "./machine.ts";
 import { failure, imprint, mapNode, node, RETRYABLE, Trial, workflow } from "./test-execution.ts";
 
@@ -37,6 +38,50 @@ const returned = (trial: Trial): string[] =>
 /** What gates were told of what was used. */
 const used = (trial: Trial) =>
   trial.mail.flatMap(({ body }) => (body.kind === "gateReturn" ? (body.used ?? []).map((one) => one.used) : []));
+
+describe("an execution of which few may run at a time", () => {
+  const NAMES = ["a", "b", "c", "d"];
+  const trialOf = (more: readonly WorkflowNode[] = []): Trial => {
+    const nodes = [...NAMES.map((id) => node(id, [], { limit: "thin" })), ...more];
+    return new Trial(workflow(nodes, { limits, max_parallel_nodes: 2 })).begin();
+  };
+
+  test("asks for no more than could go out: what is let through and waits keeps others back", () => {
+    const trial = trialOf();
+    expect(asked(trial)).toEqual([`${RATE}: 1 2`]);
+    expect(executionMachine.hasWork(trial.state)).toBe(false);
+    trial.passes("a");
+    expect(asked(trial)).toEqual([`${RATE}: 1 2`]);
+    trial.completes("a");
+    expect(asked(trial)).toEqual([`${RATE}: 1 2`, `${RATE}: 3`]);
+    trial.passes("b").passes("c").completes("b").completes("c").passes("d").completes("d");
+    expect(trial.state.status).toBe("completed");
+  });
+
+  test("lets those go meanwhile that need no leave", () => {
+    const trial = trialOf([node("free")]);
+    expect(trial.tasks.map(({ queue }) => queue)).toEqual(["step"]);
+    expect(trial.shown).toMatchObject({
+      a: "WAITING rate_limit",
+      b: "WAITING rate_limit",
+      c: "WAITING parallel",
+      free: "QUEUED",
+    });
+    trial.passes("a");
+    // Both may not be out beside the one that went first, and b has to wait for it with its leave.
+    expect(trial.shown).toMatchObject({ a: "QUEUED" });
+    expect(trial.passes("b").shown).toMatchObject({ b: "WAITING parallel" });
+    expect(trial.completes("free").shown).toMatchObject({ b: "QUEUED", c: "WAITING parallel" });
+  });
+
+  test("says so of who has yet to ask", () => {
+    const [{ sentence, reason }] = explain(trialOf().state, "c") as [Explanation];
+    expect(reason).toBe("parallel");
+    expect(sentence).toBe(
+      "c is ready; 2 nodes of the execution run or wait at limits to do so, and no more may at a time",
+    );
+  });
+});
 
 describe("a rate that has to be used soon", () => {
   const both = {

@@ -3,6 +3,7 @@ import type { GateEvent } from "../../core/gate/events.ts";
 import type { GateRule, RateRule } from "../../core/gate/rule.ts";
 import type { Json } from "../../json/json.ts";
 import type { LimitSpec, Workflow, WorkflowNode } from "../../definition/workflow.ts";
+import type { NemesisEntry } from "../history.ts";
 import { type Commit, dispatchOf, type Evidence, executionOf, isExecution, placeOfToken } from "./evidence.ts";
 import { type Found, type Invariant, placeOf } from "./invariant.ts";
 
@@ -55,17 +56,21 @@ const callsKept: Invariant = {
   id: "I38e",
   name: "rate of calls",
   world(evidence, _stories, found) {
-    // A store that went back has forgotten who was let through. And if its clock is set, more time goes by than there is,
-    // and workers do not know any more how late it is.
+    // A store that went back has forgotten who was let through. And if its clock is set, or an engine sleeps and its clock
+    // stands still, more time goes by afterwards than there is, and workers do not know any more how late it is.
     if (evidence.rollbacks.length > 0) return;
     const { history } = evidence.world;
-    const set = history.find(({ log, kind, at }) => log === "nemesis" && kind === "clock" && at > 0);
+    const set = history.find((entry) => entry.log === "nemesis" && entry.at > 0 && isOfClocks(entry));
     for (const [gate, all] of callsAt(evidence)) {
       const calls = all.filter(({ at }) => at < (set?.at ?? Infinity)).sort((one, other) => one.at - other.at);
       for (let last = 0; last < calls.length; last++) judgeCalls(gate, calls, last, found);
     }
   },
 };
+
+function isOfClocks(entry: NemesisEntry): boolean {
+  return entry.kind === "clock" || (entry.kind === "fault" && entry.fault === "sleep engine");
+}
 
 interface Call {
   readonly at: number;
@@ -274,7 +279,7 @@ const nobodySlipsBy: Invariant = {
   },
 };
 
-function gatesOf({ limit, concurrency, budget }: WorkflowNode, workflow: Workflow): number {
+export function gatesOf({ limit, concurrency, budget }: WorkflowNode, workflow: Workflow): number {
   const wanted = typeof limit === "string" ? { name: limit } : limit;
   const spec: LimitSpec | undefined = wanted?.name === undefined ? wanted : workflow.limits?.[wanted.name];
   const { breaker, concurrency: places, rate, tokens_per_minute: tokens } = spec ?? {};
