@@ -11,9 +11,14 @@ const flaky = (): number => {
   if (++tries === 1) throw new Error("not yet");
   return tries;
 };
+let isStubborn = true;
+const stubborn = (): number => {
+  if (isStubborn) throw new Error("not today");
+  return 1;
+};
 let api: TestApi;
 beforeAll(async () => {
-  api = await TestApi.start({ handlers: { step: () => 1, flaky, gate: held.handler }, version: "1.2.3" });
+  api = await TestApi.start({ handlers: { step: () => 1, flaky, stubborn, gate: held.handler }, version: "1.2.3" });
 });
 afterAll(() => api.close());
 
@@ -115,6 +120,22 @@ describe("/metrics", () => {
     const after = (await api.get("/metrics")).body as string;
     expect(after).not.toContain(id);
     expect(after).not.toContain("nobody");
+  });
+
+  test("counts a dead letter when it is left, and not again when a replay marks it", async () => {
+    const letters = async () =>
+      ((await api.get("/metrics")).body as string).match(/^millrace_dead_letters_total\{.*$/gm);
+    const failed = await api.run({
+      name: "dead",
+      nodes: [{ id: "a", handler: "stubborn", retry: { max_attempts: 1 } }],
+    });
+    await api.ended(failed);
+    expect(await letters()).toEqual(['millrace_dead_letters_total{class="exhausted"} 1']);
+    const [letter] = (await api.get(`/v1/dlq?execution_id=${failed}`)).body.items;
+    isStubborn = false;
+    expect((await api.post(`/v1/dlq/${letter.id}/retry`)).status).toBe(202);
+    await api.ended(failed);
+    expect(await letters()).toEqual(['millrace_dead_letters_total{class="exhausted"} 1']);
   });
 });
 

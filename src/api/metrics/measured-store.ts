@@ -1,6 +1,7 @@
 import type {
   CommitBatch,
   CommitOutcome,
+  DeadLetter,
   Journal,
   LeasedTask,
   Settlement,
@@ -62,7 +63,12 @@ function countBatch(metrics: Metrics, batch: CommitBatch, { kind }: CommitOutcom
     metrics.executionSeconds.observe({ status }, Math.max(0, endedAtMs - createdAtMs) / 1000);
   }
   for (const { queue } of batch.tasks) metrics.dispatched.inc({ queue: metrics.name(queue) });
-  for (const letter of batch.deadLetters) metrics.deadLetters.inc({ class: letter.class });
+  for (const letter of batch.deadLetters) if (isNew(letter)) metrics.deadLetters.inc({ class: letter.class });
+}
+
+/** A replay writes its letter once more, to mark it. Nobody has to be called for that. */
+function isNew({ text }: DeadLetter): boolean {
+  return (JSON.parse(text) as { readonly status?: unknown } | null)?.status !== "replayed";
 }
 
 /** Most records have none, and are not read for it. */

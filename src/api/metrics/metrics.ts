@@ -58,7 +58,7 @@ export class Metrics {
   #watchStore(store: Store): void {
     const open = this.#gauge("inbox_messages", "Messages that no commit has consumed");
     const out = this.#gauge("tasks_running", "Tasks that workers have");
-    const letters = this.#gauge("dead_letters", "Dead letters in the store");
+    const letters = this.#gauge("dead_letters", "Dead letters in the store, those that were dealt with too");
     const executions = this.#gauge(
       "executions_open",
       "Executions that have not ended; only where the store counts them",
