@@ -284,6 +284,19 @@ describe("when the store is in trouble", () => {
     expect((await trouble.get("/readyz")).status).toBe(200);
   });
 
+  test("a process lives whether or not its store answers, also if nobody knows yet whether there are keys", async () => {
+    broken.how = "fails";
+    const other = await TestApi.start({ wrap });
+    for (const how of ["fails", "hangs"] as const) {
+      broken.how = how;
+      const startedAtMs = performance.now();
+      expect(await other.get("/health/live")).toMatchObject({ status: 200, body: { status: "ok" } });
+      expect(performance.now() - startedAtMs).toBeLessThan(1_000);
+    }
+    broken.how = "no";
+    await other.close();
+  });
+
   test("a store that hangs is given up", async () => {
     broken.how = "hangs";
     expect(await trouble.get("/v1/executions")).toMatchObject({ status: 503, body: { code: "STORE_UNAVAILABLE" } });

@@ -95,9 +95,12 @@ export class Admission {
 
   async #principal(route: Route, knock: Knock): Promise<Principal> {
     const given = knock.header("authorization");
-    if (!(await this.keys.isSet())) {
+    const isOpen = route.permission === "open" || (this.#isLocal && route.path === "/metrics");
+    // A probe is answered whether or not the store is: it must not wait until that has told of keys.
+    const isProbe = isOpen && given === undefined;
+    if (!(isProbe ? this.keys.isKnownSet() : await this.keys.isSet())) {
       checkLocal(knock.header("host"), knock.header("origin"));
-      return LOCAL;
+      return isProbe ? NOBODY : LOCAL;
     }
     const key = bearerKey(given);
     const isReading = given === undefined && (knock.method === "GET" || knock.method === "HEAD");
@@ -108,8 +111,7 @@ export class Admission {
           ? await this.sessions.principal(knock.header("cookie"))
           : undefined;
     if (principal !== undefined) return principal;
-    const isOpen = route.permission === "open" || (this.#isLocal && route.path === "/metrics");
-    if (isOpen && given === undefined) return NOBODY;
+    if (isProbe) return NOBODY;
     if (key !== undefined) this.#wrongKeys.count(knock.address);
     throw new MillraceError("UNAUTHENTICATED", {});
   }

@@ -21,6 +21,7 @@ export class Keys {
   readonly #store: Store | undefined;
   readonly #nowMs: () => number;
   readonly #found = new Map<string, { readonly principal: Principal | undefined; readonly atMs: number }>();
+  #asking: Promise<void> | undefined;
   #any: { readonly isSet: boolean; readonly atMs: number } = { isSet: false, atMs: -Infinity };
 
   /** @param configured as in `MILLRACE_API_KEYS`: `role:key,role+role:key` */
@@ -35,9 +36,16 @@ export class Keys {
     if (this.#configured.size > 0) return true;
     if (this.#store === undefined) return false;
     if (!this.#any.isSet && this.#nowMs() - this.#any.atMs > FRESH_MS) {
-      const [found] = await this.#store.records.get([{ scope: SCOPE, hash: ANY }]);
-      this.#any = { isSet: typeof found === "string", atMs: this.#nowMs() };
+      this.#asking ??= this.#ask(this.#store).finally(() => (this.#asking = undefined));
+      await this.#asking;
     }
+    return this.#any.isSet;
+  }
+
+  /** The same as far as it is known now: the store is asked, and nobody waits for its answer. */
+  isKnownSet(): boolean {
+    if (this.#configured.size > 0) return true;
+    void this.isSet().catch(() => undefined);
     return this.#any.isSet;
   }
 
@@ -64,6 +72,11 @@ export class Keys {
     if (this.#found.size >= 1_000) this.#found.clear();
     this.#found.set(digest, { principal, atMs: this.#nowMs() });
     return principal;
+  }
+
+  async #ask(store: Store): Promise<void> {
+    const [found] = await store.records.get([{ scope: SCOPE, hash: ANY }]);
+    this.#any = { isSet: typeof found === "string", atMs: this.#nowMs() };
   }
 }
 

@@ -106,7 +106,9 @@ export class ApiServer {
   /** Refuses to be reached from elsewhere without a key. */
   async listen(): Promise<string> {
     const { host = "127.0.0.1", port = 4747 } = this.#options;
-    if (!isLoopbackAddress(host) && !(await this.#answering.admission.keys.isSet())) {
+    const { keys } = this.#answering.admission;
+    // Asked for at once on this machine too: probes do not wait for the answer.
+    if (!keys.isKnownSet() && !isLoopbackAddress(host) && !(await keys.isSet())) {
       throw new Error(`refusing to listen on ${host} without an API key: set MILLRACE_API_KEYS`);
     }
     return this.app.listen({ host, port });
