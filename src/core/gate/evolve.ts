@@ -44,8 +44,9 @@ export function evolve(state: GateState, event: GateEvent): void {
       for (const { execution, ask } of event.grants) {
         const asked = state.line.get(execution, ask);
         const reserved = reservation(state.ruling, asked);
+        const workflow = state.line.groupOf(execution);
         state.line.take(execution, ask);
-        const begin = state.ruling?.kind === "rate" ? beginning(state.ruling, asked ?? {}, event.atMs) : {};
+        const begin = state.ruling?.kind === "rate" ? beginning(state.ruling, asked ?? {}, event.atMs, workflow) : {};
         const more = { ...(reserved && { reserved }), ...begin };
         const held: Held = { execution, ask, node: asked?.node ?? "", atMs: event.atMs, ...more };
         state.held.set(heldKey(execution, ask), held);
@@ -137,9 +138,15 @@ function giveBack(state: GateState, { execution, asks, used = [], atMs }: AsksRe
 }
 
 /** What a rate has to know of one it lets through. */
-function beginning(rule: RateRule, asked: Pick<GateAsk, "cost" | "late">, atMs: number): Partial<Held> {
+function beginning(
+  rule: RateRule,
+  asked: Pick<GateAsk, "cost" | "late">,
+  atMs: number,
+  workflow: string | undefined,
+): Partial<Held> {
   const cost = costOf(rule, asked);
-  return { ...(cost !== 1 && { cost }), beginByMs: atMs + beginWithinMs(asked) };
+  const of = workflow === undefined || workflow === "" ? {} : { workflow };
+  return { ...(cost !== 1 && { cost }), beginByMs: atMs + beginWithinMs(asked), ...of };
 }
 
 /** How far a rate is filled depends on who has begun: what has come together until then is written down first. */

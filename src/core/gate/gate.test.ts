@@ -81,6 +81,28 @@ describe("a rate", () => {
     expect(gate.returns("a", [1]).events.length).toBe(before);
   });
 
+  test("passes by whose half nobody begins, as long as others wait: they keep the other half", () => {
+    const gate = new GateTrial(rate(10, 4));
+    for (let i = 0; i < 9; i++) gate.askAs("ghosts", `g${i}`);
+    expect(gate.granted.length).toBe(4);
+    for (let i = 0; i < 9; i++) gate.askAs("real", `r${i}`);
+    // Those that were let through before anybody else came have their time; from then on they hold half of it.
+    gate.at(10_000);
+    for (let ms = 10_100; ms <= 10_700; ms += 100) {
+      gate.at(ms);
+      for (const { execution, ask } of gate.state.held.values()) {
+        if (execution.startsWith("r")) gate.returns(execution, [ask]);
+      }
+    }
+    const after = gate.granted.slice(4).map((name) => name[0]);
+    expect(after.filter((name) => name === "g").length).toBe(2);
+    expect(after.filter((name) => name === "r").length).toBeGreaterThanOrEqual(4);
+    // Once nobody else waits they go as before.
+    const alone = new GateTrial(rate(10, 4));
+    for (let i = 0; i < 4; i++) alone.askAs("ghosts", `g${i}`);
+    expect(alone.granted.length).toBe(4);
+  });
+
   test("gives whoever was too late twice as long the next time", () => {
     const gate = new GateTrial(rate(10, 9)).acquire("a", [
       { ask: 1, node: "n" },

@@ -14,6 +14,7 @@ import {
   isWaitingForBeginnings,
   levelAt,
   mustOpen,
+  passedBy,
   ROUNDING,
   supersedable,
 } from "./state.ts";
@@ -36,7 +37,7 @@ export function grant(state: GateState, context: Context): GateDecision {
   const room = Math.min(freePlaces(state, rule), context.maxEvents);
   let level = levelAt(state, context.nowMs);
   const grants: Answer[] = [];
-  for (const { execution, ask } of state.line.inTurn(state.lastAtMs)) {
+  for (const { execution, ask } of state.line.inTurn(state.lastAtMs, passedBy(state))) {
     const cost = costOf(rule, ask);
     if (grants.length >= room || (isBucket(rule) && level + ROUNDING < cost)) break;
     level = Math.max(0, level - cost);

@@ -16,6 +16,8 @@ export interface Held {
   readonly cost?: number;
   /** Of a rate: whoever has not begun by then does not begin, but asks again. */
   readonly beginByMs?: number;
+  /** Of a rate: which workflow it is of, if that was said. */
+  readonly workflow?: string;
 }
 
 /** Less than this is missing only because numbers are rounded. */
@@ -150,10 +152,32 @@ export function beginWithinMs({ late = 0 }: Pick<GateAsk, "late">): number {
   return BEGIN_WITHIN_MS * 2 ** Math.min(late, MOST_DOUBLINGS);
 }
 
+const NOBODY: ReadonlySet<string> = new Set();
+
+/**
+ * Of a rate: workflows of which half of what may be under way has not begun, as nobody works for them. While others wait
+ * they are passed by: they would only keep from those what they cannot use.
+ */
+export function passedBy({ ruling, held, line }: GateState): ReadonlySet<string> {
+  if (ruling?.kind !== "rate") return NOBODY;
+  const waiting = line.groups();
+  if (waiting.size < 2) return NOBODY;
+  const unbegun = new Map<string, number>();
+  for (const { workflow = "", cost = 1 } of held.values()) unbegun.set(workflow, (unbegun.get(workflow) ?? 0) + cost);
+  const share = mostAtOnce(ruling) / 2;
+  const idle = new Set([...waiting].filter((workflow) => (unbegun.get(workflow) ?? 0) >= share));
+  return idle.size < waiting.size ? idle : NOBODY;
+}
+
+/** Who goes next, once there is enough. */
+function nextInLine(state: GateState): GateAsk | undefined {
+  return state.line.first(state.lastAtMs, passedBy(state));
+}
+
 /** Of a rate: nobody can be let through before somebody has begun, however long it fills. */
 export function isWaitingForBeginnings(state: GateState): boolean {
   const rule = state.ruling;
-  const next = state.line.first(state.lastAtMs);
+  const next = nextInLine(state);
   return rule?.kind === "rate" && next !== undefined && roomOf(state, rule) + ROUNDING < costOf(rule, next);
 }
 
@@ -182,7 +206,7 @@ export function reservation(
 /** When the next in line can be let through; null if only somebody's return, or a person, can bring that about. */
 export function opensAtMs(state: GateState): number | null {
   const rule = state.ruling;
-  const next = state.line.first(state.lastAtMs);
+  const next = nextInLine(state);
   // What a budget has to say it says at once.
   if (rule?.kind === "budget") return null;
   if (rule === null || next === undefined || state.isTripped || freePlaces(state, rule) <= 0) return null;

@@ -8,6 +8,8 @@ export interface Waiting extends GateAsk {
 /** So long does one who waits have to wait for each point of priority that others have more, to be like them. */
 export const AGEING_MS = 10_000;
 
+const NOBODY: ReadonlySet<string> = new Set();
+
 type Asks = Map<number, Waiting>;
 type Executions = Map<string, Asks>;
 
@@ -52,15 +54,25 @@ export class WaitingLine {
     return this.asksOf(execution)?.get(ask);
   }
 
+  /** Of which workflow an execution is that waits. */
+  groupOf(execution: string): string | undefined {
+    return this.workflowOf.get(execution);
+  }
+
+  /** The workflows that wait. */
+  groups(): ReadonlySet<string> {
+    return new Set(this.turns.keys());
+  }
+
   /** Who comes next at a moment. */
-  first(nowMs: number): GateAsk | undefined {
-    for (const { ask } of this.inTurn(nowMs)) return ask;
+  first(nowMs: number, passedBy: ReadonlySet<string> = NOBODY): GateAsk | undefined {
+    for (const { ask } of this.inTurn(nowMs, passedBy)) return ask;
     return undefined;
   }
 
-  /** Who comes next, and who after that, as if nobody were added and no time passed. */
-  *inTurn(nowMs: number): Generator<Turn, void> {
-    if (this.priorities.size <= 1) return yield* takingTurns(this.turns);
+  /** Who comes next, and who after that, as if nobody were added and no time passed; some workflows may be passed by. */
+  *inTurn(nowMs: number, passedBy: ReadonlySet<string> = NOBODY): Generator<Turn, void> {
+    if (this.priorities.size <= 1) return yield* takingTurns(this.turns, passedBy);
     const highest = Math.max(...this.priorities.keys());
     const levels = new Map<number, Map<string, Executions>>();
     for (const [workflow, executions] of this.turns) {
@@ -71,7 +83,7 @@ export class WaitingLine {
         }
       }
     }
-    for (const level of [...levels.keys()].toSorted((a, b) => b - a)) yield* takingTurns(levels.get(level)!);
+    for (const level of [...levels.keys()].toSorted((a, b) => b - a)) yield* takingTurns(levels.get(level)!, passedBy);
   }
 
   /** Takes one out whose turn it was: its execution goes behind the others of its workflow, and that behind all others. */
@@ -128,8 +140,12 @@ interface Turn {
   readonly ask: Waiting;
 }
 
-function* takingTurns(workflows: ReadonlyMap<string, Executions>): Generator<Turn, void> {
-  yield* inRounds(Array.from(workflows.values(), executionsInTurn));
+function* takingTurns(
+  workflows: ReadonlyMap<string, Executions>,
+  passedBy: ReadonlySet<string>,
+): Generator<Turn, void> {
+  const going = passedBy.size === 0 ? workflows : new Map([...workflows].filter(([name]) => !passedBy.has(name)));
+  yield* inRounds(Array.from(going.values(), executionsInTurn));
 }
 
 function executionsInTurn(executions: Executions): Iterator<Turn, void> {
