@@ -158,10 +158,16 @@ test("goes on after a restart, and what is cancelled can be tried again", async 
   gate = closed.promise;
   const second = (await api.post("/v1/batches", { workflow: "double", items: list, concurrency: 5 })).body.batch_id;
   await api.eventually(async () => (await batch(second)).running === 5);
-  expect((await api.post(`/v1/batches/${second}/cancel`)).status).toBe(202);
+  expect(await api.post(`/v1/batches/${second}/cancel`)).toMatchObject({
+    status: 202,
+    body: { batch_id: second, status: "CANCELLED", generation: 1 },
+  });
   expect(await batch(second)).toMatchObject({ status: "CANCELLED", completed: 0, cancelled: 30 });
   closed.resolve(undefined);
-  expect((await api.post(`/v1/batches/${second}/retry`)).status).toBe(202);
+  expect(await api.post(`/v1/batches/${second}/retry`)).toMatchObject({
+    status: 202,
+    body: { batch_id: second, status: "RUNNING", generation: 2 },
+  });
   await api.eventually(() => isOver(second));
   expect(await batch(second)).toMatchObject({ status: "COMPLETED", generation: 2, completed: 30 });
 });

@@ -306,6 +306,7 @@ export const startedBatch = z.looseObject({
   status: z.literal("RUNNING"),
   total: z.number(),
 });
+export const commandedBatch = z.looseObject({ batch_id: z.string(), status: z.string(), generation: z.number() });
 export const shownBatch = z.looseObject({
   batch_id: z.string(),
   workflow: z.string(),

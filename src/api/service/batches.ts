@@ -196,13 +196,13 @@ export class Batches {
   /** Ends it, and the executions of its items that run. */
   async cancel(caller: Caller, id: string): Promise<Json> {
     await this.#read(id, () => undefined);
-    return this.#commands.cancel(caller, id);
+    return ofBatch(await this.#commands.cancel(caller, id));
   }
 
   /** Tries again what failed or was cancelled; what completed stays. */
   async retry(caller: Caller, id: string): Promise<Json> {
     await this.#read(id, () => undefined);
-    return this.#commands.retry(caller, id, {});
+    return ofBatch(await this.#commands.retry(caller, id, {}));
   }
 
   /** Some of the items from one on: those that the same execution has, the batch itself or a part of it. */
@@ -259,6 +259,12 @@ export class Batches {
 }
 
 /** Its items are handed over as data, so nothing in them is taken for a template. */
+/** A batch is an execution, and is called by its own name. */
+function ofBatch(answer: Json): Json {
+  const { execution_id: batch_id, ...rest } = answer as JsonObject;
+  return { batch_id: batch_id!, ...rest };
+}
+
 function batchDefinition(of: BatchOf): JsonObject {
   const { workflow, definition, concurrency } = of;
   return {

@@ -3,7 +3,7 @@ import { asJson, json, route, type Route } from "../route.ts";
 import * as shape from "../schemas.ts";
 
 const tag = "Batches";
-const command = { 202: { description: "Done", schema: shape.commanded } };
+const command = { 202: { description: "Done", schema: shape.commandedBatch } };
 const bodyOf = { schema: shape.emptyBody, limitBytes: MAX_BODY_BYTES };
 
 export const batchRoutes: readonly Route[] = [
