@@ -15,10 +15,14 @@ const { source, worker, settings } = workerData as ThreadData;
 const tasks = new Map<string, Beaten>();
 
 // Listening before anything is awaited: what is told meanwhile must not be missed.
-parentPort!.on("message", ({ remove, add }: ToThread) => {
+parentPort!.on("message", ({ remove, add, reported }: ToThread) => {
   for (const token of remove) tasks.delete(token);
   const addedAtMs = nodeHost.monotonicMs();
   for (const task of add) tasks.set(task.token, { task, addedAtMs, reported: false });
+  for (const token of reported) {
+    const known = tasks.get(token);
+    if (known !== undefined) known.reported = true;
+  }
 });
 
 const { openHeartbeats } = (await import(source.module)) as HeartbeatModule;

@@ -26,6 +26,8 @@ export type BeatenTask = Pick<LeasedTask, "ref" | "token" | "entity" | "partitio
 export interface ToThread {
   readonly remove: readonly string[];
   readonly add: readonly BeatenTask[];
+  /** Tokens of tasks whose beginning was reported by somebody else. */
+  readonly reported: readonly string[];
 }
 
 /** What it tells. */
@@ -90,13 +92,18 @@ export class HeartbeatThread {
     if (this.#over.length >= MOST_UNTOLD) this.#tell([]);
   }
 
+  /** That these have begun need not be told once more. */
+  reported(tokens: readonly string[]): void {
+    this.#tell([], tokens);
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#thread.terminate();
   }
 
-  #tell(add: readonly BeatenTask[]): void {
-    const message: ToThread = { remove: this.#over, add };
+  #tell(add: readonly BeatenTask[], reported: readonly string[] = []): void {
+    const message: ToThread = { remove: this.#over, add, reported };
     this.#over = [];
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
     if (!this.#isClosed) this.#thread.postMessage(message);

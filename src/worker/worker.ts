@@ -342,7 +342,10 @@ export class Worker {
     await this.host.sleep(this.settings.limitedReportMs);
     const due = this.begun.filter((one) => !one.settled && !one.reported && one.gone === null);
     this.begun = [];
-    if (due.length > 0) await this.beatOnce(due, this.host.monotonicMs());
+    if (due.length === 0) return;
+    await this.beatOnce(due, this.host.monotonicMs());
+    const told = due.filter(({ reported }) => reported).map(({ leased }) => leased.token);
+    if (told.length > 0) this.thread?.reported(told);
   }
 
   /** A handler that does not listen still uses what it uses: its slot is not given to another before it ends. */

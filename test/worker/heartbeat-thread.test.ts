@@ -1,4 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { entityKey } from "../../src/core/entity.ts";
@@ -9,6 +12,7 @@ import { Requests } from "../../src/inbox/requests.ts";
 import { contentHash } from "../../src/json/hash.ts";
 import type { Store } from "../../src/store/contract.ts";
 import type { Handler } from "../../src/worker/handler.ts";
+import { HeartbeatThread } from "../../src/worker/heartbeat-thread.ts";
 import { type LeaseKeeping, Worker } from "../../src/worker/worker.ts";
 import type { Service } from "../../scripts/services/service.ts";
 import { redisService } from "../support/services.ts";
@@ -106,6 +110,18 @@ test("a thread whose store is away when it begins connects later, and keeps the 
 test("without it the tasks are given to others, though the worker lives", async () => {
   const events = await run({ kind: "loop" });
   expect(events.map(({ kind }) => kind)).toContain("deliveryLost");
+});
+
+test("what has been reported as begun is not reported once more", async () => {
+  const file = join(mkdtempSync(join(tmpdir(), "millrace-beats-")), "begun");
+  const source = { module: new URL("./noted-heartbeats.ts", import.meta.url).href, options: { file } };
+  const settings = { leaseMs: 5_000, heartbeatMs: 100, startReportMs: 300 };
+  const beats = new HeartbeatThread({ source, worker: "w", settings, gone: () => {}, failed: () => {} });
+  const taskOf = (token: string) => ({ ref: token, token, entity: "execution/x", partition: 0 });
+  beats.add([taskOf("told"), taskOf("untold")]);
+  beats.reported(["told"]);
+  await expect.poll(() => existsSync(file) && readFileSync(file, "utf8"), { timeout: 20_000 }).toBe("untold\n");
+  await beats.close();
 });
 
 test("a thread that cannot connect is reported, and the event loop beats instead", async () => {
