@@ -40,6 +40,7 @@ export class BatchBuilder {
   readonly wakes: Map<string, number | null> = new Map();
   private readonly snapshots: Snapshot[] = [];
   private readonly restored: JournalRecord[] = [];
+  private readonly restoredEntities: string[] = [];
   private readonly mail: Outgoing[] = [];
   private readonly deadLetters = new Map<string, DeadLetter>();
   private readonly discard = new Set<string>();
@@ -110,6 +111,7 @@ export class BatchBuilder {
   /** Puts an entity back as it was shipped: what it says here is no news to anybody. */
   restore(entity: string, { records, header, letters }: Recalled): void {
     this.touched.add(entity);
+    this.restoredEntities.push(entity);
     this.restored.push(...records);
     const first = records[0]?.version ?? 1;
     if (first > 1) this.cut(entity, first);
@@ -212,6 +214,7 @@ export class BatchBuilder {
       ...(this.listings.length > 0 && { listings: this.listings }),
       purge: this.purge,
       ...(this.cuts.length > 0 && { cut: this.cuts }),
+      ...(this.restoredEntities.length > 0 && { restored: this.restoredEntities }),
       suspect,
     };
   }

@@ -36,8 +36,9 @@ export function logged(store: Store, log: Log): Store {
 }
 
 function tell(batch: CommitBatch, log: Log): void {
+  const known = new Set(batch.restored);
   for (const record of batch.records) {
-    if (entityKind(record.entity) !== "execution") continue;
+    if (entityKind(record.entity) !== "execution" || known.has(record.entity)) continue;
     const execution = entityId(record.entity);
     for (const [seq, event] of eventsOf([record], 0)) {
       const transition = transitionOf(showEvent(seq, event, execution));

@@ -221,6 +221,8 @@ export interface CommitBatch {
   readonly purge: readonly EntityKey[];
   /** Journals that lose their beginning, after everything else the batch says of them. Without it there are none. */
   readonly cut?: readonly Cut[];
+  /** Entities that are put back as they were once: what the batch says of them is no news, and nothing to a store. */
+  readonly restored?: readonly EntityKey[];
   /**
    * Set by an owner in careful mode before it touches something that may kill it. Such a commit keeps `strikes`;
    * any other commit clears both.

@@ -51,19 +51,22 @@ function countBatch(metrics: Metrics, batch: CommitBatch, { kind }: CommitOutcom
   metrics.commits.inc({ outcome: kind });
   // A resend that finds itself applied was counted by nobody: its first answer was lost.
   if (kind !== "committed" && kind !== "alreadyApplied") return;
+  const known = new Set(batch.restored);
   for (const { entity, count, version, text } of batch.records) {
+    if (known.has(entity)) continue;
     metrics.events.inc(count);
     if (entityKind(entity) !== "execution") continue;
     if (version === 1) metrics.accepted.inc();
     countRetries(metrics, text);
   }
   for (const { entity, class: kindOfEnd, status, createdAtMs, endedAtMs } of batch.headers) {
-    if (entityKind(entity) !== "execution" || kindOfEnd === "open" || endedAtMs === null) continue;
+    if (entityKind(entity) !== "execution" || kindOfEnd === "open" || endedAtMs === null || known.has(entity)) continue;
     metrics.ended.inc({ status });
     metrics.executionSeconds.observe({ status }, Math.max(0, endedAtMs - createdAtMs) / 1000);
   }
   for (const { queue } of batch.tasks) metrics.dispatched.inc({ queue: metrics.name(queue) });
-  for (const letter of batch.deadLetters) if (isNew(letter)) metrics.deadLetters.inc({ class: letter.class });
+  const letters = batch.deadLetters.filter((letter) => !known.has(letter.entity) && isNew(letter));
+  for (const letter of letters) metrics.deadLetters.inc({ class: letter.class });
 }
 
 /** A replay writes its letter once more, to mark it. Nobody has to be called for that. */

@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
 import { openMemory } from "../../drivers/memory/memory-store.ts";
 import { nodeHost } from "../../host/node-host.ts";
+import { acquire } from "../../store/conformance/owner.ts";
+import { ENTITY, header, OTHER, record } from "../../store/conformance/things.ts";
 import type { Counts, Store } from "../../store/contract.ts";
+import { measured } from "./measured-store.ts";
 import { Metrics } from "./metrics.ts";
 
 async function shown(counts: Partial<Counts>): Promise<readonly string[]> {
@@ -28,4 +31,31 @@ test("what the store says is in the first answer already", async () => {
 test("of executions that nobody counts no number is told", async () => {
   const lines = await shown({ open: undefined as never });
   expect(lines.filter((line) => line.includes("executions_open"))).toEqual([]);
+});
+
+test("what is put back from an archive was counted when it happened", async () => {
+  const store: Store = openMemory({ host: nodeHost });
+  const metrics = new Metrics(store);
+  const owner = await acquire(measured(store, metrics));
+  const ended = { class: "endedBadly", status: "FAILED", endedAtMs: 2_000 } as const;
+  const said = (entity: string) => ({
+    records: [record(entity, 1, 3)],
+    headers: [header(entity, ended)],
+    deadLetters: [{ id: entity, class: "poison" as const, queue: "q", entity, atMs: 2_000, text: "{}" }],
+  });
+  const counted = async (): Promise<readonly string[]> => {
+    const lines = (await metrics.text()).split("\n");
+    return lines.filter((line) => /^millrace_(?:executions_(?:accepted|ended)|dead_letters)_total/.test(line));
+  };
+  await owner.commit({ ...said(OTHER), restored: [OTHER] });
+  const before = await counted();
+  expect(before.filter((line) => !line.endsWith(" 0"))).toEqual([]);
+  await owner.commit(said(ENTITY));
+  const after = await counted();
+  expect(after.filter((line) => !line.endsWith(" 0")).map((line) => line.replace(/\{.*\}/, ""))).toEqual([
+    "millrace_executions_accepted_total 1",
+    "millrace_executions_ended_total 1",
+    "millrace_dead_letters_total 1",
+  ]);
+  await store.close();
 });
