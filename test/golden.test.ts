@@ -102,7 +102,6 @@ const KINDS: Readonly<Record<ExecutionEventKind, true>> = {
   repaired: true,
   gateAsked: true,
   gateGranted: true,
-  gateLapsed: true,
   gateRefused: true,
   gateStalled: true,
   gatesReturned: true,

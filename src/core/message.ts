@@ -282,8 +282,6 @@ export interface GateAsk {
   readonly cost?: number;
   /** What the call will use up, as far as anybody knows before. */
   readonly estimate?: Amounts;
-  /** How many deliveries of the same attempt came to nothing before; 0 if not said. */
-  readonly late?: number;
 }
 
 /** What was granted is given back, or what was asked is not wanted any more. */
@@ -312,10 +310,7 @@ export interface GateForsaken {
 export interface GateAnswered {
   readonly kind: "gateAnswered";
   readonly gate: string;
-  readonly granted?: readonly (Pick<GateAsk, "ask" | "node"> & {
-    /** By when it has to begin; after that it has to ask again. */
-    readonly beginByMs?: number;
-  })[];
+  readonly granted?: readonly Pick<GateAsk, "ask" | "node">[];
   readonly refused?: readonly Pick<GateAsk, "ask" | "node">[];
   /** They ask for more than is left, and wait until somebody allows more. */
   readonly stalled?: readonly Pick<GateAsk, "ask" | "node">[];

@@ -344,8 +344,6 @@ export class Simulation implements Field, Town {
 
   startWorker(settings: Partial<WorkerSettings> = {}): SimProcess {
     const process = this.process("worker");
-    // Their clocks are right, or what has waited for too long would never be given back.
-    process.wallOffsetMs = EPOCH_MS;
     const store = this.connect(process);
     const killed = (): void => {
       this.record({

@@ -30,17 +30,3 @@ test("that it has begun is told at once of what a rate has let through, and of n
   await world.ended(other);
   expect((await world.events(other)).map(({ kind }) => kind)).not.toContain("taskStarted");
 });
-
-test("what a rate has let through too long ago is given back unrun, and asked for again", async () => {
-  const calls: number[] = [];
-  const aheadMs = 15_000;
-  const host = { ...world.host, wallMs: () => world.host.wallMs() + aheadMs };
-  world.worker({ step: ({ attempt }) => calls.push(attempt) }, {}, undefined, undefined, host);
-  const id = await world.start(limited("thin"));
-  const { nodes } = await world.ended(id);
-  // Ten seconds are over for a clock that is fifteen ahead; the twenty that it is given then are not.
-  expect(nodes["a"]).toMatchObject({ status: "COMPLETED", attempt: 1, deliveries: 2 });
-  expect(calls).toEqual([1]);
-  const lost = (await world.events(id)).filter(({ kind }) => kind === "deliveryLost");
-  expect(lost).toMatchObject([{ handedBack: true }]);
-});

@@ -271,11 +271,9 @@ export class Worker {
       const handler = this.options.handlers.get(task.handler);
       if (handler === undefined) return void this.refuse(task, delivery, slots);
       this.avoided.welcome(leased.queue);
-      const { beginByMs } = task;
-      if (beginByMs !== undefined && this.host.wallMs() > beginByMs) return void this.giveUp(delivery, slots);
       const called = this.caller.call(handler, task, delivery);
       if (called instanceof Promise) {
-        if (beginByMs !== undefined) this.tellBegun(delivery);
+        if (task.limited === true) this.tellBegun(delivery);
         void this.finishLater(task, delivery, slots, called);
       } else this.finish(task, delivery, slots, called);
     } catch {
@@ -325,11 +323,7 @@ export class Worker {
       const outcome: Outcome = { error: { code: "UNKNOWN_HANDLER", message, retryable: false } };
       return this.finish(task, delivery, slots, { outcome });
     }
-    await this.giveUp(delivery, slots);
-  }
-
-  private async giveUp(delivery: Delivery, slots: Slots): Promise<void> {
-    await this.handBack([delivery.leased]);
+    await this.handBack([leased]);
     this.end(delivery, slots);
   }
 

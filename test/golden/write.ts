@@ -434,19 +434,6 @@ const cases: Readonly<Record<string, Case>> = {
       trial.passes("shy").fails("shy", RETRYABLE).passes("m[0]").refuses("m[1]").at(3000).does({ kind: "cancel" });
     },
   },
-  lapsed: {
-    about: "A rate lets a task through that goes out too late, since the tokens take longer: it asks that gate again.",
-    workflow: workflow([node("a", [], { limit: "llm" })], {
-      limits: { llm: { rate: 5, per: "second", burst: 5, tokens_per_minute: 600, tokens_burst: 600 } },
-    }),
-    snapshotAt: 7,
-    run: (trial) => {
-      const startMs = trial.nowMs;
-      trial.begin().passes("a", startMs + 10_000).at(12_000).passes("a").passes("a", startMs + 30_000);
-      trial.at(13_000).starts("a", 100);
-      trial.settle().at(14_000).completes("a", { value: 1 });
-    },
-  },
   cache: {
     about: "A result that the cache had, and one that it has not and gets.",
     workflow: workflow([

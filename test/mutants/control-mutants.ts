@@ -239,8 +239,8 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
       },
       {
         file: `${EXECUTION}/advance.ts`,
-        find: "      if (parallelRoom(state) - gathered.dispatched <= 0) break;\n",
-        put: '      if (parallelRoom(state) - gathered.dispatched <= 0) break;\n      if (state.status === "paused" && (state.runs[unit]?.attempt ?? 0) === 0) continue;\n',
+        find: "      if (!hasParallelRoom(state, gathered)) break;\n",
+        put: '      if (!hasParallelRoom(state, gathered)) break;\n      if (state.status === "paused" && (state.runs[unit]?.attempt ?? 0) === 0) continue;\n',
       },
     ],
   },

@@ -43,7 +43,11 @@ export const GATE_MUTANTS: readonly Mutant[] = [
     name: "gate-removed-while-in-use",
     thought: "where nobody waits nobody is",
     patches: [
-      { file: `${GATE}/idle.ts`, find: "state.held.size > 0 || state.line.length > 0", put: "state.line.length > 0" },
+      {
+        file: `${GATE}/idle.ts`,
+        find: "state.held.size > 0 || state.lapsed.size > 0 || state.line.length > 0",
+        put: "state.line.length > 0",
+      },
     ],
   },
   {
@@ -277,44 +281,6 @@ export const GATE_MUTANTS: readonly Mutant[] = [
         file: `${GATE}/state.ts`,
         find: "mostAtOnce(rule) - unbegun)",
         put: "mostAtOnce(rule))",
-      },
-    ],
-  },
-  {
-    name: "begin-whenever",
-    thought: "a task that was let through may be run",
-    patches: [
-      {
-        file: "worker/worker.ts",
-        find: "beginByMs !== undefined && this.host.wallMs() > beginByMs",
-        put: "beginByMs !== undefined && this.host.wallMs() > beginByMs + 1e9",
-      },
-    ],
-  },
-  {
-    name: "ask-for-all",
-    thought: "who asks early is let through early",
-    patches: [
-      {
-        file: `${EXECUTION}/parallel.ts`,
-        find: "return room - asking;",
-        put: "return asking < 0 ? 0 : room;",
-      },
-    ],
-  },
-  {
-    name: "dispatch-whenever",
-    thought: "a gate has let it through: it goes out",
-    patches: [
-      {
-        file: `${EXECUTION}/gates.ts`,
-        find: "(one.beginByMs ?? Infinity) <= context.nowMs",
-        put: "(one.beginByMs ?? Infinity) <= context.nowMs - 1e9",
-      },
-      {
-        file: "worker/worker.ts",
-        find: "beginByMs !== undefined && this.host.wallMs() > beginByMs",
-        put: "beginByMs !== undefined && this.host.wallMs() > beginByMs + 1e9",
       },
     ],
   },

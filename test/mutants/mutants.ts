@@ -245,8 +245,8 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/advance.ts`,
-        find: "if (parallelRoom(state) - gathered.dispatched <= 0) break;",
-        put: "if (parallelRoom(state) + state.live.size - gathered.dispatched <= 0) break;",
+        find: "return limit === null || state.live.size + gathered.dispatched < limit;",
+        put: "return limit === null || gathered.dispatched < limit;",
       },
       { file: `${EXECUTION}/invariants.ts`, find: "if (limit !== null && live.size > limit)", put: "if (false)" },
     ],

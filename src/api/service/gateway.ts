@@ -294,8 +294,6 @@ export class Gateway {
     const { handlers, leaseMs, roomBytes } = lease;
     const text = JSON.parse(task.text) as TaskText;
     if (handlers !== undefined && !handlers.includes(text.handler)) return { kind: "notForIt" };
-    // A rate has let it through, too long ago.
-    if (text.beginByMs !== undefined && this.#host.wallMs() > text.beginByMs) return { kind: "notForIt" };
     try {
       const body = await this.#bodies.read(task, text);
       if (body.bytes > MAX_TASK_BYTES) {
@@ -319,7 +317,7 @@ export class Gateway {
         ...(await this.#task(text, ticket, config, body.inputs)),
         ...(secrets.length > 0 && { secrets: this.#bodies.values(secrets) }),
       };
-      return { kind: "shown", task, ticket, shown, bytes: body.bytes, isLimited: text.beginByMs !== undefined };
+      return { kind: "shown", task, ticket, shown, bytes: body.bytes, isLimited: text.limited === true };
     } catch (error) {
       // What cannot be filled fails the node, as with any other worker; the store's own trouble does not.
       if (!(error instanceof HoleUnfilled)) throw error;

@@ -243,7 +243,7 @@ function ruleOf(kind: Exclude<GateName["kind"], "budget">, spec: Override): Gate
 }
 
 function showLimit(state: GateState): ShownLimit {
-  const { name, ruling, held, line, isTripped, override, closedUntilMs } = state;
+  const { name, ruling, held, lapsed, line, isTripped, override, closedUntilMs } = state;
   const { kind, name: called, key = null } = name!;
   return {
     id: state.id,
@@ -251,7 +251,7 @@ function showLimit(state: GateState): ShownLimit {
     kind,
     key,
     ...sizeOf(ruling!, state),
-    in_use: held.size,
+    in_use: held.size + lapsed.size,
     waiting: line.length,
     until: closedUntilMs > state.lastAtMs ? iso(closedUntilMs) : null,
     tripped: isTripped,

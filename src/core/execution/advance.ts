@@ -14,7 +14,6 @@ import { runEngineNode } from "./nodes/engine-nodes.ts";
 import { MAX_RESOLVED_BYTES, prepare, type Prepared, taskText, tooLarge } from "./prepare.ts";
 import { isMapDone } from "./maps.ts";
 import { type AskDraft, askMail, askNext, returnToGates } from "./gates.ts";
-import { askingRoom, isYetToAsk, parallelRoom } from "./parallel.ts";
 import { judgeRound } from "./repeat.ts";
 import { ENGINE_LINE, type ExecutionState } from "./state.ts";
 import { isClosing } from "./units.ts";
@@ -109,7 +108,6 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
     dispatched: 0,
     isOver: false,
   };
-  const toAsk = askingRoom(state);
   for (const line of state.lineOrder) {
     const units = state.ready[line]!;
     if (line !== ENGINE_LINE && state.status === "paused") break;
@@ -126,8 +124,7 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
         if (!gathered.blocked.includes(queue)) gathered.blocked.push(queue);
         break;
       }
-      if (parallelRoom(state) - gathered.dispatched <= 0) break;
-      if (isYetToAsk(state, unit) && toAsk - gathered.dispatched - gathered.asks.length <= 0) continue;
+      if (!hasParallelRoom(state, gathered)) break;
       runUnit(state, unit, context, gathered);
     }
     if (isFull(gathered, context)) break;
@@ -146,6 +143,11 @@ function roomFor(queue: string, context: Context, { tasks, dispatched }: Gathere
 
 function isFull(gathered: Gathered, context: Context): boolean {
   return gathered.isOver || gathered.events.length >= context.maxEvents || gathered.neededBytes > MAX_RESOLVED_BYTES;
+}
+
+function hasParallelRoom(state: ExecutionState, gathered: Gathered): boolean {
+  const limit = state.plan.workflow.max_parallel_nodes;
+  return limit === null || state.live.size + gathered.dispatched < limit;
 }
 
 /** One ready unit: condition first, then the engine's own nodes at once, others as a task. */
@@ -188,11 +190,6 @@ function runUnit(state: ExecutionState, unit: number, context: Context, gathered
     const next = askNext(state, unit, gathered.asks.length, preparation.prepared, context);
     if (next.kind === "failed") return failUnit(state, unit, next.error, context, gathered);
     if (next.kind === "needs") return need(gathered, next.needs);
-    if (next.kind === "lapsed") {
-      // It asks again before any that come behind it go out.
-      gathered.isOver = true;
-      return void gathered.events.push(next.event);
-    }
     if (next.kind === "asks") {
       gathered.asks.push(next.draft);
       return void gathered.events.push(next.event);

@@ -1,5 +1,5 @@
 import type { Amounts } from "../gate/amounts.ts";
-import type { GateAsked, GateGranted, GateLapsed, GateReturned, GateStalled } from "./events.ts";
+import type { GateAsked, GateGranted, GateReturned, GateStalled } from "./events.ts";
 import type { ExecutionState, UnitAsk } from "./state.ts";
 
 /** What units have asked of gates, and what has to be given back. All that changes something is for `evolve` only. */
@@ -99,23 +99,12 @@ export function addAsk(
   else own.push(asked);
 }
 
-export function answerAsk(state: ExecutionState, unit: number, { kind, node, ask, beginByMs }: GateGranted): void {
+export function answerAsk(state: ExecutionState, unit: number, { kind, node, ask }: GateGranted): void {
   const asked = state.asks.get(unit)?.find((one) => one.ask === ask);
   if (asked === undefined) throw new Error(`${node} was answered what it has not asked for`);
   asked.status = kind === "gateGranted" ? "granted" : "refused";
-  if (beginByMs !== undefined) asked.beginByMs = beginByMs;
   delete asked.stalled;
   state.stalled.delete(unit);
-}
-
-/** It is too late for what a rate has granted. */
-export function lapseAsk(state: ExecutionState, unit: number, { gate, ask }: GateLapsed): void {
-  const own = state.asks.get(unit) ?? [];
-  state.asks.set(
-    unit,
-    own.filter((one) => one.ask !== ask),
-  );
-  state.returns.push({ gate, ask });
 }
 
 /** A person is wanted. */
@@ -126,11 +115,9 @@ export function stallAsk(state: ExecutionState, unit: number, { ask, budget, atM
   state.stalled.add(unit);
 }
 
-/** By when the work has to begin that rates have let through; undefined if no rate has. */
-export function beginByMs(state: ExecutionState, unit: number): number | undefined {
-  if (state.asks.size === 0) return undefined;
-  const times = (state.asks.get(unit) ?? []).flatMap((asked) => asked.beginByMs ?? []);
-  return times.length === 0 ? undefined : Math.min(...times);
+/** It has passed a gate that holds something for it until it has begun. */
+export function isRated(state: ExecutionState, unit: number): boolean {
+  return state.asks.size > 0 && state.asks.get(unit)?.some(({ until }) => until === "start") === true;
 }
 
 /** The model that a unit has to do with, because its budget is not enough for its own. */

@@ -36,7 +36,6 @@ export type ExecutionEvent =
   | ChildrenCancelled
   | GateAsked
   | GateGranted
-  | GateLapsed
   | GateStalled
   | GatesReturned
   | EntryAsked
@@ -392,16 +391,6 @@ export interface GateStalled extends At {
 /** The gate has let it through; or it has sent it away, and the unit fails when its turn comes. */
 export interface GateGranted extends At {
   readonly kind: "gateGranted" | "gateRefused";
-  readonly node: string;
-  readonly gate: string;
-  readonly ask: number;
-  /** Of a rate: by when the work has to begin. */
-  readonly beginByMs?: number;
-}
-
-/** It did not go out by the time that its rate had set, and asks that one again; the other gates still hold. */
-export interface GateLapsed extends At {
-  readonly kind: "gateLapsed";
   readonly node: string;
   readonly gate: string;
   readonly ask: number;

@@ -16,7 +16,6 @@ import {
   forgetCache,
   gatesReturned,
   returnAsks,
-  lapseAsk,
   returnDelivery,
   returnStarted,
   stallAsk,
@@ -181,8 +180,6 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       answerAsk(state, unit, event);
       return enqueue(state, unit);
     }
-    case "gateLapsed":
-      return lapseAsk(state, unitOf(state, event.node), event);
     case "entryAsked":
       state.entry = { gate: event.gate, ask: event.ask, status: "asked" };
       state.askCount = Math.max(state.askCount, event.ask);

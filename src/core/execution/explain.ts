@@ -4,7 +4,6 @@ import { inWords, momentInWords } from "../in-words.ts";
 import type { SkipReason } from "./events.ts";
 import { attemptOf, blamed, skipSentence, standing } from "./explain-parents.ts";
 import { edgeCounts } from "./spread.ts";
-import { parallelRoom } from "./parallel.ts";
 import { EDGE, type ExecutionState } from "./state.ts";
 import { reviewId } from "./review-listing.ts";
 import { gateReason, isBetweenAttempts, isHeldBack, waitsToEnter } from "./view.ts";
@@ -195,8 +194,7 @@ function explainReady(state: ExecutionState, unit: number, say: Say): Explanatio
   }
   if (isHeldBack(state, unit)) {
     const limit = state.plan.workflow.max_parallel_nodes!;
-    const others = parallelRoom(state) <= 0 ? "run" : "run or wait at limits to do so";
-    return say("parallel", `is ready; ${limit} nodes of the execution ${others}, and no more may at a time`, { limit });
+    return say("parallel", `is ready; ${limit} nodes of the execution run, and no more may at a time`, { limit });
   }
   if (state.isEngine(unit)) return say("next", "is about to run in the engine");
   const { queue } = state.planOf(unit).spec;

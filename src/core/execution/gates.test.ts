@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Workflow, WorkflowNode } from "../../definition/workflow.ts";
 import type { GateAcquire, GateReturn } from "../message.ts";
-import { explain, type Explanation } from "./explain.ts";
 import { executionMachine } from "./machine.ts";
 import { failure, imprint, mapNode, node, RETRYABLE, Trial, workflow } from "./test-execution.ts";
 
@@ -38,96 +37,6 @@ const returned = (trial: Trial): string[] =>
 /** What gates were told of what was used. */
 const used = (trial: Trial) =>
   trial.mail.flatMap(({ body }) => (body.kind === "gateReturn" ? (body.used ?? []).map((one) => one.used) : []));
-
-describe("an execution of which few may run at a time", () => {
-  const NAMES = ["a", "b", "c", "d"];
-  const trialOf = (more: readonly WorkflowNode[] = []): Trial => {
-    const nodes = [...NAMES.map((id) => node(id, [], { limit: "thin" })), ...more];
-    return new Trial(workflow(nodes, { limits, max_parallel_nodes: 2 })).begin();
-  };
-
-  test("asks for no more than could go out: what is let through and waits keeps others back", () => {
-    const trial = trialOf();
-    expect(asked(trial)).toEqual([`${RATE}: 1 2`]);
-    expect(executionMachine.hasWork(trial.state)).toBe(false);
-    trial.passes("a");
-    expect(asked(trial)).toEqual([`${RATE}: 1 2`]);
-    trial.completes("a");
-    expect(asked(trial)).toEqual([`${RATE}: 1 2`, `${RATE}: 3`]);
-    trial.passes("b").passes("c").completes("b").completes("c").passes("d").completes("d");
-    expect(trial.state.status).toBe("completed");
-  });
-
-  test("lets those go meanwhile that need no leave", () => {
-    const trial = trialOf([node("free")]);
-    expect(trial.tasks.map(({ queue }) => queue)).toEqual(["step"]);
-    expect(trial.shown).toMatchObject({
-      a: "WAITING rate_limit",
-      b: "WAITING rate_limit",
-      c: "WAITING parallel",
-      free: "QUEUED",
-    });
-    trial.passes("a");
-    // Both may not be out beside the one that went first, and b has to wait for it with its leave.
-    expect(trial.shown).toMatchObject({ a: "QUEUED" });
-    expect(trial.passes("b").shown).toMatchObject({ b: "WAITING parallel" });
-    expect(trial.completes("free").shown).toMatchObject({ b: "QUEUED", c: "WAITING parallel" });
-  });
-
-  test("says so of who has yet to ask", () => {
-    const [{ sentence, reason }] = explain(trialOf().state, "c") as [Explanation];
-    expect(reason).toBe("parallel");
-    expect(sentence).toBe(
-      "c is ready; 2 nodes of the execution run or wait at limits to do so, and no more may at a time",
-    );
-  });
-});
-
-describe("a rate that has to be used soon", () => {
-  const both = {
-    limits: { llm: { rate: 5, per: "second", burst: 5, tokens_per_minute: 600, tokens_burst: 600 } },
-  } as const;
-  const trialOf = (): Trial => new Trial(workflow([node("a", [], { limit: "llm" })], both));
-  const [rate, words] = ["gate/rate:default:llm", "gate/tokens:default:llm"];
-  const beginBy = (trial: Trial): unknown[] =>
-    trial.tasks.map(({ text }) => (JSON.parse(text) as { beginByMs?: number }).beginByMs);
-
-  test("tells the worker by when", () => {
-    const trial = trialOf().begin();
-    const beginByMs = trial.nowMs + 10_000;
-    expect(beginBy(trial.passes("a", beginByMs).passes("a"))).toEqual([beginByMs]);
-    expect(beginBy(limited({ limit: "few" }).begin().passes("a"))).toEqual([undefined]);
-  });
-
-  test("is asked again, and it alone, if the task comes to go out too late", () => {
-    const trial = trialOf().begin();
-    const startMs = trial.nowMs;
-    trial
-      .passes("a", startMs + 10_000)
-      .at(10_000)
-      .passes("a");
-    expect(trial.tasks).toEqual([]);
-    expect(asked(trial)).toEqual([`${rate}: 1`, `${words}: 2`, `${rate}: 3`]);
-    expect(returned(trial)).toEqual([`${rate}: 1`]);
-    trial.passes("a", startMs + 20_000);
-    expect(beginBy(trial)).toEqual([startMs + 20_000]);
-    expect(asked(trial).length).toBe(3);
-  });
-
-  test("is asked again if its answer was too long on its way", () => {
-    const trial = limited({ limit: "thin" }).begin();
-    trial.at(60_000).passes("a", trial.nowMs - 1);
-    expect([asked(trial), returned(trial)]).toEqual([[`${RATE}: 1`, `${RATE}: 2`], [`${RATE}: 1`]]);
-  });
-
-  test("is told how often it was not used in time", () => {
-    const trial = limited({ limit: "thin" }).begin().passes("a").handsBack("a").passes("a").handsBack("a");
-    const late = trial.mail.flatMap(({ body }) =>
-      body.kind === "gateAcquire" ? body.asks.map((ask) => ask.late) : [],
-    );
-    expect(late).toEqual([undefined, 1, 2]);
-  });
-});
 
 describe("a limit on LLM tokens", () => {
   const estimates = (trial: Trial) =>

@@ -8,12 +8,12 @@ import type { CacheLookup, CacheReturn, ErrorValue, GateAsk, GateReturn, Message
 import { toValue, type Value } from "../value.ts";
 import { accountOf } from "./asks.ts";
 import { decided, type ExecutionDecision } from "./decision.ts";
-import type { ExecutionEvent, GateAsked, GateLapsed, GateReturned } from "./events.ts";
+import type { ExecutionEvent, GateAsked, GateReturned } from "./events.ts";
 import type { PlanGate } from "./plan-gates.ts";
 import { type Prepared, templateError } from "./prepare.ts";
 import { estimateOf } from "./spending.ts";
 import { scopeOf } from "./scope.ts";
-import type { ExecutionState, UnitAsk } from "./state.ts";
+import type { ExecutionState } from "./state.ts";
 
 /** One ask, before those of one gate are put into one message. */
 export type AskDraft = GateDraft | CacheDraft;
@@ -47,7 +47,6 @@ type Next =
   /** It has passed all its gates. */
   | { readonly kind: "passed" }
   | { readonly kind: "asks"; readonly event: GateAsked; readonly draft: AskDraft }
-  | { readonly kind: "lapsed"; readonly event: GateLapsed }
   | { readonly kind: "needs"; readonly needs: readonly Need[] }
   | { readonly kind: "failed"; readonly error: ErrorValue };
 
@@ -69,9 +68,8 @@ export function askNext(
   // Whoever has a delivery behind it that was lost does not know whether the work is done: it goes on with its own.
   if (cache !== null && asked.length === 0 && state.statusOf(unit) !== "queued")
     return askCache(state, unit, before, prepared, context);
-  const lapsed = asked.find((one) => one.status === "granted" && (one.beginByMs ?? Infinity) <= context.nowMs);
-  if (lapsed !== undefined) return { kind: "lapsed", event: lapsing(state, unit, lapsed, context) };
-  const gate = nextGate(gates, asked);
+  const passed = asked.filter(({ status, wait: at }) => status !== "refused" && at !== "cache").length;
+  const gate = gates[passed];
   if (gate === undefined) return { kind: "passed" };
   const last = asked.at(-1);
   const isRefused = last?.status === "refused" && last.wait === gate.wait;
@@ -91,7 +89,6 @@ export function askNext(
   const ask = state.askCount + before + 1;
   const node = state.nameOf(unit);
   const { priority } = state.planOf(unit).spec;
-  const late = rule.kind === "rate" && state.statusOf(unit) === "queued" ? state.runs[unit]!.delivery : 0;
   const estimate = gate.estimate === null ? undefined : estimateOf(gate, prepared, fallback);
   return {
     kind: "asks",
@@ -115,25 +112,9 @@ export function askNext(
         ...(cost !== 1 && { cost }),
         ...(estimate && { estimate }),
         ...(priority !== 0 && { priority }),
-        ...(late > 0 && { late }),
       },
     },
   };
-}
-
-/** The first that it has not passed. Of those of one kind it passes one after the other. */
-function nextGate(gates: readonly PlanGate[], asked: readonly UnitAsk[]): PlanGate | undefined {
-  const passed = asked.filter(({ status, wait }) => status !== "refused" && wait !== "cache");
-  return gates.find((gate) => {
-    const at = passed.findIndex(({ wait, until }) => wait === gate.wait && until === gate.until);
-    if (at < 0) return true;
-    passed.splice(at, 1);
-    return false;
-  });
-}
-
-function lapsing(state: ExecutionState, unit: number, { gate, ask }: UnitAsk, context: Context): GateLapsed {
-  return { kind: "gateLapsed", atMs: context.nowMs, node: state.nameOf(unit), gate, ask };
 }
 
 /** What is kept is asked for before any gate: a result that is there takes nothing of a rate. */

@@ -13,7 +13,6 @@ import { checkTouched, checkWhole } from "./invariants.ts";
 import { buildPlan, type Plan } from "./plan.ts";
 import { farewell } from "./farewell.ts";
 import { lettersLeft } from "./letters-left.ts";
-import { hasWhoMayGo } from "./parallel.ts";
 import { prepare, taskText } from "./prepare.ts";
 import { definitionOfSnapshot, restore, snapshot, SNAPSHOT_FORMAT } from "./snapshot.ts";
 import { lastingLists } from "./label-listing.ts";
@@ -78,7 +77,8 @@ function hasWork(state: ExecutionState): boolean {
   if (state.skips.length > 0 || state.openCount === 0 || state.closing > 0) return true;
   if (state.status === "paused") return false;
   if (state.ready[ENGINE_LINE]!.length > 0) return true;
-  return hasWhoMayGo(state);
+  const limit = state.plan.workflow.max_parallel_nodes;
+  return state.readyCount > 0 && (limit === null || state.live.size < limit);
 }
 
 function openTasks(state: ExecutionState, context: Context): OpenTasks {

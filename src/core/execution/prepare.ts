@@ -5,7 +5,7 @@ import { isJsonObject, type Json } from "../../json/json.ts";
 import type { Context, Need, TaskDraft } from "../machine.ts";
 import type { ErrorValue } from "../message.ts";
 import { formatToken } from "../token.ts";
-import { beginByMs, fallbackModel } from "./asks.ts";
+import { fallbackModel, isRated } from "./asks.ts";
 import { instanceOf } from "./instance.ts";
 import type { TaskDispatched } from "./events.ts";
 import { missingValues, scopeOf } from "./scope.ts";
@@ -158,7 +158,7 @@ export function taskText(
     delivery,
     idempotencyKey: `${state.id}/${instance}/${keyNumber(state.runs[unit], round ?? 0)}`,
     timeoutMs: timeoutMs(state, unit, dispatch.atMs),
-    beginByMs: beginByMs(state, unit),
+    limited: isRated(state, unit) ? true : undefined,
     body: dispatch.config,
   } satisfies { [Field in keyof TaskText]: TaskText[Field] | undefined });
   // What it is given was written once, for its hash, and goes in as it is.
@@ -182,8 +182,8 @@ export interface TaskText {
   readonly idempotencyKey: string;
   /** Counts from the start on the worker. */
   readonly timeoutMs: number;
-  /** Whoever has not begun by then gives it back: others are let through instead. They wait to hear that it has begun. */
-  readonly beginByMs?: number;
+  /** A rate has let it through, and others wait to hear that it has begun. */
+  readonly limited?: true;
   readonly config?: Json;
   readonly holes?: readonly Hole[];
   readonly inputs?: Json;

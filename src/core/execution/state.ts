@@ -121,8 +121,6 @@ export interface UnitAsk {
   readonly until: "start" | "end";
   readonly askedAtMs: number;
   status: "asked" | "granted" | "refused" | "returned";
-  /** Of a rate that has let it through: by when it has to begin. */
-  beginByMs?: number;
   /** Another model than the node's own, which is all that the budget is enough for. */
   readonly fallback?: string;
   /** Of a budget that is not enough: how it stood, and since when a person is wanted. */

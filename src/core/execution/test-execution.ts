@@ -194,11 +194,6 @@ export class Trial {
     return this.settle();
   }
 
-  handsBack(id: string): this {
-    this.send({ kind: "taskHandedBack", token: this.token(id) });
-    return this.settle();
-  }
-
   /** The child that a node waits for is over. */
   childEnds(id: string, end: Partial<Extract<MessageBody, { kind: "childEnded" }>> = {}): this {
     const wait = this.state.runs[this.state.unitOf(id)!]?.wait;
@@ -210,10 +205,9 @@ export class Trial {
   }
 
   /** The gate that a unit waits at lets it through. */
-  passes(id: string, beginByMs?: number): this {
+  passes(id: string): this {
     const { gate, ask } = awaitedGate(this.state, this.unit(id))!;
-    const begin = beginByMs === undefined ? {} : { beginByMs };
-    this.send({ kind: "gateAnswered", gate, granted: [{ ask, node: id, ...begin }] });
+    this.send({ kind: "gateAnswered", gate, granted: [{ ask, node: id }] });
     return this.settle();
   }
 

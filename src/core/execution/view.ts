@@ -4,7 +4,6 @@ import type { KeptValue } from "../value.ts";
 import type { EndReason, GateWait, SkipReason, Wait } from "./events.ts";
 import { sizeOf } from "./maps.ts";
 import { endedBy, reopenedNodes, upstreamFailed } from "./reopen.ts";
-import { askingRoom, isYetToAsk, parallelRoom } from "./parallel.ts";
 import type { ExecutionState, NodeRun } from "./state.ts";
 import { awaitedGate } from "./asks.ts";
 import { reviewDueMs } from "./review-listing.ts";
@@ -139,10 +138,16 @@ export function isBetweenAttempts(state: ExecutionState, unit: number): boolean 
   return state.statusOf(unit) === "pending" && (state.runs[unit]?.error ?? null) !== null;
 }
 
-/** Ready, but as many of the execution's tasks are out as may be, or about to be. */
+/** Ready, but as many of the execution's tasks are out as may be. */
 export function isHeldBack(state: ExecutionState, unit: number): boolean {
-  if (state.inLine[unit] !== 1 || state.statusOf(unit) !== "pending" || state.isEngine(unit)) return false;
-  return parallelRoom(state) <= 0 || (isYetToAsk(state, unit) && askingRoom(state) <= 0);
+  const limit = state.plan.workflow.max_parallel_nodes;
+  return (
+    limit !== null &&
+    state.live.size >= limit &&
+    state.inLine[unit] === 1 &&
+    state.statusOf(unit) === "pending" &&
+    !state.isEngine(unit)
+  );
 }
 
 /** Of a map, once its items are known. */

@@ -4,7 +4,7 @@ import { AMOUNT_UNITS, type Amounts, type AmountUnit } from "./amounts.ts";
 import type { GateEvent } from "./events.ts";
 import { answer, type GateDecision, NOTHING } from "./grant.ts";
 import { type GateName, type GateRule, sameRule } from "./rule.ts";
-import { freePlaces, type GateState, heldKey } from "./state.ts";
+import { freePlaces, type GateState, heldKey, isOut } from "./state.ts";
 
 /** What a message means for a gate. Who may go is decided afterwards, by `grant`. */
 export function decide(state: GateState, message: Message, context: Context): GateDecision {
@@ -22,9 +22,7 @@ function acquire(state: GateState, body: GateAcquire, context: Context): GateDec
   const atMs = context.nowMs;
   const events: GateEvent[] = [];
   if (!sameRule(state.rule, rule)) events.push({ kind: "gateRuled", atMs, name, rule });
-  const asks = body.asks.filter(
-    ({ ask }) => !state.held.has(heldKey(execution, ask)) && !state.line.has(execution, ask),
-  );
+  const asks = body.asks.filter(({ ask }) => !isOut(state, heldKey(execution, ask)) && !state.line.has(execution, ask));
   if (asks.length === 0) return { events };
   const ruling = state.override ?? rule;
   const isPatient = ruling.kind !== "concurrency" || ruling.onConflict !== "reject";
@@ -54,7 +52,7 @@ function giveBack(state: GateState, body: GateReturn, context: Context): GateDec
   const { execution, closeForMs } = body;
   const atMs = context.nowMs;
   const isHeld = (ask: number): boolean =>
-    state.held.has(heldKey(execution, ask)) && body.ifWaiting?.includes(ask) !== true;
+    isOut(state, heldKey(execution, ask)) && body.ifWaiting?.includes(ask) !== true;
   const asks = body.asks.filter((ask) => isHeld(ask) || state.line.has(execution, ask));
   const events: GateEvent[] = [];
   const known = (those: readonly number[] = []): number[] => those.filter((ask) => asks.includes(ask));

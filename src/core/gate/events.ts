@@ -75,7 +75,7 @@ export interface AsksSuperseded extends At {
   readonly asks: readonly Place[];
 }
 
-/** Of a rate: they have not begun in time, and will not; others need not wait for it any more. */
+/** Of a rate: they have not begun for long, and others need not wait for it any more; those of their own workflow do. */
 export interface AsksLapsed extends At {
   readonly kind: "asksLapsed";
   readonly asks: readonly Place[];

@@ -3,17 +3,7 @@ import { added, type Amounts, settled } from "./amounts.ts";
 import type { GateAsk } from "../message.ts";
 import { isBucket, type RateRule } from "./rule.ts";
 import { fill } from "./snapshot.ts";
-import {
-  beginWithinMs,
-  costOf,
-  type GateState,
-  type Held,
-  heldKey,
-  levelAt,
-  reservation,
-  roomOf,
-  unbegunOf,
-} from "./state.ts";
+import { costOf, type GateState, type Held, heldKey, levelAt, reservation, roomOf, unbegunOf } from "./state.ts";
 
 /** How many requests of people are remembered. */
 const REMEMBERED_REQUESTS = 100;
@@ -46,7 +36,7 @@ export function evolve(state: GateState, event: GateEvent): void {
         const reserved = reservation(state.ruling, asked);
         const workflow = state.line.groupOf(execution);
         state.line.take(execution, ask);
-        const begin = state.ruling?.kind === "rate" ? beginning(state.ruling, asked ?? {}, event.atMs, workflow) : {};
+        const begin = state.ruling?.kind === "rate" ? beginning(state.ruling, asked ?? {}, workflow) : {};
         const more = { ...(reserved && { reserved }), ...begin };
         const held: Held = { execution, ask, node: asked?.node ?? "", atMs: event.atMs, ...more };
         state.held.set(heldKey(execution, ask), held);
@@ -77,7 +67,10 @@ export function evolve(state: GateState, event: GateEvent): void {
       return;
     case "asksLapsed":
       fillUp(state, event.atMs);
-      for (const { execution, ask } of event.asks) letGo(state, heldKey(execution, ask));
+      for (const { execution, ask } of event.asks) {
+        const held = letGo(state, heldKey(execution, ask));
+        if (held !== undefined) state.lapsed.set(heldKey(execution, ask), held);
+      }
       return;
     case "gateClosed":
       state.closedUntilMs = Math.max(state.closedUntilMs, event.untilMs);
@@ -130,6 +123,7 @@ function giveBack(state: GateState, { execution, asks, used = [], atMs }: AsksRe
   for (const ask of asks) {
     const key = heldKey(execution, ask);
     const reserved = letGo(state, key)?.reserved;
+    state.lapsed.delete(key);
     state.line.remove(execution, ask);
     state.stalled.delete(key);
     state.superseded.delete(key);
@@ -138,15 +132,9 @@ function giveBack(state: GateState, { execution, asks, used = [], atMs }: AsksRe
 }
 
 /** What a rate has to know of one it lets through. */
-function beginning(
-  rule: RateRule,
-  asked: Pick<GateAsk, "cost" | "late">,
-  atMs: number,
-  workflow: string | undefined,
-): Partial<Held> {
+function beginning(rule: RateRule, asked: Pick<GateAsk, "cost">, workflow: string | undefined): Partial<Held> {
   const cost = costOf(rule, asked);
-  const of = workflow === undefined || workflow === "" ? {} : { workflow };
-  return { ...(cost !== 1 && { cost }), beginByMs: atMs + beginWithinMs(asked), ...of };
+  return { ...(cost !== 1 && { cost }), ...(workflow !== undefined && workflow !== "" && { workflow }) };
 }
 
 /** How far a rate is filled depends on who has begun: what has come together until then is written down first. */

@@ -68,49 +68,36 @@ describe("a rate", () => {
     expect(after.granted.length).toBe(2);
   });
 
-  test("does not wait for ever for those who do not begin: from then on they may not", () => {
+  test("waits for its own, however long: they may begin at any moment", () => {
     const gate = new GateTrial(rate(10, 2)).ask("a", 2).ask("b", 1);
-    expect(gate.mail[0]!.body).toMatchObject({ granted: [{ ask: 1, beginByMs: 1_010_000 }, { ask: 2 }] });
+    expect(gateMachine.nextWakeMs(gate.state)).toBe(null);
+    expect(gate.at(3_600_000).granted).toEqual(["a1", "a2"]);
+    expect(gate.begin().at(3_600_100).granted).toEqual(["a1", "a2", "b3"]);
+  });
+
+  test("does not keep other workflows waiting for those whose tasks nobody begins", () => {
+    const gate = new GateTrial(rate(10, 2));
+    for (let i = 1; i <= 5; i++) gate.askAs("ghosts", `g${i}-`);
+    gate.askAs("real", "r").askAs("real", "r").askAs("real", "r");
+    expect(gate.granted).toEqual(["g1-1", "g2-2"]);
     expect(gateMachine.nextWakeMs(gate.state)).toBe(1_010_000);
-    expect(gate.at(9_999).held).toEqual(["a1", "a2"]);
-    expect(gate.at(10_000).held).toEqual([]);
-    expect(gateMachine.nextWakeMs(gate.state)).toBe(1_010_100);
-    expect(gate.at(10_100).granted).toEqual(["a1", "a2", "b3"]);
-    // It was given back meanwhile, and begins too late: that is nothing to the gate any more.
-    const before = gate.events.length;
-    expect(gate.returns("a", [1]).events.length).toBe(before);
-  });
-
-  test("passes by whose half nobody begins, as long as others wait: they keep the other half", () => {
-    const gate = new GateTrial(rate(10, 4));
-    for (let i = 0; i < 9; i++) gate.askAs("ghosts", `g${i}`);
-    expect(gate.granted.length).toBe(4);
-    for (let i = 0; i < 9; i++) gate.askAs("real", `r${i}`);
-    // Those that were let through before anybody else came have their time; from then on they hold half of it.
-    gate.at(10_000);
-    for (let ms = 10_100; ms <= 10_700; ms += 100) {
-      gate.at(ms);
-      for (const { execution, ask } of gate.state.held.values()) {
-        if (execution.startsWith("r")) gate.returns(execution, [ask]);
-      }
+    expect(gate.at(9_999).held).toEqual(["g1-1", "g2-2"]);
+    gate.at(10_000).at(10_100);
+    for (const [ask, ms] of [
+      [6, 10_200],
+      [7, 10_300],
+      [8, 10_400],
+    ] as const) {
+      gate.returns("r", [ask]).at(ms);
     }
-    const after = gate.granted.slice(4).map((name) => name[0]);
-    expect(after.filter((name) => name === "g").length).toBe(2);
-    expect(after.filter((name) => name === "r").length).toBeGreaterThanOrEqual(4);
-    // Once nobody else waits they go as before.
-    const alone = new GateTrial(rate(10, 4));
-    for (let i = 0; i < 4; i++) alone.askAs("ghosts", `g${i}`);
-    expect(alone.granted.length).toBe(4);
-  });
-
-  test("gives whoever was too late twice as long the next time", () => {
-    const gate = new GateTrial(rate(10, 9)).acquire("a", [
-      { ask: 1, node: "n" },
-      { ask: 2, node: "n", late: 3 },
-      { ask: 3, node: "n", late: 1_000 },
-    ]);
-    const times = Array.from(gate.state.held.values(), ({ beginByMs }) => beginByMs! - gate.nowMs);
-    expect(times).toEqual([10_000, 80_000, 40_960_000]);
+    expect(gate.granted).toEqual(["g1-1", "g2-2", "r6", "r7", "r8"]);
+    // They get no more while they hold as much as there may be, also if nobody else waits: else all would begin one day.
+    expect(gateMachine.nextWakeMs(gate.state)).toBe(null);
+    expect(gate.at(3_600_000).granted.length).toBe(5);
+    // Once one of them has begun, late as it is, the next of theirs goes.
+    expect(gate.returns("g1-", [1]).granted.slice(5)).toEqual(["g3-3"]);
+    expect(gate.returns("g2-", [2]).returns("g3-", [3]).at(3_601_000).granted.slice(6)).toEqual(["g4-4", "g5-5"]);
+    expect([gate.begin().state.lapsed.size, gate.held]).toEqual([0, []]);
   });
 
   test("is open to those who need more than there is room for while others have not begun, once they have", () => {

@@ -5,14 +5,16 @@ import { type Chosen, budgetStep } from "./budget.ts";
 import type { AsksGranted, GateEvent, Place } from "./events.ts";
 import { type BudgetRule, isBucket } from "./rule.ts";
 import {
-  beginWithinMs,
   costOf,
   freePlaces,
   type GateState,
   type Held,
+  heldByIdle,
   heldKey,
   isWaitingForBeginnings,
+  lapsing,
   levelAt,
+  mostAtOnce,
   mustOpen,
   passedBy,
   ROUNDING,
@@ -37,12 +39,17 @@ export function grant(state: GateState, context: Context): GateDecision {
   const room = Math.min(freePlaces(state, rule), context.maxEvents);
   let level = levelAt(state, context.nowMs);
   const grants: Answer[] = [];
+  const idle = new Map(heldByIdle(state));
   for (const { execution, ask } of state.line.inTurn(state.lastAtMs, passedBy(state))) {
     const cost = costOf(rule, ask);
     if (grants.length >= room || (isBucket(rule) && level + ROUNDING < cost)) break;
+    // Who comes behind it has its turn in the next decision, which passes it by.
+    const workflow = state.line.groupOf(execution) ?? "";
+    const own = idle.get(workflow);
+    if (own !== undefined && rule.kind === "rate" && own > mostAtOnce(rule) - 1) break;
+    if (own !== undefined) idle.set(workflow, own + cost);
     level = Math.max(0, level - cost);
-    const begin = rule.kind === "rate" ? { beginByMs: context.nowMs + beginWithinMs(ask) } : {};
-    grants.push({ execution, ask: ask.ask, node: ask.node, ...begin });
+    grants.push({ execution, ask: ask.ask, node: ask.node });
   }
   if (grants.length === 0) return NOTHING;
   const event: AsksGranted = {
@@ -54,13 +61,13 @@ export function grant(state: GateState, context: Context): GateDecision {
   return { events: [event], mail: answers(state, grants) };
 }
 
-/** Who has not begun in time does not begin any more. It matters once others wait for that alone. */
+/** Others wait for nothing but that they begin, and they do not. */
 function lapse(state: GateState, context: Context): GateDecision | undefined {
   if (!isWaitingForBeginnings(state)) return undefined;
-  const late = Array.from(state.held.values()).filter(({ beginByMs }) => (beginByMs ?? Infinity) <= context.nowMs);
-  if (late.length === 0) return undefined;
-  const asks = late.map(({ execution, ask }) => ({ execution, ask }));
-  return { events: [{ kind: "asksLapsed", atMs: context.nowMs, asks }] };
+  const asks = lapsing(state, context.nowMs).slice(0, context.maxEvents);
+  if (asks.length === 0) return undefined;
+  const places = asks.map(({ execution, ask }) => ({ execution, ask }));
+  return { events: [{ kind: "asksLapsed", atMs: context.nowMs, asks: places }] };
 }
 
 /** The oldest make room: those who run first, then those who wait. */
@@ -115,16 +122,15 @@ function spend(state: GateState, rule: BudgetRule, context: Context): GateDecisi
   return { events, mail };
 }
 
-type Answer = Pick<Held, "execution" | "ask" | "node" | "beginByMs">;
+type Answer = Pick<Held, "execution" | "ask" | "node">;
 
 /** One message for each execution, whatever it is told of. */
 export function answers(state: GateState, grants: readonly Answer[]): Message[] {
   const byExecution = new Map<string, Omit<Answer, "execution">[]>();
-  for (const { execution, ask, node, beginByMs } of grants) {
+  for (const { execution, ask, node } of grants) {
     const own = byExecution.get(execution);
-    const told = { ask, node, ...(beginByMs !== undefined && { beginByMs }) };
-    if (own === undefined) byExecution.set(execution, [told]);
-    else own.push(told);
+    if (own === undefined) byExecution.set(execution, [{ ask, node }]);
+    else own.push({ ask, node });
   }
   return Array.from(byExecution, ([execution, granted]) => answer(state, execution, { granted }));
 }

@@ -7,7 +7,7 @@ import type { GateState } from "./state.ts";
  */
 export function idleSinceMs(state: GateState): number | null {
   const rule = state.ruling;
-  const isInUse = state.held.size > 0 || state.line.length > 0;
+  const isInUse = state.held.size > 0 || state.lapsed.size > 0 || state.line.length > 0;
   if (rule === null || isInUse || state.isTripped || state.override !== null || state.isQuarantined) return null;
   // What was spent is spent, for as long as there is somebody who may spend more.
   if (rule.kind === "budget") return state.isForsaken ? 0 : null;

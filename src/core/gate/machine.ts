@@ -76,13 +76,15 @@ function recovered(state: GateState, context: Context): GateDecision {
     return { kind: "asksReturned", atMs, execution, asks: asks.map(({ ask }) => ask.ask) };
   });
   if (left.length > 0) return { events: left.slice(0, context.maxEvents), listings };
-  if (state.wasReminded || state.held.size === 0) return { events: [], listings };
-  const mail = answers(state, [...state.held.values()]);
+  const out = [...state.held.values(), ...state.lapsed.values()];
+  if (state.wasReminded || out.length === 0) return { events: [], listings };
+  const mail = answers(state, out);
   return { events: [{ kind: "gateReminded", atMs }], mail, listings };
 }
 
 function debtors(state: GateState): ReadonlyMap<string, readonly number[]> {
-  const held = Map.groupBy(state.held.values(), ({ execution }) => execution);
+  const out = [...state.held.values(), ...state.lapsed.values()];
+  const held = Map.groupBy(out, ({ execution }) => execution);
   return new Map(Array.from(held, ([execution, own]) => [execution, own.map(({ ask }) => ask)]));
 }
 
@@ -106,7 +108,7 @@ const EVENTS_PER_ENTRY = 4;
 
 /** It says all it knows once in so many events, and what was before may go. */
 function renewal(state: GateState, atMs: number, everyEvents: number): GateEvent | null {
-  const weight = state.held.size + state.line.length;
+  const weight = state.held.size + state.lapsed.size + state.line.length;
   if (weight > MAX_RENEWED || state.isQuarantined) return null;
   const due = Math.max(everyEvents, weight * EVENTS_PER_ENTRY);
   if (state.version - state.renewedVersion < due) return null;

@@ -23,6 +23,7 @@ export interface GateBody {
   readonly budget?: { readonly spent: Amounts; readonly stalled: readonly string[] };
   readonly held: readonly Held[];
   readonly superseded?: readonly string[];
+  readonly lapsed?: readonly Held[];
   readonly line: ReturnType<WaitingLine["toJSON"]>;
   readonly renewedVersion?: number;
   readonly isForsaken?: boolean;
@@ -56,6 +57,7 @@ export function bodyOf(state: GateState): GateBody {
     }),
     held: [...state.held.values()],
     ...(state.superseded.size > 0 && { superseded: [...state.superseded] }),
+    ...(state.lapsed.size > 0 && { lapsed: [...state.lapsed.values()] }),
     line: state.line.toJSON(),
     ...(state.isForsaken && { isForsaken: true }),
     ...(state.renewedVersion > 0 && { renewedVersion: state.renewedVersion }),
@@ -86,13 +88,14 @@ export function fill(state: GateState, body: GateBody): void {
   state.unbegun = 0;
   state.renewedVersion = body.renewedVersion ?? 0;
   state.isForsaken = body.isForsaken ?? false;
-  for (const part of [state.stalled, state.held, state.superseded, state.line]) part.clear();
+  for (const part of [state.stalled, state.held, state.lapsed, state.superseded, state.line]) part.clear();
   for (const key of body.budget?.stalled ?? []) state.stalled.add(key);
   for (const held of body.held) {
     state.held.set(heldKey(held.execution, held.ask), held);
     state.unbegun += unbegunOf(state, held);
     if (state.ruling?.kind === "budget") state.reserved = added(state.reserved, held.reserved ?? {});
   }
+  for (const held of body.lapsed ?? []) state.lapsed.set(heldKey(held.execution, held.ask), held);
   for (const key of body.superseded ?? []) state.superseded.add(key);
   for (const [workflow, execution, asks] of body.line) state.line.add(execution, asks, workflow);
 }

@@ -1,7 +1,7 @@
 import type { GateAsk } from "../message.ts";
 import type { Amounts } from "./amounts.ts";
 import { type GateName, type GateRule, isBucket, type RateRule, type TokensRule } from "./rule.ts";
-import { WaitingLine } from "./waiting-line.ts";
+import { type Turn, WaitingLine } from "./waiting-line.ts";
 
 /** A grant that has not been given back. */
 export interface Held {
@@ -14,8 +14,6 @@ export interface Held {
   readonly reserved?: Amounts;
   /** Of a rate: what it takes, 1 if not said. */
   readonly cost?: number;
-  /** Of a rate: whoever has not begun by then does not begin, but asks again. */
-  readonly beginByMs?: number;
   /** Of a rate: which workflow it is of, if that was said. */
   readonly workflow?: string;
 }
@@ -35,6 +33,8 @@ export class GateState {
   lastAtMs = 0;
   /** By `execution ask`, oldest first. */
   readonly held: Map<string, Held> = new Map();
+  /** Of a rate: grants that nobody begins, and that others wait for no more; by `execution ask`. */
+  readonly lapsed: Map<string, Held> = new Map();
   /** Of those, the ones whose executions were called off. */
   readonly superseded: Set<string> = new Set();
   readonly line: WaitingLine = new WaitingLine();
@@ -77,6 +77,11 @@ export class GateState {
 
 export function heldKey(execution: string, ask: number): string {
   return `${execution} ${ask}`;
+}
+
+/** It was granted, and was not given back. */
+export function isOut({ held, lapsed }: Pick<GateState, "held" | "lapsed">, key: string): boolean {
+  return held.has(key) || lapsed.has(key);
 }
 
 /** How many more may hold a grant now. */
@@ -144,48 +149,60 @@ export function levelAt(state: GateState, nowMs: number): number {
 }
 
 /** Long enough for any queue that moves, and short enough for others who wait at the gate. */
-const BEGIN_WITHIN_MS = 10_000;
-const MOST_DOUBLINGS = 12;
-
-/** How long somebody may take to begin: each time that it was not enough, twice as long. */
-export function beginWithinMs({ late = 0 }: Pick<GateAsk, "late">): number {
-  return BEGIN_WITHIN_MS * 2 ** Math.min(late, MOST_DOUBLINGS);
-}
+const LAPSE_MS = 10_000;
 
 const NOBODY: ReadonlySet<string> = new Set();
 
+/** Of a rate: what workflows hold of which something has lapsed. */
+export function heldByIdle({ ruling, held, lapsed }: GateState): ReadonlyMap<string, number> {
+  const idle = new Map<string, number>();
+  if (ruling?.kind !== "rate" || lapsed.size === 0) return idle;
+  for (const { workflow = "" } of lapsed.values()) idle.set(workflow, 0);
+  for (const { workflow = "", cost = 1 } of [...lapsed.values(), ...held.values()]) {
+    const before = idle.get(workflow);
+    if (before !== undefined) idle.set(workflow, before + cost);
+  }
+  return idle;
+}
+
 /**
- * Of a rate: workflows of which half of what may be under way has not begun, as nobody works for them. While others wait
- * they are passed by: they would only keep from those what they cannot use.
+ * Of a rate: workflows that hold as much as there may be at once, and begin nothing of it. They get no more until something
+ * of theirs begins, or it would all begin together one day.
  */
-export function passedBy({ ruling, held, line }: GateState): ReadonlySet<string> {
-  if (ruling?.kind !== "rate") return NOBODY;
-  const waiting = line.groups();
-  if (waiting.size < 2) return NOBODY;
-  const unbegun = new Map<string, number>();
-  for (const { workflow = "", cost = 1 } of held.values()) unbegun.set(workflow, (unbegun.get(workflow) ?? 0) + cost);
-  const share = mostAtOnce(ruling) / 2;
-  const idle = new Set([...waiting].filter((workflow) => (unbegun.get(workflow) ?? 0) >= share));
-  return idle.size < waiting.size ? idle : NOBODY;
+export function passedBy(state: GateState): ReadonlySet<string> {
+  const { ruling } = state;
+  if (ruling?.kind !== "rate" || state.lapsed.size === 0) return NOBODY;
+  const most = mostAtOnce(ruling);
+  return new Set([...heldByIdle(state)].filter(([, cost]) => cost > most - 1).map(([workflow]) => workflow));
 }
 
 /** Who goes next, once there is enough. */
-function nextInLine(state: GateState): GateAsk | undefined {
+function nextInLine(state: GateState): Turn | undefined {
   return state.line.first(state.lastAtMs, passedBy(state));
 }
 
 /** Of a rate: nobody can be let through before somebody has begun, however long it fills. */
 export function isWaitingForBeginnings(state: GateState): boolean {
   const rule = state.ruling;
+  if (rule?.kind !== "rate") return false;
   const next = nextInLine(state);
-  return rule?.kind === "rate" && next !== undefined && roomOf(state, rule) + ROUNDING < costOf(rule, next);
+  return next !== undefined && roomOf(state, rule) + ROUNDING < costOf(rule, next.ask);
 }
 
-/** Of a rate: when the first of those who have not begun may not do so any more. */
-function firstLapseMs({ held }: GateState): number | null {
-  let first = Infinity;
-  for (const { beginByMs = Infinity } of held.values()) first = Math.min(first, beginByMs);
-  return first === Infinity ? null : first;
+/**
+ * Of a rate at which somebody waits for beginnings: those of other workflows that have not begun for long. From now on they
+ * keep only their own workflow back. They may still begin, all at once: that is the price of not waiting for ever for
+ * those whose workers are gone.
+ */
+export function lapsing({ held, line }: GateState, nowMs: number): readonly Held[] {
+  return Array.from(held.values()).filter(({ atMs, workflow = "" }) => {
+    return atMs + LAPSE_MS <= nowMs && line.hasOthers(workflow);
+  });
+}
+
+function firstLapseMs(state: GateState): number | null {
+  const [first] = lapsing(state, Infinity);
+  return first === undefined ? null : first.atMs + LAPSE_MS;
 }
 
 /** What one ask takes of a rate. More than the bucket holds can never be there at once. */
@@ -212,7 +229,7 @@ export function opensAtMs(state: GateState): number | null {
   if (rule === null || next === undefined || state.isTripped || freePlaces(state, rule) <= 0) return null;
   if (!isBucket(rule)) return Math.max(state.lastAtMs, state.closedUntilMs);
   if (isWaitingForBeginnings(state)) return firstLapseMs(state);
-  const missing = costOf(rule, next) - state.level;
+  const missing = costOf(rule, next.ask) - state.level;
   const enoughAtMs = missing <= 0 ? state.levelAtMs : state.levelAtMs + Math.ceil((missing / rule.perSecond) * 1000);
   return Math.max(enoughAtMs, state.closedUntilMs);
 }

@@ -59,14 +59,14 @@ export class WaitingLine {
     return this.workflowOf.get(execution);
   }
 
-  /** The workflows that wait. */
-  groups(): ReadonlySet<string> {
-    return new Set(this.turns.keys());
+  /** Whether somebody waits who is of another workflow. */
+  hasOthers(workflow: string): boolean {
+    return this.turns.size > 1 || (this.turns.size === 1 && !this.turns.has(workflow));
   }
 
   /** Who comes next at a moment. */
-  first(nowMs: number, passedBy: ReadonlySet<string> = NOBODY): GateAsk | undefined {
-    for (const { ask } of this.inTurn(nowMs, passedBy)) return ask;
+  first(nowMs: number, passedBy: ReadonlySet<string> = NOBODY): Turn | undefined {
+    for (const turn of this.inTurn(nowMs, passedBy)) return turn;
     return undefined;
   }
 
@@ -135,7 +135,7 @@ export class WaitingLine {
   }
 }
 
-interface Turn {
+export interface Turn {
   readonly execution: string;
   readonly ask: Waiting;
 }

@@ -3,7 +3,6 @@ import { executionOf, isExecution } from "./evidence.ts";
 import { type Invariant, placeOf } from "./invariant.ts";
 import type { NodeStory } from "./node-story.ts";
 import { hasBegun, type Story } from "./story.ts";
-import { hasParallelRoom } from "./room.ts";
 
 /** The lists show what the journals say. */
 const countersEqual: Invariant = {
@@ -38,21 +37,14 @@ const countersEqual: Invariant = {
 
 const TERMINAL: ReadonlySet<string> = new Set(["COMPLETED", "PARTIAL", "FAILED", "CANCELLED"]);
 
-/** Never more nodes are out than the workflow allows, nor do more ask to go than could. */
+/** Never more nodes are out than the workflow allows. */
 const slots: Invariant = {
   id: "I37",
   name: "slots",
   before(step, found) {
     const { story, event, node } = step;
-    if (node === undefined || node.out) return;
+    if (event.kind !== "taskDispatched" || node === undefined || node.out) return;
     const limit = story.shape!.workflow.max_parallel_nodes;
-    if (event.kind === "gateAsked" && !hasParallelRoom(story, node)) {
-      found(
-        `It asked to go, and with those who have asked and are out there is no room: ${limit} may be`,
-        placeOf(step),
-      );
-    }
-    if (event.kind !== "taskDispatched") return;
     if (limit === null || story.outCount < limit) return;
     found(`It was dispatched while ${story.outCount} nodes were out, and ${limit} may be`, placeOf(step));
   },
@@ -73,7 +65,6 @@ const priorities: Invariant = {
         other.spec.priority > priority &&
         isReady(other, story) &&
         !other.atGate &&
-        hasParallelRoom(story, other) &&
         other.joinedVersion < first,
     );
     // What is large may have to be fetched first.

@@ -1,7 +1,7 @@
 import type { ExecutionEvent } from "../../core/execution/events.ts";
 import type { GateEvent } from "../../core/gate/events.ts";
 import type { GateRule } from "../../core/gate/rule.ts";
-import type { BudgetSpec, LimitSpec, Workflow } from "../../definition/workflow.ts";
+import type { BudgetSpec, LimitSpec } from "../../definition/workflow.ts";
 import type { World } from "../history.ts";
 import { node, TestWorld } from "./test-world.ts";
 
@@ -15,17 +15,11 @@ export class GateWorld extends TestWorld {
   readonly rule: GateRule;
   private gateVersion = 1;
 
-  constructor(
-    gate: string,
-    rule: GateRule,
-    limit: LimitSpec,
-    onLimit: Partial<BudgetSpec> = {},
-    workflow: Partial<Workflow> = {},
-  ) {
+  constructor(gate: string, rule: GateRule, limit: LimitSpec, onLimit: Partial<BudgetSpec> = {}) {
     const name = gate.split(":").at(-1)!;
     const at = rule.kind === "budget" ? { dlq: "none" as const } : { limit: name };
     const more = rule.kind === "budget" ? { budget: { ...rule.limits, on_limit: "fail" as const, ...onLimit } } : {};
-    super([node("a", at), node("b", at)], { limits: { [name]: limit }, ...more, ...workflow });
+    super([node("a", at), node("b", at)], { limits: { [name]: limit }, ...more });
     this.gate = gate;
     this.rule = rule;
   }
@@ -107,9 +101,8 @@ export function oneAtATime(): GateWorld {
   return new GateWorld(FEW, { kind: "concurrency", limit: 1, onConflict: "queue" }, { concurrency: 1 });
 }
 
-export function oneASecond(workflow: Partial<Workflow> = {}): GateWorld {
-  const rule = { kind: "rate", perSecond: 1, burst: 1 } as const;
-  return new GateWorld(THIN, rule, { rate: 1, per: "second", burst: 1 }, {}, workflow);
+export function oneASecond(): GateWorld {
+  return new GateWorld(THIN, { kind: "rate", perSecond: 1, burst: 1 }, { rate: 1, per: "second", burst: 1 });
 }
 
 /** Ten tokens, and each call may use six. */
@@ -148,8 +141,8 @@ export function placesWorld(isSent = true): World {
 }
 
 /** One, and a second later the other. */
-export function rateWorld(apartMs = 1_000, workflow: Partial<Workflow> = {}): World {
-  const world = oneASecond(workflow).beginAtGate().grant(1);
+export function rateWorld(apartMs = 1_000): World {
+  const world = oneASecond().beginAtGate().grant(1);
   world.commit(world.passed("a", 1)).work("a", 1);
   world.commit([world.completed("a", 1), world.returned(1)]).giveBack(1);
   world.pass(apartMs).grant(2);

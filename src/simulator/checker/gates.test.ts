@@ -67,7 +67,6 @@ describe("gates", () => {
   itReports([
     ["I38", "two go through in less than a second", () => rateWorld(900)],
     ["I38e", "two begin at once that were let through a second apart", bunched],
-    ["I37", "two ask to go where one may be out", () => rateWorld(1_000, { max_parallel_nodes: 1 })],
     ["I39", "two are out where one may be", crowded],
     ["I39a", "a task passes its gate unasked", slipped],
     ["I39a", "a task goes out though its execution was told nothing", () => dropEvent(placesWorld(), "gateGranted", 1)],

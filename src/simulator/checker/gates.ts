@@ -57,7 +57,7 @@ const callsKept: Invariant = {
   name: "rate of calls",
   world(evidence, _stories, found) {
     // A store that went back has forgotten who was let through. And if its clock is set, or an engine sleeps and its clock
-    // stands still, more time goes by afterwards than there is, and workers do not know any more how late it is.
+    // stands still, more time goes by afterwards than there is.
     if (evidence.rollbacks.length > 0) return;
     const { history } = evidence.world;
     const set = history.find((entry) => entry.log === "nemesis" && entry.at > 0 && isOfClocks(entry));
@@ -113,18 +113,23 @@ function callsAt(evidence: Evidence): ReadonlyMap<string, Call[]> {
   const calls = new Map<string, Call[]>();
   const rules = new Map<string, GateRule>();
   const costs = new Map<string, number>();
+  const lapsed = new Map<string, number>();
+  const begun: { readonly gate: string; readonly name: string; readonly call: Call }[] = [];
   const passed: Passed = new Map();
   for (const { entry } of evidence.surviving) {
     for (const { entity, events } of entry.records) {
       for (const event of events as readonly (ExecutionEvent | GateEvent)[]) {
         if (event.kind === "gateRuled") rules.set(entity, event.rule);
+        for (const { execution, ask } of event.kind === "asksLapsed" ? event.asks : []) {
+          lapsed.set(`${entity} ${execution} ${ask}`, entry.at);
+        }
         if (event.kind === "asksQueued")
           for (const { ask, cost = 1 } of event.asks) costs.set(`${entity} ${event.execution} ${ask}`, cost);
         if (event.kind === "gateGranted") {
           const task = `${entity} ${event.node}`;
           passed.set(task, [...(passed.get(task) ?? []), event]);
         }
-        // Let through, and not wanted any more, or too late.
+        // Let through, and not wanted any more.
         if (event.kind === "gatesReturned") leaveGates(passed, entity, event.returns);
       }
     }
@@ -135,15 +140,21 @@ function callsAt(evidence: Evidence): ReadonlyMap<string, Call[]> {
       for (const { gate, ask } of passed.get(task) ?? []) {
         const rule = rules.get(gate);
         if (rule?.kind !== "rate") continue;
-        const cost = Math.min(costs.get(`${gate} ${entity} ${ask}`) ?? 1, rule.burst);
-        const own = calls.get(gate) ?? [];
-        calls.set(gate, own);
+        const name = `${gate} ${entity} ${ask}`;
+        const cost = Math.min(costs.get(name) ?? 1, rule.burst);
         // Queues that live in a process come back with it, and what was begun is begun again: that is the same call.
         const start = evidence.tokens.get(token)?.starts[0];
-        if (start !== undefined) own.push({ at: start.entry.at, cost, rule, token });
+        if (start !== undefined) begun.push({ gate, name, call: { at: start.entry.at, cost, rule, token } });
       }
       passed.delete(task);
     }
+  }
+  // Others were not to wait for what nobody began: whenever it begins at last, it is beside the rate.
+  for (const { gate, name, call } of begun) {
+    if ((lapsed.get(name) ?? Infinity) <= call.at) continue;
+    const own = calls.get(gate);
+    if (own === undefined) calls.set(gate, [call]);
+    else own.push(call);
   }
   return calls;
 }
@@ -279,7 +290,7 @@ const nobodySlipsBy: Invariant = {
   },
 };
 
-export function gatesOf({ limit, concurrency, budget }: WorkflowNode, workflow: Workflow): number {
+function gatesOf({ limit, concurrency, budget }: WorkflowNode, workflow: Workflow): number {
   const wanted = typeof limit === "string" ? { name: limit } : limit;
   const spec: LimitSpec | undefined = wanted?.name === undefined ? wanted : workflow.limits?.[wanted.name];
   const { breaker, concurrency: places, rate, tokens_per_minute: tokens } = spec ?? {};
@@ -323,7 +334,6 @@ function countGrants(evidence: Evidence): ReadonlyMap<string, number> {
         if (event.kind === "gateGranted" && granted.has(`${event.gate} ${entity} ${event.ask}`)) {
           heard.set(task, (heard.get(task) ?? 0) + 1);
         }
-        if (event.kind === "gateLapsed") heard.set(task, (heard.get(task) ?? 0) - 1);
         if (event.kind === "taskDispatched") {
           counted.set(`${entity} ${version + i}`, heard.get(task) ?? 0);
           heard.delete(task);
@@ -402,9 +412,6 @@ function foldGate(gate: GateStory, event: GateEvent, commit: Commit, found: Foun
       gate.held.delete(`${event.execution} ${ask}`);
       gate.waiting.delete(`${event.execution} ${ask}`);
     }
-  }
-  if (event.kind === "asksLapsed") {
-    for (const { execution, ask } of event.asks) gate.held.delete(`${execution} ${ask}`);
   }
   if (event.kind === "gateClosed" || event.kind === "breakerOpened") {
     gate.closedUntilMs = Math.max(gate.closedUntilMs, event.untilMs);

@@ -41,8 +41,6 @@ export interface NodeStory {
   seen: number | null;
   /** It has asked a gate to be let through, and has no answer. */
   atGate: boolean;
-  /** It has asked some gate for the dispatch to come, or has leave for it. */
-  asking: boolean;
   /** When the attempt to come may begin at the earliest. */
   retryAtMs: number | null;
   /** What an engine's own node waits for, and the event and commit that say so. */
@@ -184,7 +182,6 @@ function opened(
     dueAtMs: null,
     seen: null,
     atGate: false,
-    asking: false,
     retryAtMs: null,
     wait: null,
     waitVersion: 0,

@@ -234,7 +234,6 @@ export class Story {
         return;
       case "gateAsked":
       case "gateGranted":
-      case "gateLapsed":
       case "gateRefused":
       case "taskDispatched":
       case "taskStarted":
@@ -392,11 +391,9 @@ export class Story {
     switch (event.kind) {
       case "gateAsked":
         node.atGate = true;
-        node.asking = true;
         this.busy(node, true);
         return;
       case "gateStalled":
-      case "gateLapsed":
         return;
       case "gateGranted":
       case "gateRefused":
@@ -409,7 +406,6 @@ export class Story {
         node.dueAtMs = event.runDeadlineAtMs;
         return;
       case "taskCompleted":
-        node.asking = false;
         node.output = event.output;
         node.answered = true;
         if (node.spec.repeat === undefined || node.item !== null) {
@@ -439,8 +435,6 @@ export class Story {
         node.again = "delivery";
         node.dueAtMs = null;
         this.takeBack(node, "loss");
-        // Leave to do the work holds for all deliveries of an attempt.
-        node.asking = node.spec.cache !== undefined;
         return;
       case "retryDue":
         node.status = "pending";
@@ -489,7 +483,6 @@ export class Story {
   /** Whoever has not begun is in line again. */
   private leaveGates(): void {
     for (const node of this.units()) {
-      if (!node.out) node.asking = false;
       if (!node.atGate) continue;
       node.atGate = false;
       if (!hasBegun(node)) this.busy(node, false);
@@ -521,13 +514,11 @@ export class Story {
     node.dueAtMs = event.queueDeadlineAtMs;
     if (!node.out) this.outCount++;
     node.out = true;
-    node.asking = false;
     this.busy(node, true);
     this.dispatched.add(dispatchName(this.generation, event));
   }
 
   private failTask(node: NodeStory, event: TaskFailedEvent, commit: Commit): void {
-    node.asking = false;
     node.error = event.error;
     node.answered = isDefinite(event.error, event.deadline !== undefined);
     if (event.retryAtMs === null) return this.endNode(node, this.failure(node), event, commit);

@@ -7,7 +7,6 @@ import { concurrencyOf, isMapOver } from "./maps.ts";
 import type { NodeStory } from "./node-story.ts";
 import { GRAPH } from "./shape.ts";
 import { hasBegun, type Story } from "./story.ts";
-import { hasParallelRoom } from "./room.ts";
 
 /** What an open node waits for. */
 type Waker =
@@ -54,7 +53,8 @@ function hasRoom(story: Story, node: NodeStory): boolean {
   }
   const { handler } = node.spec;
   const isEngine = handler === GRAPH || ENGINE_HANDLERS.has(handler) || node.item?.map.opened?.chunked === true;
-  return isEngine || hasParallelRoom(story, node);
+  const limit = story.shape!.workflow.max_parallel_nodes;
+  return isEngine || limit === null || story.outCount < limit;
 }
 
 /** After every commit each open node has something that will move it, and who is to move now is in the store's list. */

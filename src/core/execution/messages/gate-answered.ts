@@ -16,17 +16,14 @@ export function gateAnswered(state: ExecutionState, body: GateAnswered, context:
   const events: ExecutionEvent[] = [];
   const stale: GateReturned[] = [];
   const atMs = context.nowMs;
-  for (const { ask, node, beginByMs } of body.granted ?? []) {
+  for (const { ask, node } of body.granted ?? []) {
     if (node === WHOLE && isEntry(state, body.gate, ask)) {
       if (state.entry!.status === "asked") events.push({ kind: "entryGranted", atMs, gate: body.gate, ask });
       continue;
     }
     const asked = askOf(state, body.gate, ask, node);
     if (asked === undefined) stale.push({ gate: body.gate, ask });
-    else if (asked.status === "asked") {
-      const begin = beginByMs === undefined ? {} : { beginByMs };
-      events.push({ kind: "gateGranted", atMs, node, gate: body.gate, ask, ...begin });
-    }
+    else if (asked.status === "asked") events.push({ kind: "gateGranted", atMs, node, gate: body.gate, ask });
   }
   for (const { ask, node } of body.refused ?? []) {
     if (node === WHOLE && isEntry(state, body.gate, ask)) return decided(state, context, [refusedEntry(context)]);
