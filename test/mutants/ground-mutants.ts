@@ -213,7 +213,7 @@ export const GROUND_MUTANTS: readonly Mutant[] = [
   {
     name: "secrets-filled-twice",
     thought: "a template is a template, wherever it stands",
-    firstSeed: 1_216,
+    firstSeed: 1_437,
     patches: [
       {
         file: "worker/task-caller.ts",

@@ -34,11 +34,15 @@ function judgePeace(step: Step, found: Found): void {
   const { world } = evidence;
   const healed = healedOf(evidence);
   if (healed < 0 || commit.order < healed) return;
-  const delivered = evidence.tokens.get(node.tokens[event.delivery - 1] ?? "")?.delivered ?? [];
+  const { delivered = [], tasks = [] } = evidence.tokens.get(node.tokens[event.delivery - 1] ?? "") ?? {};
   if (event.kind === "taskFailed") {
     const isLate = commit.entry.at > world.history[healed]!.at + RECOVERY_MS;
     const waited = event.deadline === "queue" && delivered.length === 0 && isLate;
-    if (waited) found("It waited in its queue until its deadline, while workers had nothing to do", placeOf(step));
+    // Whose worker was killed by a handler just when it was given the task: its lease may last longer than it could wait.
+    const sent = tasks.at(-1)?.order ?? commit.order;
+    const isStruck = waited && world.history.slice(sent, commit.order).some(({ log }) => log === "nemesis");
+    if (waited && !isStruck)
+      found("It waited in its queue until its deadline, while workers had nothing to do", placeOf(step));
     return;
   }
   // A lease that was given just before is heard of just after, and the clock that was set right has ended it.
