@@ -38,11 +38,9 @@ function judgePeace(step: Step, found: Found): void {
   if (event.kind === "taskFailed") {
     const isLate = commit.entry.at > world.history[healed]!.at + RECOVERY_MS;
     const waited = event.deadline === "queue" && delivered.length === 0 && isLate;
-    // Whose worker was killed by a handler just when it was given the task: its lease may last longer than it could wait.
-    const sent = tasks.at(-1)?.order ?? commit.order;
-    const isStruck = waited && world.history.slice(sent, commit.order).some(({ log }) => log === "nemesis");
-    if (waited && !isStruck)
+    if (waited && !wasStruckSince(evidence, (tasks.at(-1) ?? commit).entry.at, commit.entry.at)) {
       found("It waited in its queue until its deadline, while workers had nothing to do", placeOf(step));
+    }
     return;
   }
   // A lease that was given just before is heard of just after, and the clock that was set right has ended it.
@@ -51,6 +49,16 @@ function judgePeace(step: Step, found: Found): void {
   // An owner that puts its tasks back after a restart may do so for one that was just reported lost.
   if (event.handedBack || holder === undefined || world.volatileTasks !== false) return;
   if (!struckOf(evidence).has(holder)) found(`${holder} lost its task, and nothing had happened to it`, placeOf(step));
+}
+
+/** So long it takes at most until another worker is there for one that a handler has killed. */
+const REPLACED_MS = 10_000;
+
+/** There was nobody to take a task, or it was with one who died and whose lease lasts longer than it may wait. */
+function wasStruckSince({ world }: Evidence, sentAt: number, at: number): boolean {
+  return world.history.some((entry) => {
+    return entry.log === "nemesis" && entry.kind === "fault" && entry.at > sentAt - REPLACED_MS && entry.at <= at;
+  });
 }
 
 const HEALED = new WeakMap<Evidence, number>();
