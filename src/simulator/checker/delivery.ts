@@ -34,11 +34,11 @@ function judgePeace(step: Step, found: Found): void {
   const { world } = evidence;
   const healed = healedOf(evidence);
   if (healed < 0 || commit.order < healed) return;
-  const { delivered = [], tasks = [] } = evidence.tokens.get(node.tokens[event.delivery - 1] ?? "") ?? {};
+  const delivered = evidence.tokens.get(node.tokens[event.delivery - 1] ?? "")?.delivered ?? [];
   if (event.kind === "taskFailed") {
     const isLate = commit.entry.at > world.history[healed]!.at + RECOVERY_MS;
     const waited = event.deadline === "queue" && delivered.length === 0 && isLate;
-    if (waited && !wasStruckSince(evidence, (tasks.at(-1) ?? commit).entry.at, commit.entry.at)) {
+    if (waited && !wasOneKilledBefore(evidence, commit.entry.at)) {
       found("It waited in its queue until its deadline, while workers had nothing to do", placeOf(step));
     }
     return;
@@ -54,10 +54,11 @@ function judgePeace(step: Step, found: Found): void {
 /** So long it takes at most until another worker is there for one that a handler has killed. */
 const REPLACED_MS = 10_000;
 
-/** There was nobody to take a task, or it was with one who died and whose lease lasts longer than it may wait. */
-function wasStruckSince({ world }: Evidence, sentAt: number, at: number): boolean {
+/** There may have been nobody to take a task, or one who died with it and whose lease lasts longer than it may wait. */
+function wasOneKilledBefore({ world }: Evidence, at: number): boolean {
   return world.history.some((entry) => {
-    return entry.log === "nemesis" && entry.kind === "fault" && entry.at > sentAt - REPLACED_MS && entry.at <= at;
+    const isKill = entry.log === "nemesis" && entry.kind === "fault" && entry.fault === "handler kills";
+    return isKill && entry.at > at - REPLACED_MS && entry.at <= at;
   });
 }
 
