@@ -258,13 +258,13 @@ export class Batches {
   }
 }
 
-/** Its items are handed over as data, so nothing in them is taken for a template. */
 /** A batch is an execution, and is called by its own name. */
 function ofBatch(answer: Json): Json {
   const { execution_id: batch_id, ...rest } = answer as JsonObject;
   return { batch_id: batch_id!, ...rest };
 }
 
+/** Its items are handed over as data, so nothing in them is taken for a template. */
 function batchDefinition(of: BatchOf): JsonObject {
   const { workflow, definition, concurrency } = of;
   return {
