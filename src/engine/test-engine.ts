@@ -76,11 +76,10 @@ export class TestWorld {
     settings: Partial<WorkerSettings> = {},
     secret?: (name: string) => string | undefined,
     ownSlots?: ReadonlyMap<string, number>,
-    host: Host = this.host,
   ): Worker {
     const worker = new Worker({
       store: this.store,
-      host,
+      host: this.host,
       handlers: new Map(Object.entries(handlers)),
       queues: Object.keys(handlers),
       settings: { ...QUICK_WORKER, ...settings },
