@@ -29,10 +29,13 @@ nodes:
   - { id: out, handler: output, dependencies: [gate, many], config: { gate: "{{ gate }}", many: "{{ many }}" } }
 `;
 
+/** The parts begin later than the whole: in the same millisecond either may be the first in a list. */
 const PARTS = `name: parts
 nodes:
+  - { id: later, handler: delay, config: { seconds: 0.02 } }
   - id: m
     handler: map
+    dependencies: [later]
     config:
       items: ["{{ input.x }}"]
       nodes: [{ id: a, handler: transform, config: { expression: "1 / int(item)" }, retry: { max_attempts: 1 } }]
