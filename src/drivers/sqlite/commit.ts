@@ -24,9 +24,11 @@ export async function commitBatches(
     );
     for (const [i, batch] of batches.entries()) {
       if (outcomes[i]!.kind === "committed") release(sqlite, batch, mail[i]!);
+      else sqlite.young.doubt(batch);
     }
     return outcomes;
   } catch (error) {
+    for (const batch of batches) sqlite.young.doubt(batch);
     if (!(error instanceof FileError) || !error.isRefusal) throw error;
     return batches.map((): CommitOutcome => ({ kind: "refused", reason: error.message }));
   }
@@ -74,7 +76,7 @@ function consumedIds({ consumed }: CommitBatch): readonly number[] {
 }
 
 /** The commit is durable: now the effects that live in memory, none of which can fail. */
-function release({ memory, inbox, mailIds, watchers }: Sqlite, batch: CommitBatch, mail: readonly Mail[]): void {
+function release({ memory, inbox, mailIds, watchers, young }: Sqlite, batch: CommitBatch, mail: readonly Mail[]): void {
   consume(memory, 0, batch.consumed);
   for (const id of consumedIds(batch)) mailIds.delete(id);
   for (const task of batch.tasks) addTask(memory, task);
@@ -86,6 +88,7 @@ function release({ memory, inbox, mailIds, watchers }: Sqlite, batch: CommitBatc
     inbox.appendAt(id, { partition: 0, start: false, text });
   }
   for (const reply of batch.replies) postReply(memory, reply);
+  young.committed(batch);
   watchers.committed(batch);
 }
 

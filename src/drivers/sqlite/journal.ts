@@ -23,7 +23,13 @@ export class SqliteJournal implements Journal {
   }
 
   async load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
-    return requests.length === 0 ? [] : this.#sqlite.reader.call("load", requests);
+    const [first] = requests;
+    if (first === undefined) return [];
+    const tail =
+      requests.length === 1 && first.aboveVersion !== undefined
+        ? this.#sqlite.young.tail(first.entity, first.aboveVersion)
+        : undefined;
+    return tail === undefined ? this.#sqlite.reader.call("load", requests) : [tail];
   }
 
   async due(partition: number, beforeMs: number, limit: number, after?: Wake): Promise<readonly Wake[]> {
@@ -32,11 +38,14 @@ export class SqliteJournal implements Journal {
   }
 
   async watch(_partition: number, entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {
-    const { memory, reader, watchers } = this.#sqlite;
+    const { memory, reader, watchers, young } = this.#sqlite;
+    const known = young.version(entity);
+    if (known !== undefined && (known > aboveVersion || waitMs <= 0)) return known;
+    young.follow(entity);
     // Before the look: what is committed while it runs must not be missed.
     const watcher = watchers.enter(entity);
     try {
-      const version = await reader.call("version", entity);
+      const version = known ?? (await reader.call("version", entity));
       watcher.version ??= version;
       const isAbove = (): number | undefined => (watcher.version! > aboveVersion ? watcher.version : undefined);
       return (await memory.waiters.until([versionKey(entity)], waitMs, isAbove)) ?? watcher.version;

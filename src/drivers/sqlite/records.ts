@@ -9,6 +9,9 @@ const LASTING_MS = 60_000;
 /** What is in the file may end earlier than what is true by this part of its time; so repeating it costs next to nothing. */
 const SLACK = 1 / 10;
 
+/** Names whose newest version is remembered. */
+const MOST_NEWEST = 1_000;
+
 interface Written {
   readonly text: string;
   readonly untilMs: number;
@@ -20,6 +23,9 @@ export class SqliteRecords implements Records {
   readonly #volatile: MemoryRecords;
   /** Of those the ones that are in the file, as they are there. */
   readonly #written: Map<string, Written>;
+  /** The newest version of each name that was asked for: every start by name asks, and only this process publishes. */
+  readonly #newest = new Map<string, Published | null>();
+  #publications = 0;
 
   constructor(sqlite: Sqlite) {
     this.#sqlite = sqlite;
@@ -47,11 +53,21 @@ export class SqliteRecords implements Records {
   }
 
   async publish(name: string, hash: string): Promise<number> {
-    return this.#sqlite.writer.call("publish", name, hash);
+    return this.#publishing(name, () => this.#sqlite.writer.call("publish", name, hash));
   }
 
   async published(name: string, version?: number | string): Promise<Published | null> {
-    return this.#sqlite.reader.call("published", name, version);
+    if (version !== undefined) return this.#sqlite.reader.call("published", name, version);
+    const known = this.#newest.get(name);
+    if (known !== undefined) return known;
+    const before = this.#publications;
+    const found = await this.#sqlite.reader.call("published", name, undefined);
+    // What was published meanwhile may be newer than what was read.
+    if (before === this.#publications) {
+      if (this.#newest.size >= MOST_NEWEST) this.#newest.clear();
+      this.#newest.set(name, found);
+    }
+    return found;
   }
 
   async versions(name: string): Promise<readonly Published[]> {
@@ -59,7 +75,23 @@ export class SqliteRecords implements Records {
   }
 
   async unpublish(name: string): Promise<void> {
-    await this.#sqlite.writer.call("unpublish", name);
+    await this.#publishing(name, () => this.#sqlite.writer.call("unpublish", name));
+  }
+
+  /** From now on the file is asked, and says that it is closed. */
+  close(): void {
+    this.#newest.clear();
+  }
+
+  /** Before and after it: in between nobody can tell which of both a reader has found. */
+  async #publishing<Result>(name: string, publish: () => Promise<Result>): Promise<Result> {
+    this.#publications++;
+    try {
+      return await publish();
+    } finally {
+      this.#publications++;
+      this.#newest.delete(name);
+    }
   }
 
   async register(registration: Registration, ttlMs: number): Promise<void> {

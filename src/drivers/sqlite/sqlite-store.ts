@@ -14,6 +14,7 @@ import type { Sqlite } from "./sqlite.ts";
 import { TasksOut } from "./tasks-out.ts";
 import { SqliteTasks } from "./tasks.ts";
 import { VersionWatchers } from "./version-watchers.ts";
+import { YoungEntities } from "./young-entities.ts";
 
 export interface SqliteOptions {
   /** Its folder is made if it is not there. */
@@ -86,7 +87,8 @@ class SqliteStore implements Store {
   constructor(writer: WriterThread, reader: ReaderThread, memory: Memory, { mail, file }: Opened) {
     this.inbox = new MemoryInbox(memory);
     const watchers = new VersionWatchers(memory.waiters);
-    this.#sqlite = { writer, reader, memory, inbox: this.inbox, mailIds: new Set(), watchers };
+    const young = new YoungEntities();
+    this.#sqlite = { writer, reader, memory, inbox: this.inbox, mailIds: new Set(), watchers, young };
     this.#deliverLeftOver(mail);
     this.partitions = new SqlitePartitions(this.#sqlite);
     this.journal = new SqliteJournal(this.#sqlite);
@@ -103,8 +105,10 @@ class SqliteStore implements Store {
 
   /** What was under way comes to its end; then the log is written into the file and the lock given back. */
   async #close(): Promise<void> {
-    const { writer, reader, memory } = this.#sqlite;
+    const { writer, reader, memory, young } = this.#sqlite;
     memory.waiters.close();
+    young.close();
+    this.records.close();
     // The writer last: who closes the file last tidies up, and only it may write.
     await reader.close();
     this.#out.close();

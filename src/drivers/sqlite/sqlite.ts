@@ -3,6 +3,7 @@ import type { MemoryInbox } from "../memory/inbox.ts";
 import type { Memory } from "../memory/memory.ts";
 import type { ReaderThread, WriterThread } from "./file-thread.ts";
 import type { VersionWatchers } from "./version-watchers.ts";
+import type { YoungEntities } from "./young-entities.ts";
 
 /** What the roles of one store share. */
 export interface Sqlite {
@@ -16,6 +17,7 @@ export interface Sqlite {
   readonly inbox: MemoryInbox;
   readonly mailIds: Set<number>;
   readonly watchers: VersionWatchers;
+  readonly young: YoungEntities;
 }
 
 /** There is one partition: the file has one writer anyway. */

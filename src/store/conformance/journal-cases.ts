@@ -235,6 +235,35 @@ const watchCases: readonly Case[] = [
   },
   {
     role,
+    name: "whoever follows an entity loads what was committed, with its wake time, until it is purged",
+    run: async (harness) => {
+      const { journal } = harness.store;
+      const owner = await acquire(harness.store);
+      await owner.commit({ records: [record(ENTITY, 1, 2)], wakes: [{ entity: ENTITY, atMs: 7 }] });
+      let wakeAtMs: number | null = 7;
+      for (let seen = 2; seen < 8; seen += 2) {
+        const watching = journal.watch(0, ENTITY, seen, WAIT_MS);
+        const loading = async (aboveVersion: number): Promise<unknown> =>
+          (await journal.load([{ partition: 0, entity: ENTITY, aboveVersion }]))[0];
+        assert.deepEqual(await loading(seen), { entity: ENTITY, snapshot: null, records: [], wakeAtMs });
+        const wakes = seen === 4 ? [{ entity: ENTITY, atMs: null }] : [];
+        if (seen === 4) wakeAtMs = null;
+        await owner.commit({ records: [record(ENTITY, seen + 1), record(ENTITY, seen + 2)], wakes });
+        assert.equal(await soon(harness, watching), seen + 2);
+        const records = [record(ENTITY, seen + 1), record(ENTITY, seen + 2)];
+        assert.deepEqual(await loading(seen), { entity: ENTITY, snapshot: null, records, wakeAtMs });
+        assert.deepEqual(await loading(seen + 1), { entity: ENTITY, snapshot: null, records: [records[1]], wakeAtMs });
+      }
+      const watching = journal.watch(0, ENTITY, 8, SHORT_MS);
+      await owner.commit({ purge: [ENTITY] });
+      assert.equal(await inVain(harness, watching), 0);
+      assert.equal(await journal.watch(0, ENTITY, 0, 0), 0);
+      const [gone] = await journal.load([{ partition: 0, entity: ENTITY, aboveVersion: 2 }]);
+      assert.deepEqual(gone, { entity: ENTITY, snapshot: null, records: [], wakeAtMs: null });
+    },
+  },
+  {
+    role,
     name: "watch goes on waiting while the entity is not far enough",
     run: async (harness) => {
       const owner = await acquire(harness.store);

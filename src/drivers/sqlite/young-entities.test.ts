@@ -1,0 +1,81 @@
+import { expect, test } from "vitest";
+import type { CommitBatch, JournalRecord } from "../../store/contract.ts";
+import { YoungEntities } from "./young-entities.ts";
+
+const record = (entity: string, version: number, count = 1, text = `${entity} ${version}`): JournalRecord => ({
+  entity,
+  version,
+  count,
+  format: 1,
+  text,
+});
+const batch = (told: Partial<CommitBatch>): CommitBatch =>
+  ({ records: [], wakes: [], purge: [], ...told }) as unknown as CommitBatch;
+
+test("knows the version of what was made since, and of nothing else", () => {
+  const young = new YoungEntities();
+  young.committed(batch({ records: [record("a", 1, 3), record("b", 7)] }));
+  young.committed(batch({ records: [record("a", 4)] }));
+  expect([young.version("a"), young.version("b"), young.version("c")]).toEqual([4, undefined, undefined]);
+});
+
+test("keeps what comes after somebody has begun to follow, with the time of its wake", () => {
+  const young = new YoungEntities();
+  young.committed(batch({ records: [record("a", 1, 2)], wakes: [{ entity: "a", atMs: 5 }] }));
+  expect(young.tail("a", 2)).toBeUndefined();
+  young.follow("a");
+  expect(young.tail("a", 2)).toEqual({ entity: "a", snapshot: null, records: [], wakeAtMs: 5 });
+  young.committed(batch({ records: [record("a", 3, 2), record("a", 5)], wakes: [{ entity: "a", atMs: null }] }));
+  const told = (above: number): unknown => young.tail("a", above)?.records.map(({ version }) => version);
+  expect([told(1), told(2), told(3), told(4), told(5)]).toEqual([undefined, [3, 5], [3, 5], [5], []]);
+  expect(young.tail("a", 2)!.wakeAtMs).toBeNull();
+});
+
+test("forgets what is purged, cut or in doubt, and what comes later does not bring it back", () => {
+  const young = new YoungEntities();
+  const make = (...entities: string[]): void =>
+    young.committed(batch({ records: entities.map((entity) => record(entity, 1)) }));
+  make("a", "b", "c", "d");
+  for (const entity of ["a", "b", "c", "d"]) young.follow(entity);
+  young.committed(batch({ purge: ["a"], cut: [{ entity: "b", belowVersion: 1 }] }));
+  young.doubt(batch({ records: [record("c", 2)], wakes: [{ entity: "d", atMs: 1 }] }));
+  young.committed(batch({ records: [record("b", 2), record("c", 2), record("d", 2)] }));
+  for (const entity of ["a", "b", "c", "d"]) {
+    expect([young.version(entity), young.tail(entity, 1)]).toEqual([undefined, undefined]);
+  }
+  make("a");
+  expect(young.version("a")).toBe(1);
+});
+
+test("the tails of all together are bounded, and begin anew", () => {
+  const young = new YoungEntities();
+  young.committed(batch({ records: [record("a", 1), record("b", 1)] }));
+  young.follow("a");
+  young.follow("b");
+  const long = "x".repeat(1024 * 1024);
+  for (let version = 2; version <= 9; version++) {
+    young.committed(batch({ records: [record("a", version, 1, long)] }));
+  }
+  expect(young.tail("a", 1)!.records).toHaveLength(8);
+  young.committed(batch({ records: [record("b", 2, 1, "one too many")] }));
+  expect([young.tail("a", 1), young.tail("b", 1), young.version("a"), young.version("b")]).toEqual([
+    undefined,
+    undefined,
+    9,
+    2,
+  ]);
+  young.follow("b");
+  young.committed(batch({ records: [record("b", 3)] }));
+  expect(young.tail("b", 2)!.records).toHaveLength(1);
+});
+
+test("of very many it knows the last ones", () => {
+  const young = new YoungEntities();
+  for (let i = 0; i < 15_001; i++) young.committed(batch({ records: [record(`e${i}`, 1)] }));
+  expect([young.version("e0"), young.version("e9999"), young.version("e10000"), young.version("e15000")]).toEqual([
+    undefined,
+    undefined,
+    1,
+    1,
+  ]);
+});
