@@ -91,6 +91,8 @@ export class Connection {
     this.#pattern = createClient({
       url,
       disableOfflineQueue: true,
+      // A line watches over all its commands at once; a signal with a timer for each costs more than sending it.
+      commandOptions: { timeout: 0 },
       socket: { reconnectStrategy: false, connectTimeout: connectMs },
     });
     this.#check = check;
