@@ -175,7 +175,7 @@ export class Engine {
       await this.tenures.untilTaken(Math.min(this.settings.renewMs, this.settings.idleMs));
       return [];
     }
-    for (const owner of owners) await this.fillWakes(owner);
+    for (const owner of owners) if (this.needsWakes(owner)) await this.fillWakes(owner);
     const { maxBatchEntries, maxBatchBytes } = this.store.capabilities;
     const requests = owners.map((owner) => ({
       partition: owner.partition,
@@ -186,15 +186,15 @@ export class Engine {
     const committed = owners.map((owner) => owner.committedBatch);
     const reads = await this.read(requests, this.idleTime(owners));
     if (reads === undefined) return [];
+    const byPartition = new Map(reads.map((read) => [read.partition, read]));
     for (const [i, owner] of owners.entries()) {
       const { partition, limit, maxChars } = requests[i]!;
-      const messages = reads.find((read) => read.partition === partition)?.messages ?? [];
+      const messages = byPartition.get(partition)?.messages ?? [];
       const chars = messages.reduce((sum, text) => sum + text.length, 0);
       // A read that stopped at a bound says nothing about what lies behind it.
       const isDrained = messages.length < limit && chars < maxChars / 2;
       owner.noteRead({ count: messages.length, isDrained, committedBatch: committed[i]! });
     }
-    const byPartition = new Map(reads.map((read) => [read.partition, read]));
     let trouble = false;
     // All at once: what they load travels together, where a store can do that.
     const builders = await Promise.all(
@@ -256,6 +256,8 @@ export class Engine {
     const incoming = read === undefined ? NOTHING_READ : sort(read);
     owner.sweepSome();
     const due = owner.wakes.takeDue(owner.time.nowMs(), owner.careful ? 1 : this.settings.maxWakes);
+    // Most of many partitions have nothing to do most of the time.
+    if (incoming.position === null && due.length === 0 && owner.isAtRest) return undefined;
     try {
       if (owner.careful) return await this.formCarefully(owner, incoming, due);
       return await this.decide(owner, incoming, [...due, ...owner.absent()]);
@@ -448,14 +450,21 @@ export class Engine {
     return committed;
   }
 
+  private needsWakes(owner: Owner): boolean {
+    return owner.valid && (owner.horizon?.atMs ?? -Infinity) < this.datesUpToMs(owner) + this.settings.horizonMs / 2;
+  }
+
+  /** What waits for a date is stored under that date: it may come before our own time gets there. */
+  private datesUpToMs({ time }: Owner): number {
+    return time.nowMs() + Math.max(0, time.driftMs);
+  }
+
   private async fillWakes(owner: Owner): Promise<void> {
-    // What waits for a date is stored under that date: it may come before our own time gets there.
     const aheadMs = Math.max(0, owner.time.driftMs);
-    const nowMs = owner.time.nowMs() + aheadMs;
-    const { horizonMs } = this.settings;
-    while (owner.valid && (owner.horizon?.atMs ?? -Infinity) < nowMs + horizonMs / 2) {
+    const nowMs = this.datesUpToMs(owner);
+    while (this.needsWakes(owner)) {
       const limit = 1000;
-      const untilMs = nowMs + horizonMs;
+      const untilMs = nowMs + this.settings.horizonMs;
       owner.readingMs = untilMs;
       const due = await this.store.journal.due(owner.partition, untilMs, limit, owner.horizon ?? undefined);
       for (const { entity, atMs } of due) if (!owner.hasFiled(entity)) owner.wakes.file(entity, atMs - aheadMs);

@@ -193,6 +193,12 @@ export class Owner {
     return given;
   }
 
+  /** Nothing would come of a batch that nothing was read for: nobody has anything to do, to dispatch or to take off. */
+  get isAtRest(): boolean {
+    const { busy, restorable, careful, window, unshipped } = this;
+    return !careful && busy.size === 0 && restorable.size === 0 && !window.isWaitedFor && unshipped?.hasDone !== true;
+  }
+
   noteRead(note: ReadNote): void {
     this.deadlines.noteRead(note, this.time.nowMs());
   }

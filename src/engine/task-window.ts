@@ -65,6 +65,11 @@ export class TaskWindow {
     for (const keys of this.waiting.values()) keys.delete(key);
   }
 
+  /** Whether anybody waits for room, in whatever queue. */
+  get isWaitedFor(): boolean {
+    return this.waiting.values().some((keys) => keys.size > 0);
+  }
+
   /** Whoever was let through and did not use the room (a condition, a failure, an end) has left it for the next. */
   passRoomOn(): boolean {
     let passed = false;
