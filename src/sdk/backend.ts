@@ -88,6 +88,8 @@ export interface Backend {
   node(id: string, node: string): Promise<NodeView>;
   /** What happens beyond an event, as it happens, until the run is over. */
   events(id: string, after: number, signal: AbortSignal): AsyncIterable<EventView>;
+  /** Resolves when a run may be over since an event, or nobody waits any more: then it has to be looked at again. */
+  untilOver(id: string, after: number, signal: AbortSignal): Promise<void>;
   command(id: string, command: Command, body: JsonObject, key: string): Promise<void>;
   decide(review: string, decided: Decided, key: string): Promise<void>;
   /** What was thrown by the function that a run has failed by, if it ran in this process. */

@@ -56,7 +56,7 @@ export class Client implements AsyncDisposable {
       this.#published.clear();
       return start();
     });
-    return this.get<Out>(id);
+    return this.#started<Out>(id);
   }
 
   /** Starts a run and waits for its result. */
@@ -76,12 +76,16 @@ export class Client implements AsyncDisposable {
   ): Promise<RunHandle<Out>> {
     const request = { input, ...(version !== undefined && { version }), ...(labels !== undefined && { labels }) };
     const { execution_id: id } = await this.#backend.start(name, request, idempotencyKey ?? this.#key());
-    return this.get<Out>(id);
+    return this.#started<Out>(id);
   }
 
   /** A run that was started before. */
   get<Out = Json>(id: string): RunHandle<Out> {
     return new RunHandle<Out>(id, this.#backend, this.#host);
+  }
+
+  #started<Out>(id: string): RunHandle<Out> {
+    return new RunHandle<Out>(id, this.#backend, this.#host, { isNew: true });
   }
 
   close(): Promise<void> {

@@ -65,6 +65,10 @@ export class HttpBackend implements Backend {
     this.#closing.abort(new Error("The client is closed"));
   }
 
+  async untilOver(id: string, after: number, signal: AbortSignal): Promise<void> {
+    for await (const _ of this.events(id, after, signal)) if (signal.aborted) return;
+  }
+
   /** A stream that breaks is taken up after the last event that was seen. */
   async *events(id: string, after: number, signal: AbortSignal): AsyncGenerator<EventView, void> {
     const stop = AbortSignal.any([signal, this.#closing.signal]);

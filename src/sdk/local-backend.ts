@@ -52,6 +52,11 @@ export class LocalBackend implements Backend {
     }
   }
 
+  untilOver(id: string, after: number, signal: AbortSignal): Promise<void> {
+    const stop = AbortSignal.any([signal, this.#closing.signal]);
+    return this.#ask(({ histories }) => orAborted(() => histories.untilOver(id, after), stop));
+  }
+
   async command(id: string, command: Command, body: JsonObject, key: string): Promise<void> {
     await this.#ask(async ({ commands }) => {
       if (command === "signal") await commands.signal(caller(key), id, body["name"] as string, body["data"] ?? null);
@@ -89,6 +94,18 @@ export class LocalBackend implements Backend {
       signal.throwIfAborted();
       throw error;
     }
+  }
+}
+
+/** The same, but at once when nobody waits for it any more. */
+async function orAborted(wait: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  const { promise: aborted, resolve } = Promise.withResolvers<void>();
+  const stop = (): void => resolve();
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    if (!signal.aborted) await Promise.race([wait(), aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
   }
 }
 

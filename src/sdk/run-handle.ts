@@ -44,11 +44,14 @@ export class RunHandle<out Out> {
   readonly id: string;
   readonly #backend: Backend;
   readonly #host: Host;
+  /** It was started just now: whoever waits for its end need not look at it first. */
+  #isNew: boolean;
 
-  constructor(id: string, backend: Backend, host: Host) {
+  constructor(id: string, backend: Backend, host: Host, { isNew = false }: { readonly isNew?: boolean } = {}) {
     this.id = id;
     this.#backend = backend;
     this.#host = host;
+    this.#isNew = isNew;
   }
 
   /**
@@ -175,22 +178,21 @@ export class RunHandle<out Out> {
     };
     if (timeoutMs !== undefined) void giveUp();
     try {
+      if (this.#isNew) {
+        this.#isNew = false;
+        await this.#backend.untilOver(this.id, 0, stop.signal);
+      }
       for (;;) {
         const view = await this.#backend.execution(this.id);
         if (OVER.has(view.status)) return view;
         signal?.throwIfAborted();
         if (isLate) throw new ResultTimeout(this.id, timeoutMs!);
-        await this.#over(view.seq, stop.signal);
+        await this.#backend.untilOver(this.id, view.seq, stop.signal);
       }
     } finally {
       signal?.removeEventListener("abort", forward);
       stop.abort();
     }
-  }
-
-  /** Resolves when the run is over, or nobody waits any more. */
-  async #over(after: number, signal: AbortSignal): Promise<void> {
-    for await (const _ of this.#backend.events(this.id, after, signal)) if (signal.aborted) return;
   }
 }
 

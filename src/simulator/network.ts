@@ -94,8 +94,8 @@ export function connect(ground: Ground, process: SimProcess, capabilities: Parti
       },
       load: (requests) => call(() => memory.journal.load(requests)),
       due: (partition, beforeMs, limit, after) => call(() => memory.journal.due(partition, beforeMs, limit, after)),
-      watch: (partition, entity, version, waitMs) =>
-        call(() => memory.journal.watch(partition, entity, version, waitMs), waitMs),
+      watch: (partition, entity, version, waitMs, options) =>
+        call(() => memory.journal.watch(partition, entity, version, waitMs, options), waitMs),
     },
     tasks: {
       lease: (request) => call(() => memory.tasks.lease(request), request.waitMs, false),

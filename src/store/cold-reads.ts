@@ -57,7 +57,7 @@ function journalOf(journal: Journal, archive: Archive): Journal {
       const found = new Map(gone.map(({ loaded }, i) => [loaded, cold[i]!]));
       return hot.map((loaded) => found.get(loaded) ?? loaded);
     },
-    watch: async (partition, entity, aboveVersion, waitMs) => {
+    watch: async (partition, entity, aboveVersion, waitMs, options) => {
       const hot = await journal.watch(partition, entity, aboveVersion, 0);
       if (hot > aboveVersion) return hot;
       if (hot === 0) {
@@ -65,7 +65,7 @@ function journalOf(journal: Journal, archive: Archive): Journal {
         // Nobody goes on with it there: there is nothing to wait for.
         if (tip !== undefined) return tip.version;
       }
-      return journal.watch(partition, entity, aboveVersion, waitMs);
+      return journal.watch(partition, entity, aboveVersion, waitMs, options);
     },
   };
 }

@@ -176,7 +176,18 @@ export interface Journal {
    */
   due(partition: number, beforeMs: number, limit: number, after?: Wake): Promise<readonly Wake[]>;
   /** The entity's version once it is above `aboveVersion`, or as it is after `waitMs`. 0 = unknown entity. */
-  watch(partition: number, entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number>;
+  watch(
+    partition: number,
+    entity: EntityKey,
+    aboveVersion: number,
+    waitMs: number,
+    options?: WatchOptions,
+  ): Promise<number>;
+}
+
+export interface WatchOptions {
+  /** Only the end matters: a driver may go on waiting while the entity's header is of the class `open`. */
+  readonly end?: boolean;
 }
 
 export interface CommitBatch {

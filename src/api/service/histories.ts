@@ -7,7 +7,7 @@ import { BUILTIN_HANDLERS } from "../../definition/builtin-handlers.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Host } from "../../host/host.ts";
 import type { JsonObject } from "../../json/json.ts";
-import type { JournalRecord, Store } from "../../store/contract.ts";
+import type { JournalRecord, Store, WatchOptions } from "../../store/contract.ts";
 import { FOLLOW_MS, MAX_NODES_SHOWN, MAX_PAGED_CHARS, MAX_UNREAD_BYTES } from "../limits.ts";
 import { eventsOf, type ShownEvent, showEvent } from "./event-view.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
@@ -111,6 +111,11 @@ export class Histories {
       if (kind === "executionEnded" || kind === "generationOpened") return false;
     }
     return true;
+  }
+
+  /** Resolves when it may have come to its end since an event, and after a while: then it has to be looked at again. */
+  async untilOver(id: string, after: number): Promise<void> {
+    await this.#hasNews(id, after, { end: true });
   }
 
   /** Everything beyond `after` as it happens, until the execution is over or nobody listens any more. */
@@ -262,13 +267,18 @@ export class Histories {
   }
 
   async #readTail(id: string, after: number): Promise<readonly JournalRecord[]> {
+    return (await this.#hasNews(id, after)) ? this.#reader.events(id, after) : [];
+  }
+
+  /** Whether there is anything beyond a version, once there is or after a while. */
+  async #hasNews(id: string, after: number, options?: WatchOptions): Promise<boolean> {
     const entity = executionKey(id);
     const startedAtMs = this.#host.monotonicMs();
-    const version = await this.#store.journal.watch(this.#reader.partition(entity), entity, after, FOLLOW_MS);
-    if (version > after) return this.#reader.events(id, after);
+    const version = await this.#store.journal.watch(this.#reader.partition(entity), entity, after, FOLLOW_MS, options);
+    if (version > after) return true;
     // A store that is being closed answers at once.
     if (this.#host.monotonicMs() - startedAtMs < FOLLOW_MS / 2) await this.#host.sleep(FOLLOW_MS / 10);
-    return [];
+    return false;
   }
 }
 

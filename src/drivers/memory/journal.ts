@@ -7,6 +7,7 @@ import type {
   Loaded,
   LoadRequest,
   Wake,
+  WatchOptions,
 } from "../../store/contract.ts";
 import { commitBatch, versionKey } from "./commit.ts";
 import { type Memory, partitionData } from "./memory.ts";
@@ -31,13 +32,21 @@ export class MemoryJournal implements Journal {
     return dueWakes(partitionData(this.#memory, partition).wakes, beforeMs, limit, after);
   }
 
-  async watch(_partition: number, entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {
+  async watch(
+    _partition: number,
+    entity: EntityKey,
+    aboveVersion: number,
+    waitMs: number,
+    { end = false }: WatchOptions = {},
+  ): Promise<number> {
+    const { data, waiters } = this.#memory;
     let version = 0;
-    const isAbove = (): number | undefined => {
-      version = this.#memory.data.entities.get(entity)?.version ?? 0;
-      return version > aboveVersion ? version : undefined;
+    const reached = (): number | undefined => {
+      version = data.entities.get(entity)?.version ?? 0;
+      const isOpen = end && data.headers.get(entity)?.class === "open";
+      return version > aboveVersion && !isOpen ? version : undefined;
     };
-    return (await this.#memory.waiters.until([versionKey(entity)], waitMs, isAbove)) ?? version;
+    return (await waiters.until([versionKey(entity)], waitMs, reached)) ?? version;
   }
 
   #loadOne({ partition, entity, aboveVersion }: LoadRequest): Loaded {

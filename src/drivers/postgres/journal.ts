@@ -8,6 +8,7 @@ import type {
   LoadRequest,
   Snapshot,
   Wake,
+  WatchOptions,
 } from "../../store/contract.ts";
 import { commitBatches } from "./commit.ts";
 import { rows } from "./database.ts";
@@ -42,12 +43,21 @@ const SQL = {
     select entity, at_ms as "atMs" from wakes
     where partition = $1 and at_ms <= $2 and (at_ms, entity) > ($3, $4) order by at_ms, entity limit $5`,
   versions: `
-    select place, last.version from unnest($1::text[]) with ordinality as asked (entity, place)
+    select place, last.version, coalesce(headers.class = 'open', false) as "isOpen"
+    from unnest($1::text[]) with ordinality as asked (entity, place)
+    left join headers using (entity)
     cross join lateral (
       select version + count - 1 as version from journal where entity = asked.entity order by version desc limit 1
     ) as last
     where not exists (select from purges where entity = asked.entity)`,
 };
+
+interface Version {
+  readonly version: number;
+  /** What its header says, if it has one. */
+  readonly isOpen: boolean;
+}
+const UNKNOWN: Version = { version: 0, isOpen: false };
 
 interface LoadedRow {
   readonly place: number;
@@ -61,7 +71,7 @@ interface LoadedRow {
 export class PostgresJournal implements Journal {
   readonly #postgres: Postgres;
   readonly #loads: Gathering<LoadRequest, Loaded>;
-  readonly #versions: Gathering<EntityKey, number>;
+  readonly #versions: Gathering<EntityKey, Version>;
 
   constructor(postgres: Postgres) {
     this.#postgres = postgres;
@@ -82,13 +92,20 @@ export class PostgresJournal implements Journal {
     return rows<Wake>(this.#postgres.database, SQL.due, [partition, beforeMs, atMs, entity, limit]);
   }
 
-  async watch(partition: number, entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {
+  async watch(
+    partition: number,
+    entity: EntityKey,
+    aboveVersion: number,
+    waitMs: number,
+    { end = false }: WatchOptions = {},
+  ): Promise<number> {
     let version = 0;
-    const isAbove = async (): Promise<number | undefined> => {
-      [version = 0] = await this.#versions.ask([entity]);
-      return version > aboveVersion ? version : undefined;
+    const reached = async (): Promise<number | undefined> => {
+      const [found] = await this.#versions.ask([entity]);
+      version = found!.version;
+      return version > aboveVersion && !(end && found!.isOpen) ? version : undefined;
     };
-    return (await this.#postgres.wakeUps.until([wakeKey.versions(partition)], waitMs, isAbove)) ?? version;
+    return (await this.#postgres.wakeUps.until([wakeKey.versions(partition)], waitMs, reached)) ?? version;
   }
 
   async #load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
@@ -99,10 +116,10 @@ export class PostgresJournal implements Journal {
     return requests.map(({ entity }, i) => loadedOf(entity, byPlace.get(i + 1) ?? []));
   }
 
-  async #readVersions(entities: readonly EntityKey[]): Promise<readonly number[]> {
-    const found = await rows<{ place: number; version: number }>(this.#postgres.database, SQL.versions, [entities]);
-    const byPlace = new Map(found.map(({ place, version }) => [place, version]));
-    return entities.map((_, i) => byPlace.get(i + 1) ?? 0);
+  async #readVersions(entities: readonly EntityKey[]): Promise<readonly Version[]> {
+    const found = await rows<Version & { place: number }>(this.#postgres.database, SQL.versions, [entities]);
+    const byPlace = new Map(found.map((row) => [row.place, row]));
+    return entities.map((_, i) => byPlace.get(i + 1) ?? UNKNOWN);
   }
 }
 

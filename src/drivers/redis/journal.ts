@@ -9,6 +9,7 @@ import type {
   LoadRequest,
   Snapshot,
   Wake,
+  WatchOptions,
 } from "../../store/contract.ts";
 import { commitArguments } from "./commit-arguments.ts";
 import { inboxKeys } from "./inbox.ts";
@@ -16,7 +17,7 @@ import { placesFrom } from "./places.ts";
 import { checkPartition, type Redis, run } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 import { bellOf } from "./tasks.ts";
-import type { VersionHints } from "./version-hints.ts";
+import type { Standing, VersionHints } from "./version-hints.ts";
 
 /** Errors that Redis answers before it looks at a script: nothing was written. */
 const REFUSALS = ["OOM", "MISCONF", "READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS"];
@@ -60,9 +61,24 @@ export class RedisJournal implements Journal {
     return due.slice(0, limit);
   }
 
-  async watch(partition: number, entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {
-    const version = (): Promise<number> => run<number>(this.#redis, scripts.version, entity);
-    return this.#hints.until(partition, entity, waitMs, version, (found) => found > aboveVersion);
+  async watch(
+    partition: number,
+    entity: EntityKey,
+    aboveVersion: number,
+    waitMs: number,
+    { end = false }: WatchOptions = {},
+  ): Promise<number> {
+    const read = async (): Promise<Standing> => {
+      const [version, isOpen] = await run<readonly [number, number]>(
+        this.#redis,
+        scripts.version,
+        entity,
+        end ? "1" : "0",
+      );
+      return { version, isOpen: isOpen === 1 };
+    };
+    const isEnough = ({ version, isOpen }: Standing): boolean => version > aboveVersion && !(end && isOpen);
+    return this.#hints.until(partition, entity, { waitMs, read, isEnough });
   }
 
   async #load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {

@@ -7,7 +7,19 @@ const LOOK_EVERY_MS = 1000;
 /** Whoever has heard of one version mostly waits for the next: so long we go on listening though nobody waits. */
 const LINGER_MS = 2000;
 
-type Listener = (version: number) => void;
+/** What is known of an entity: a hint knows that it is open unless it tells of an end. */
+export interface Standing {
+  readonly version: number;
+  readonly isOpen: boolean;
+}
+
+type Listener = (standing: Standing) => void;
+
+interface Wanted {
+  readonly waitMs: number;
+  readonly read: () => Promise<Standing>;
+  readonly isEnough: (standing: Standing) => boolean;
+}
 
 /**
  * Waits for what commits publish, on a connection of its own: one channel for each partition, and only those in which
@@ -31,38 +43,33 @@ export class VersionHints {
   }
 
   /** The version once it is enough, or as it is when the time is up. */
-  async until(
-    partition: number,
-    entity: EntityKey,
-    waitMs: number,
-    read: () => Promise<number>,
-    isEnough: (version: number) => boolean,
-  ): Promise<number> {
-    let version = 0;
+  async until(partition: number, entity: EntityKey, { waitMs, read, isEnough }: Wanted): Promise<number> {
+    let standing: Standing = { version: 0, isOpen: false };
     // Who has to subscribe looks first, in case there is nothing to wait for; who listens already looks once, after that.
     if (waitMs <= 0 || !this.#partitions.has(partition)) {
-      version = await read();
-      if (isEnough(version) || waitMs <= 0) return version;
+      standing = await read();
+      if (isEnough(standing) || waitMs <= 0) return standing.version;
     }
     const untilMs = this.#host.monotonicMs() + waitMs;
-    const heard: { version?: number } = {};
+    const heard: { standing?: Standing } = {};
     let wake = (): void => {};
-    const listener: Listener = (version) => {
-      heard.version = version;
+    const listener: Listener = (told) => {
+      if (!isEnough(told)) return;
+      heard.standing = told;
       wake();
     };
     try {
       await this.#listen(partition, entity, listener);
-      version = await read();
+      standing = await read();
       for (;;) {
         const leftMs = untilMs - this.#host.monotonicMs();
-        if (isEnough(version) || leftMs <= 0 || this.#closing.signal.aborted) break;
+        if (isEnough(standing) || leftMs <= 0 || this.#closing.signal.aborted) break;
         const { promise, resolve } = Promise.withResolvers<void>();
         wake = resolve;
-        if (heard.version === undefined) await this.#woken(promise, Math.min(leftMs, LOOK_EVERY_MS));
-        const told = heard.version;
-        delete heard.version;
-        version = told ?? (await read());
+        if (heard.standing === undefined) await this.#woken(promise, Math.min(leftMs, LOOK_EVERY_MS));
+        const told = heard.standing;
+        delete heard.standing;
+        standing = told ?? (await read());
       }
     } catch (error) {
       // The connection went with the store: that is no fault of the one who waits.
@@ -70,7 +77,7 @@ export class VersionHints {
     } finally {
       this.#leave(partition, entity, listener);
     }
-    return version;
+    return standing.version;
   }
 
   close(): void {
@@ -94,14 +101,15 @@ export class VersionHints {
     }
   }
 
-  /** A commit tells `<version> <entity>` of each that it has changed, one on a line. */
+  /** A commit tells `<version> <entity>` of each that it has changed, one on a line, and `+<version>` of one that ends. */
   #told(partition: number): (text: string) => void {
     return (text) => {
       const entities = this.#partitions.get(partition);
       if (entities === undefined) return;
       for (const line of text.split("\n")) {
         const space = line.indexOf(" ");
-        for (const listener of entities.get(line.slice(space + 1)) ?? []) listener(Number(line.slice(0, space)));
+        const standing = { version: Number(line.slice(0, space)), isOpen: !line.startsWith("+") };
+        for (const listener of entities.get(line.slice(space + 1)) ?? []) listener(standing);
       }
     };
   }

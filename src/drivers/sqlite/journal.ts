@@ -6,6 +6,7 @@ import type {
   Loaded,
   LoadRequest,
   Wake,
+  WatchOptions,
 } from "../../store/contract.ts";
 import { versionKey } from "../memory/commit.ts";
 import { commitBatches } from "./commit.ts";
@@ -37,18 +38,25 @@ export class SqliteJournal implements Journal {
     return this.#sqlite.reader.call("due", beforeMs, limit, after);
   }
 
-  async watch(_partition: number, entity: EntityKey, aboveVersion: number, waitMs: number): Promise<number> {
+  async watch(
+    _partition: number,
+    entity: EntityKey,
+    aboveVersion: number,
+    waitMs: number,
+    { end = false }: WatchOptions = {},
+  ): Promise<number> {
     const { memory, reader, watchers, young } = this.#sqlite;
+    const isEnough = (version: number): boolean => version > aboveVersion && !(end && young.isOpen(entity));
     const known = young.version(entity);
-    if (known !== undefined && (known > aboveVersion || waitMs <= 0)) return known;
+    if (known !== undefined && (isEnough(known) || waitMs <= 0)) return known;
     young.follow(entity);
     // Before the look: what is committed while it runs must not be missed.
     const watcher = watchers.enter(entity);
     try {
       const version = known ?? (await reader.call("version", entity));
       watcher.version ??= version;
-      const isAbove = (): number | undefined => (watcher.version! > aboveVersion ? watcher.version : undefined);
-      return (await memory.waiters.until([versionKey(entity)], waitMs, isAbove)) ?? watcher.version;
+      const reached = (): number | undefined => (isEnough(watcher.version!) ? watcher.version : undefined);
+      return (await memory.waiters.until([versionKey(entity)], waitMs, reached)) ?? watcher.version;
     } finally {
       watchers.leave(entity, watcher);
     }

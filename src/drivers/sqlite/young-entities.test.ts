@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { header } from "../../store/conformance/things.ts";
 import type { CommitBatch, JournalRecord } from "../../store/contract.ts";
 import { YoungEntities } from "./young-entities.ts";
 
@@ -10,7 +11,7 @@ const record = (entity: string, version: number, count = 1, text = `${entity} ${
   text,
 });
 const batch = (told: Partial<CommitBatch>): CommitBatch =>
-  ({ records: [], wakes: [], purge: [], ...told }) as unknown as CommitBatch;
+  ({ records: [], headers: [], wakes: [], purge: [], ...told }) as unknown as CommitBatch;
 
 test("knows the version of what was made since, and of nothing else", () => {
   const young = new YoungEntities();
@@ -29,6 +30,16 @@ test("keeps what comes after somebody has begun to follow, with the time of its 
   const told = (above: number): unknown => young.tail("a", above)?.records.map(({ version }) => version);
   expect([told(1), told(2), told(3), told(4), told(5)]).toEqual([undefined, [3, 5], [3, 5], [5], []]);
   expect(young.tail("a", 2)!.wakeAtMs).toBeNull();
+});
+
+test("knows what the header says", () => {
+  const young = new YoungEntities();
+  const told = (entity: string, is: "open" | "endedWell"): CommitBatch["headers"] => [header(entity, { class: is })];
+  young.committed(batch({ records: [record("a", 1), record("b", 1), record("c", 5)], headers: told("a", "open") }));
+  young.committed(batch({ headers: told("c", "open") }));
+  expect([young.isOpen("a"), young.isOpen("b"), young.isOpen("c")]).toEqual([true, false, false]);
+  young.committed(batch({ headers: told("a", "endedWell") }));
+  expect(young.isOpen("a")).toBe(false);
 });
 
 test("forgets what is purged, cut or in doubt, and what comes later does not bring it back", () => {

@@ -8,6 +8,8 @@ const MOST_TAIL_CHARS = 8 * 1024 * 1024;
 interface Young {
   version: number;
   wakeAtMs: number | null;
+  /** What its header says, if it has one. */
+  isOpen: boolean;
   /** Its records above this version are kept; undefined as long as nobody follows it. */
   tailAbove: number | undefined;
   readonly tail: JournalRecord[];
@@ -29,6 +31,11 @@ export class YoungEntities {
     return this.#find(entity)?.version;
   }
 
+  /** Whether it is known to be open. */
+  isOpen(entity: EntityKey): boolean {
+    return this.#find(entity)?.isOpen === true;
+  }
+
   /** Somebody waits for what comes next: it is kept from now on. */
   follow(entity: EntityKey): void {
     const young = this.#find(entity);
@@ -45,8 +52,12 @@ export class YoungEntities {
     return { entity, snapshot: null, records, wakeAtMs: young.wakeAtMs };
   }
 
-  committed({ records, wakes, purge, cut }: CommitBatch): void {
+  committed({ records, headers, wakes, purge, cut }: CommitBatch): void {
     for (const record of records) this.#append(record);
+    for (const header of headers) {
+      const young = this.#find(header.entity);
+      if (young !== undefined) young.isOpen = header.class === "open";
+    }
     for (const { entity, atMs } of wakes) {
       const young = this.#find(entity);
       if (young !== undefined) young.wakeAtMs = atMs;
@@ -56,8 +67,9 @@ export class YoungEntities {
   }
 
   /** A batch of which nobody knows what became of it. */
-  doubt({ records, wakes }: CommitBatch): void {
+  doubt({ records, headers, wakes }: CommitBatch): void {
     for (const { entity } of records) this.#forget(entity);
+    for (const { entity } of headers) this.#forget(entity);
     for (const { entity } of wakes) this.#forget(entity);
   }
 
@@ -73,7 +85,7 @@ export class YoungEntities {
     if (young === undefined) {
       // Of one that was there before it is not known when it wakes.
       if (version !== 1) return;
-      young = { version: 0, wakeAtMs: null, tailAbove: undefined, tail: [] };
+      young = { version: 0, wakeAtMs: null, isOpen: false, tailAbove: undefined, tail: [] };
       this.#enter(entity, young);
     }
     young.version = version + count - 1;

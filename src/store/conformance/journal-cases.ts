@@ -11,7 +11,7 @@ import {
   WAIT_MS,
 } from "./harness.ts";
 import { acquire } from "./owner.ts";
-import { ENTITY, OTHER, record, snapshot } from "./things.ts";
+import { ENTITY, header, OTHER, record, snapshot } from "./things.ts";
 import { createWorld, observe } from "./world.ts";
 
 const role = "journal";
@@ -260,6 +260,43 @@ const watchCases: readonly Case[] = [
       assert.equal(await journal.watch(0, ENTITY, 0, 0), 0);
       const [gone] = await journal.load([{ partition: 0, entity: ENTITY, aboveVersion: 2 }]);
       assert.deepEqual(gone, { entity: ENTITY, snapshot: null, records: [], wakeAtMs: null });
+    },
+  },
+  {
+    role,
+    name: "whoever waits for the end of an entity hears of it, and need not hear of anything before",
+    run: async (harness) => {
+      const { journal } = harness.store;
+      const owner = await acquire(harness.store);
+      await owner.commit({ records: [record(ENTITY, 1)], headers: [header(ENTITY, { class: "open" })] });
+      let seen = 1;
+      const watching = async (): Promise<number> => {
+        // A driver may tell more than it must.
+        for (;;) {
+          seen = await journal.watch(0, ENTITY, seen, WAIT_MS, { end: true });
+          if (seen >= 4) return seen;
+        }
+      };
+      const ended = watching();
+      await owner.commit({ records: [record(ENTITY, 2)] });
+      await owner.commit({ records: [record(ENTITY, 3)] });
+      await assertStillWaiting(harness, ended);
+      await owner.commit({ records: [record(ENTITY, 4)], headers: [header(ENTITY, { class: "endedBadly" })] });
+      assert.equal(await soon(harness, ended), 4);
+      assert.equal(await soon(harness, journal.watch(0, ENTITY, 3, WAIT_MS, { end: true })), 4);
+      await owner.commit({ records: [record(ENTITY, 5)], headers: [header(ENTITY, { class: "open" })] });
+      assert.equal(await inVain(harness, journal.watch(0, ENTITY, 5, SHORT_MS, { end: true })), 5);
+    },
+  },
+  {
+    role,
+    name: "an entity without a header has no end to wait for",
+    run: async (harness) => {
+      const owner = await acquire(harness.store);
+      await owner.commit({ records: [record(ENTITY, 1)] });
+      const watching = harness.store.journal.watch(0, ENTITY, 1, WAIT_MS, { end: true });
+      await owner.commit({ records: [record(ENTITY, 2)] });
+      assert.equal(await soon(harness, watching), 2);
     },
   },
   {

@@ -110,7 +110,9 @@ each('records', function(name, version, count)
   versions[name] = version + count - 1
 end)
 each('snapshots', entity_of)
+local ended = {}
 each('headers', function(name, class)
+  if class ~= 'open' then ended[name] = '+' end
   may_leave_list(entity_of(name))
   must_be('zset', key('headers', class))
 end)
@@ -162,7 +164,7 @@ if wrong then return redis.error_reply('VERSION is not the next one of ' .. wron
 each('records', function(name, _, _, stored) redis.call('RPUSH', key('journal', name), stored) end)
 if #written > 0 then
   local hints = {}
-  for i, name in ipairs(written) do hints[i] = versions[name] .. ' ' .. name end
+  for i, name in ipairs(written) do hints[i] = (ended[name] or '') .. versions[name] .. ' ' .. name end
   redis.call('PUBLISH', key('commits', partition), table.concat(hints, '\n'))
 end
 
