@@ -26,7 +26,7 @@ interface Lengths {
 
 const LENGTHS: Readonly<Record<Mode, Lengths>> = {
   quick: { rounds: 3, warmSeconds: 1.5, seconds: 1.5, runs: 40 },
-  default: { rounds: 3, warmSeconds: 1.5, seconds: 2.5, runs: 80 },
+  default: { rounds: 3, warmSeconds: 1.5, seconds: 2.5, runs: 100 },
   full: { rounds: 3, warmSeconds: 4, seconds: 10, runs: 300 },
 };
 
@@ -73,10 +73,16 @@ function latencyOf(
   mode: Mode,
   { runs }: Lengths,
 ): readonly [readonly [Entry, Measure]] | undefined {
-  const isSlow = shape.taskMs > 0 || entry.latency === "seldom";
-  const isEndless = entry.latency === "seldom" && (shape.taskMs > 0 || mode === "quick");
+  const isSeldom = entry.latency === "seldom";
+  const isEndless = isSeldom && (shape.taskMs > 0 || mode === "quick");
   if (entry.latency === "none" || isEndless) return undefined;
-  const counts = isSlow ? { warmRuns: 2, runs: Math.ceil(runs / 20) } : { warmRuns: 30, runs };
+  const few = Math.ceil(runs / 20);
+  // A service has run for a while when somebody asks how soon it answers: what was compiled a moment ago says little.
+  const counts = isSeldom
+    ? { warmRuns: 2, runs: few }
+    : shape.taskMs > 0
+      ? { warmRuns: 10, runs: few }
+      : { warmRuns: 150, runs };
   return [[entry, { kind: "latency", ...counts }]];
 }
 

@@ -121,7 +121,7 @@ export interface Inbox {
   append(messages: readonly Outgoing[]): Promise<readonly AppendOutcome[]>;
   /**
    * The oldest messages of each partition that no commit has consumed, beyond `after`. Waits up to `waitMs` while all
-   * are empty.
+   * are empty. Where there are more than `limit`, starts may stand behind the rest, if some of them come with every read.
    */
   read(requests: readonly ReadRequest[], waitMs: number): Promise<readonly ReadResult[]>;
   /** Replies for this process, each at most once; waits up to `waitMs`. Best effort: the journal is the truth. */

@@ -97,6 +97,25 @@ describe("the memory store", () => {
     expect((await reading)[0]?.messages).toEqual(['"a"']);
   });
 
+  test("what has begun is read before a flood of starts, and some of them with every read", async () => {
+    const { store } = open();
+    const owner = await acquire(store);
+    const append = (prefix: string, count: number, start: boolean): Promise<unknown> =>
+      store.inbox.append(Array.from({ length: count }, (_, i) => message(`${prefix}${i}`, { start })));
+    await append("s", 30, true);
+    await append("o", 20, false);
+    const next = async (): Promise<string> => {
+      const [read] = await store.inbox.read([readRequest({ limit: 16 })], 0);
+      await owner.commit({ consumed: read!.position });
+      return read!.messages.join(" ");
+    };
+    expect(await next()).toBe("s0 s1 o0 o1 o2 o3 o4 o5 o6 o7 o8 o9 o10 o11 o12 o13");
+    expect(await next()).toBe("s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 o14 o15 o16 o17 o18 o19");
+    await append("p", 3, false);
+    expect(await next()).toBe("s12 s13 s14 s15 s16 s17 s18 s19 s20 s21 s22 s23 s24 p0 p1 p2");
+    expect(await next()).toBe("s25 s26 s27 s28 s29");
+  });
+
   test("a task wakes one who waits, the one who came first", async () => {
     const { host, store } = open();
     const owner = await acquire(store);

@@ -4,6 +4,8 @@ import type { StoredMessage } from "./memory-data.ts";
 import { type Memory, partitionData } from "./memory.ts";
 
 const DRIVER = "memory";
+/** This part of a read is for starts, if there are so many: nobody waits for ever. */
+const SHARE_OF_STARTS = 1 / 8;
 
 export class MemoryInbox implements Inbox {
   readonly #memory: Memory;
@@ -59,9 +61,7 @@ function readOne(memory: Memory, request: ReadRequest): ReadResult {
   const inFlight = new Set(after === null ? [] : idsOf(after));
   const found: StoredMessage[] = [];
   let chars = 0;
-  for (let i = 0; i < inbox.length && found.length < limit; i++) {
-    const message = inbox[i]!;
-    if (inFlight.has(message.id)) continue;
+  for (const message of choose(inbox, inFlight, limit)) {
     chars += message.text.length;
     // The first is always given: one too long for every reader would block its partition for ever.
     if (chars > maxChars && found.length > 0) break;
@@ -74,6 +74,33 @@ function readOne(memory: Memory, request: ReadRequest): ReadResult {
   };
 }
 
+/**
+ * What has begun goes on before something new does: of a flood of starts that were all begun at once, each would be out
+ * of memory, or at least out of reach of the processor, whenever one of its steps is done.
+ */
+function choose(
+  inbox: readonly StoredMessage[],
+  inFlight: ReadonlySet<number>,
+  limit: number,
+): readonly StoredMessage[] {
+  const starts: StoredMessage[] = [];
+  const others: StoredMessage[] = [];
+  for (const message of inbox) {
+    if (others.length === limit) break;
+    if (inFlight.has(message.id)) continue;
+    const these = message.start ? starts : others;
+    if (these.length < limit) these.push(message);
+  }
+  if (starts.length + others.length <= limit) return merged(starts, others);
+  const share = Math.min(starts.length, Math.max(Math.ceil(limit * SHARE_OF_STARTS), limit - others.length));
+  return merged(starts.slice(0, share), others.slice(0, limit - share));
+}
+
+function merged(starts: readonly StoredMessage[], others: readonly StoredMessage[]): readonly StoredMessage[] {
+  if (starts.length === 0) return others;
+  return others.length === 0 ? starts : [...starts, ...others].sort((a, b) => a.id - b.id);
+}
+
 /** Appends what may not be refused: mail, results, and what the store itself has to report. */
 export function post(memory: Memory, partition: number, text: string): void {
   insert(memory, memory.data.nextMessageId++, { partition, start: false, text });
@@ -83,8 +110,9 @@ function insert(memory: Memory, id: number, message: Outgoing): void {
   const { inbox } = partitionData(memory, message.partition);
   let index = inbox.length;
   while (index > 0 && inbox[index - 1]!.id > id) index--;
-  if (index === inbox.length) inbox.push({ id, text: message.text });
-  else inbox.splice(index, 0, { id, text: message.text });
+  const stored = { id, text: message.text, start: message.start };
+  if (index === inbox.length) inbox.push(stored);
+  else inbox.splice(index, 0, stored);
   memory.waiters.wakeAll(inboxKey(message.partition));
 }
 

@@ -61,6 +61,7 @@ export interface PartitionData {
 export interface StoredMessage {
   readonly id: number;
   readonly text: string;
+  readonly start: boolean;
 }
 
 export interface WakeData {

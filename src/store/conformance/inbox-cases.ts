@@ -205,6 +205,29 @@ export const inboxCases: readonly Case[] = [
   },
   {
     role,
+    name: "of many starts and others all are read once, each kind in its order",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      const starts = numbered(20, "s").map((text) => message(text, { start: true }));
+      const others = numbered(40, "o").map((text) => message(text));
+      await store.inbox.append([...starts.slice(0, 15), ...others, ...starts.slice(15)]);
+      const seen: string[] = [];
+      let inFlight: Position | null = null;
+      for (let i = 0; i < 20; i++) {
+        const next: ReadResult = await read(store, { limit: 8, after: inFlight });
+        assert.ok(next.messages.length <= 8);
+        await owner.commit({ consumed: inFlight });
+        if (next.messages.length === 0) break;
+        seen.push(...next.messages);
+        inFlight = next.position;
+      }
+      const of = (kind: string): readonly string[] => seen.filter((text) => text.startsWith(`"${kind}`));
+      assert.deepEqual([of("s"), of("o")], [numbered(20, "s"), numbered(40, "o")]);
+      assert.deepEqual(await inboxTexts(store), []);
+    },
+  },
+  {
+    role,
     name: "a position of an empty read consumes nothing, and everything is beyond it",
     run: async ({ store }) => {
       const owner = await acquire(store);

@@ -242,7 +242,7 @@ const settleMutants: readonly Mutant[] = [
       );
       for (const { partition, token, text } of results) {
         remove(store, token);
-        store.data.partitions[partition]!.inbox.push({ id: store.data.nextMessageId++, text });
+        store.data.partitions[partition]!.inbox.push({ id: store.data.nextMessageId++, text, start: false });
       }
       return outcomes;
     },
