@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { Random } from "../simulator/random.ts";
 import type { Archive } from "./archive.ts";
 import { withArchive } from "./cold-reads.ts";
@@ -101,6 +101,26 @@ test("without the archive the list is that of the store, and each page says so",
   expect(await queries.headers({ limit: 1, cursor: first.cursor! })).toEqual(last);
   // What is open has not left the store: nothing of it can be missing.
   expect(await queries.headers({ limit: 1, class: "open" })).toEqual({ items: [], cursor: null });
+});
+
+test("an archive that says nothing is taken for away after a while", async () => {
+  vi.useFakeTimers();
+  try {
+    const silent = (): Promise<never> => new Promise(() => {});
+    const store = {
+      capabilities: { partitionCount: 1 },
+      queries: { headers: listOf(() => [header(4)]), header: async () => null },
+    };
+    const archive = { queries: { headers: silent, header: silent } };
+    const { queries } = withArchive(store as unknown as Store, archive as unknown as Archive);
+    const listing = queries.headers({ limit: 10 });
+    const reading = queries.header(0, "execution/x").catch((error: unknown) => error);
+    await vi.advanceTimersByTimeAsync(6_000);
+    expect(await listing).toEqual({ items: [header(4)], cursor: null, incomplete: "archive_unavailable" });
+    expect(await reading).toMatchObject({ code: "STORE_UNAVAILABLE", message: expect.stringContaining("The archive") });
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test("with the archive no page says that anything is missing", async () => {

@@ -70,12 +70,21 @@ function journalOf(journal: Journal, archive: Archive): Journal {
   };
 }
 
+/** How long an archive may take: not so long that the store would be blamed for it. */
+const PATIENCE_MS = 5_000;
+
 /** Whoever asked is told which of the two does not answer. */
 async function asked<Answer>(answer: Promise<Answer>): Promise<Answer> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${PATIENCE_MS} ms`)), PATIENCE_MS);
+  });
   try {
-    return await answer;
+    return await Promise.race([answer, late]);
   } catch (cause) {
     throw new ArchiveAway(cause);
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -172,7 +181,7 @@ async function merged<Item, Query extends PageQuery>(query: Query, sides: Sides<
   const { limit } = query;
   // The archive first: what is removed from the store between the two is then in both, and not in neither. A list that
   // is not whole is of more use than none, as long as it says so.
-  const cold = await sides.cold(query).catch((): Page<Item> => ARCHIVE_AWAY);
+  const cold = await asked(sides.cold(query)).catch((): Page<Item> => ARCHIVE_AWAY);
   const hot = await sides.hot(query);
   const ours = new Set(hot.items.map((item) => nameOf(sides.place(item))));
   const others = cold.items.filter((item) => !ours.has(nameOf(sides.place(item))));
