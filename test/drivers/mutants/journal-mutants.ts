@@ -183,6 +183,10 @@ const watchMutants: readonly Mutant[] = [
   onJournal("watch does not wait", (journal) => ({
     watch: (partition, entity, aboveVersion) => journal.watch(partition, entity, aboveVersion, 0),
   })),
+  onJournal("whoever waits for the end waits for what comes after it", (journal) => ({
+    watch: (partition, entity, aboveVersion, waitMs, options) =>
+      journal.watch(partition, entity, options?.end === true ? aboveVersion + 5 : aboveVersion, waitMs, options),
+  })),
   onJournal("watch is not woken", (journal, store) => ({
     watch: async (partition, entity, aboveVersion, waitMs) => {
       const version = await journal.watch(partition, entity, aboveVersion, 0);
