@@ -24,7 +24,7 @@ export async function commitBatches(
     );
     for (const [i, batch] of batches.entries()) {
       if (outcomes[i]!.kind === "committed") release(sqlite, batch, mail[i]!);
-      else sqlite.young.doubt(batch);
+      if (outcomes[i]!.kind !== "committed") sqlite.young.doubt(batch);
     }
     return outcomes;
   } catch (error) {
