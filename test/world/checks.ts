@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { entityId } from "../../src/core/entity.ts";
+import { entityId, entityKey } from "../../src/core/entity.ts";
 import type { ExecutionEvent } from "../../src/core/execution/events.ts";
 import { viewNode } from "../../src/core/execution/view.ts";
 import type { ExecutionState } from "../../src/core/execution/state.ts";
@@ -103,20 +103,25 @@ function* outcomes({ people, views, journals }: Evidence): Iterable<string> {
 
 /**
  * Executions of which a task was lost with three workers, which is its end: the checker judges whether it was by right.
- * Who had called one of them fails with it.
+ * Who had called one of them fails with it, and calls off the others that it has called.
  */
 function poisonedIn({ events }: Journals): ReadonlySet<string> {
   const found = new Set<string>();
   const parents = new Map<string, string>();
+  const calledOff = new Map<string, string[]>();
   for (const [id, own] of events) {
     for (const event of own) {
       if (event.kind === "taskFailed" && event.error.code === "POISON_TASK") found.add(id);
       if (event.kind === "accepted" && event.parent !== undefined) parents.set(id, entityId(event.parent.entity));
+      const parent = parents.get(id);
+      if (parent === undefined || event.kind !== "commandApplied" || event.command !== "cancel") continue;
+      if (event.by === entityKey("execution", parent)) calledOff.set(parent, [...(calledOff.get(parent) ?? []), id]);
     }
   }
   for (const id of found) {
     const parent = parents.get(id);
     if (parent !== undefined) found.add(parent);
+    for (const child of calledOff.get(id) ?? []) found.add(child);
   }
   return found;
 }
