@@ -175,7 +175,7 @@ export class Engine {
       await this.tenures.untilTaken(Math.min(this.settings.renewMs, this.settings.idleMs));
       return [];
     }
-    for (const owner of owners) if (this.needsWakes(owner)) await this.fillWakes(owner);
+    for (const owner of owners) if (this.needsWakes(owner, this.datesUpToMs(owner))) await this.fillWakes(owner);
     const { maxBatchEntries, maxBatchBytes } = this.store.capabilities;
     const requests = owners.map((owner) => ({
       partition: owner.partition,
@@ -450,8 +450,8 @@ export class Engine {
     return committed;
   }
 
-  private needsWakes(owner: Owner): boolean {
-    return owner.valid && (owner.horizon?.atMs ?? -Infinity) < this.datesUpToMs(owner) + this.settings.horizonMs / 2;
+  private needsWakes(owner: Owner, nowMs: number): boolean {
+    return owner.valid && (owner.horizon?.atMs ?? -Infinity) < nowMs + this.settings.horizonMs / 2;
   }
 
   /** What waits for a date is stored under that date: it may come before our own time gets there. */
@@ -461,8 +461,9 @@ export class Engine {
 
   private async fillWakes(owner: Owner): Promise<void> {
     const aheadMs = Math.max(0, owner.time.driftMs);
+    // Of one moment: what comes up while the store answers is for the next turn.
     const nowMs = this.datesUpToMs(owner);
-    while (this.needsWakes(owner)) {
+    while (this.needsWakes(owner, nowMs)) {
       const limit = 1000;
       const untilMs = nowMs + this.settings.horizonMs;
       owner.readingMs = untilMs;
