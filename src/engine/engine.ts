@@ -189,10 +189,10 @@ export class Engine {
     const byPartition = new Map(reads.map((read) => [read.partition, read]));
     for (const [i, owner] of owners.entries()) {
       const { partition, limit, maxChars } = requests[i]!;
-      const messages = byPartition.get(partition)?.messages ?? [];
+      const { messages = [], isPartial = false } = byPartition.get(partition) ?? {};
       const chars = messages.reduce((sum, text) => sum + text.length, 0);
       // A read that stopped at a bound says nothing about what lies behind it.
-      const isDrained = messages.length < limit && chars < maxChars / 2;
+      const isDrained = !isPartial && messages.length < limit && chars < maxChars / 2;
       owner.noteRead({ count: messages.length, isDrained, committedBatch: committed[i]! });
     }
     let trouble = false;

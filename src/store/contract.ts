@@ -156,6 +156,8 @@ export interface ReadResult {
   readonly messages: readonly string[];
   /** Names exactly the messages of this result; goes back to the store in the commit that consumes them. */
   readonly position: Position;
+  /** These were at hand, and nobody has looked what else there is. */
+  readonly isPartial?: true;
 }
 
 /** A driver's own notion (a stream id, a list of row ids, an offset); opaque to the engine. */

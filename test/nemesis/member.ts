@@ -12,6 +12,8 @@ export type Role = "api" | "engine" | "worker" | "gateway";
 export interface MemberOptions {
   readonly name: string;
   readonly role: Role;
+  /** An engine with a worker beside it, in the same process. */
+  readonly hasWorker: boolean;
   readonly store: SharedStore;
   readonly folder: string;
   readonly mutant: string | undefined;
@@ -205,12 +207,13 @@ export class Member {
   }
 
   #arguments(): readonly string[] {
-    const { role, apiPort } = this.#options;
+    const { role, hasWorker, apiPort } = this.#options;
     switch (role) {
       case "api":
         return [BIN, "serve", "--roles", "api", "--port", String(apiPort)];
       case "engine":
-        return [BIN, "serve", "--roles", "engine"];
+        if (!hasWorker) return [BIN, "serve", "--roles", "engine"];
+        return [BIN, "serve", "--roles", "engine,worker", "--handlers", HANDLERS, ...SLOTS];
       case "worker":
         return [BIN, "worker", "--handlers", HANDLERS, ...SLOTS];
       case "gateway":

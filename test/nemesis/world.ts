@@ -51,11 +51,12 @@ export interface Remainder {
   readonly wrong: readonly string[];
 }
 
-const FLEET: readonly (readonly [name: string, role: Role])[] = [
+const FLEET: readonly (readonly [name: string, role: Role, hasWorker?: true])[] = [
   ["api-1", "api"],
   ["api-2", "api"],
   ["engine-1", "engine"],
-  ["engine-2", "engine"],
+  // Results of a worker inside go a shorter way.
+  ["engine-2", "engine", true],
   ["worker-1", "worker"],
   ["worker-2", "worker"],
   ["gateway-1", "gateway"],
@@ -196,9 +197,9 @@ class NemesisWorld {
     const mutant = this.#options.mutant?.name;
     const ports = [await freePort(), await freePort()];
     let apis = 0;
-    this.#members = FLEET.map(([name, role]) => {
+    this.#members = FLEET.map(([name, role, hasWorker = false]) => {
       const apiPort = ports[role === "api" ? apis++ : 0]!;
-      return new Member({ name, role, store: this.#store, folder, mutant, apiPort });
+      return new Member({ name, role, hasWorker, store: this.#store, folder, mutant, apiPort });
     });
     for (const member of this.#members) await member.start();
     await this.#allReady();

@@ -29,8 +29,8 @@ export interface Look {
 }
 
 /**
- * Executions as any process can read them: folds of their journals. The last ones stay in memory; every read asks the
- * store for the version first, so that it sees at least what was committed before it began, and folds only the tail.
+ * Executions as any process can read them: folds of their journals. The last ones stay in memory; every read of these asks
+ * the store for the version first, so that it sees at least what was committed before it began, and folds only the tail.
  */
 export class ExecutionReader {
   readonly #store: Store;
@@ -100,16 +100,16 @@ export class ExecutionReader {
 
   async #refresh(id: string): Promise<Folded> {
     const entity = executionKey(id);
-    const partition = this.partition(entity);
-    const version = await this.#store.journal.watch(partition, entity, 0, 0);
+    // What is not in memory is read whole, whatever its version.
     const cached = this.#cache.get(id);
+    const version = cached && (await this.#store.journal.watch(this.partition(entity), entity, 0, 0));
     if (version === 0) {
       this.#cache.delete(id);
       throw notFound("execution", id);
     }
-    if (cached?.state.version === version) return cached;
+    if (cached !== undefined && cached.state.version === version) return cached;
     try {
-      const isBehind = cached !== undefined && cached.state.version < version;
+      const isBehind = cached !== undefined && cached.state.version < version!;
       const folded = isBehind ? await this.#foldTail(id, cached) : await this.#fold(id);
       this.#cache.set(id, folded, folded.chars);
       return folded;

@@ -6,6 +6,7 @@ import { PostgresJournal } from "./journal.ts";
 import { migrate } from "./migrations.ts";
 import { PostgresQueries } from "./queries.ts";
 import { PostgresRecords } from "./records.ts";
+import { Seats } from "./seats.ts";
 import { WakeUps } from "./wake-ups.ts";
 
 export interface PostgresArchiveOptions {
@@ -112,7 +113,7 @@ class PostgresArchive implements Archive {
   constructor(host: Host, database: Database, wakeUps: WakeUps, schema: string) {
     this.#database = database;
     this.#schema = schema;
-    const postgres = { database, host, wakeUps, incarnation: "archive", maxInbox: 0 };
+    const postgres = { database, host, wakeUps, seats: new Seats(), incarnation: "archive", maxInbox: 0 };
     const journal = new PostgresJournal(postgres);
     const records = new PostgresRecords(postgres);
     const queries = new PostgresQueries(postgres);

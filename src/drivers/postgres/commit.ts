@@ -1,15 +1,22 @@
 import assert from "node:assert/strict";
-import type { CommitBatch, CommitOutcome } from "../../store/contract.ts";
+import type { QueryResult } from "pg";
+import type { CommitBatch, CommitOutcome, Task } from "../../store/contract.ts";
 import { columns, type Connection, rows, type Statement } from "./database.ts";
 import { answerOf, whyRefused } from "./faults.ts";
 import type { Postgres } from "./postgres.ts";
 import { finishPurges } from "./purge.ts";
+import type { Seated } from "./seats.ts";
 import { wakeKey } from "./wake-ups.ts";
-import { beginnings, consumedBy, GUARD_FAILED, statementsOf } from "./write.ts";
+import { beginnings, consumedBy, GUARD_FAILED, leasedBy, statementsOf } from "./write.ts";
 
 const SQL = {
   // In order of their ids, so that two commits of the same partitions wait for each other and do not lock each other out.
   lock: `select id, epoch, nonce, seq, last_batch as "lastBatch" from partitions where id = any ($1) order by id for update`,
+  free: `
+    with leased as materialized (
+      select token from tasks where token = any ($1) and lease_until_ms is not null order by token for update
+    )
+    update tasks set lease_until_ms = null from leased where tasks.token = leased.token`,
   present: `
     select inbox.partition, count(*) as count from unnest($1::integer[], $2::bigint[]) as asked (partition, id)
     join inbox on inbox.partition = asked.partition and inbox.id = asked.id group by inbox.partition`,
@@ -52,34 +59,81 @@ export async function commitBatches(
 ): Promise<readonly CommitOutcome[]> {
   const ids = new Set(batches.map(({ fence }) => fence.partition));
   assert.equal(ids.size, batches.length, "one batch for each partition");
+  const { seats, wakeUps } = postgres;
+  const seated = seats.reserve(batches.flatMap(wanted));
+  let leased: ReadonlyMap<string, string> = new Map();
   try {
-    const outcomes = await commitAll(postgres, batches);
-    const passed = batches.filter((_, i) => outcomes[i]!.kind === "committed");
-    postgres.wakeUps.announce(new Set(passed.flatMap(keysOf)));
-    return outcomes;
+    const done = await commitAll(postgres, batches, seated);
+    leased = done.leased;
+    const passed = batches.filter((_, i) => done.outcomes[i]!.kind === "committed");
+    wakeUps.announce(new Set(passed.flatMap((batch) => keysOf(batch, leased))));
+    await freeDoubtful(postgres, batches, done.outcomes);
+    return done.outcomes;
   } catch (error) {
     const reason = whyRefused(error);
-    if (reason === undefined) throw error;
-    return batches.map((): CommitOutcome => ({ kind: "refused", reason }));
+    if (reason !== undefined) return batches.map((): CommitOutcome => ({ kind: "refused", reason }));
+    for (const { id, tasks } of batches) {
+      const tokens = tasks.map(({ token }) => token);
+      seats.doubt(
+        id,
+        tokens.filter((token) => seated.has(token)),
+      );
+    }
+    throw error;
+  } finally {
+    for (const { task, seat } of seated.values()) seat.give(task, leased.get(task.token));
   }
+}
+
+/** A batch that was committed when nobody heard of it has leased its tasks to nobody. */
+async function freeDoubtful(
+  { seats, database, wakeUps }: Postgres,
+  batches: readonly CommitBatch[],
+  outcomes: readonly CommitOutcome[],
+): Promise<void> {
+  for (const [i, { id, tasks }] of batches.entries()) {
+    const tokens = seats.settleDoubt(id);
+    if (tokens.length === 0 || outcomes[i]!.kind !== "alreadyApplied") continue;
+    try {
+      await database.run(SQL.free, [tokens]);
+    } catch {
+      // Their leases run out.
+    }
+    wakeUps.announce(new Set(tasks.map(({ queue }) => wakeKey.queue(queue))));
+  }
+}
+
+/** What became of the batches, and the names of the tasks that were leased with them. */
+interface Done {
+  readonly outcomes: readonly CommitOutcome[];
+  readonly leased: ReadonlyMap<string, string>;
 }
 
 /**
  * As a rule every batch passes its guard: then one round trip does it. If not, nothing was written, and we look closer.
  */
-async function commitAll(postgres: Postgres, batches: readonly CommitBatch[]): Promise<readonly CommitOutcome[]> {
+async function commitAll(
+  postgres: Postgres,
+  batches: readonly CommitBatch[],
+  seated: ReadonlyMap<string, Seated>,
+): Promise<Done> {
   if (batches.every(({ fence }) => fence.incarnation === postgres.incarnation)) {
     try {
-      await postgres.database.atOnce([advancing(batches), ...statementsOf(batches, false)]);
-      return batches.map(() => ({ kind: "committed" }));
+      const statements = [advancing(batches), ...statementsOf(batches, false, seated)];
+      const answers = await postgres.database.atOnce(statements);
+      return { outcomes: batches.map(() => ({ kind: "committed" })), leased: leasedBy(statements, answers) };
     } catch (error) {
       if (!GUARD_FAILED.has(answerOf(error)?.code ?? "")) throw error;
     }
   }
-  return commitEach(postgres, batches);
+  return commitEach(postgres, batches, seated);
 }
 
-async function commitEach(postgres: Postgres, batches: readonly CommitBatch[]): Promise<readonly CommitOutcome[]> {
+async function commitEach(
+  postgres: Postgres,
+  batches: readonly CommitBatch[],
+  seated: ReadonlyMap<string, Seated>,
+): Promise<Done> {
   return postgres.database.transaction(async (connection) => {
     const ids = batches.map(({ fence }) => fence.partition);
     const locked = new Map((await rows<PartitionRow>(connection, SQL.lock, [ids])).map((row) => [row.id, row]));
@@ -92,7 +146,7 @@ async function commitEach(postgres: Postgres, batches: readonly CommitBatch[]): 
       return { kind: kind === "committed" && !isWhole ? "fenced" : kind };
     });
     const passed = batches.filter((_, i) => outcomes[i]!.kind === "committed");
-    if (passed.length === 0) return outcomes;
+    if (passed.length === 0) return { outcomes, leased: new Map() };
     const later = beginnings(passed);
     const begun = passed.flatMap(({ records }) =>
       records.filter(({ entity, version }) => version === 1 || version === later.get(entity)),
@@ -101,9 +155,16 @@ async function commitEach(postgres: Postgres, batches: readonly CommitBatch[]): 
       connection,
       begun.map(({ entity }) => entity),
     );
-    for (const { sql, values } of [advancing(passed), ...statementsOf(passed, true)]) await connection.run(sql, values);
-    return outcomes;
+    const statements = [advancing(passed), ...statementsOf(passed, true, seated)];
+    const answers: QueryResult[] = [];
+    for (const { sql, values } of statements) answers.push(await connection.run(sql, values));
+    return { outcomes, leased: leasedBy(statements, answers) };
   });
+}
+
+/** What one batch both sends out and withdraws nobody is given. */
+function wanted({ tasks, revoke }: CommitBatch): readonly Task[] {
+  return revoke.length === 0 ? tasks : tasks.filter(({ token }) => !revoke.includes(token));
 }
 
 /** How many of the messages that each partition's batch consumes are there. All, unless the store has lost some. */
@@ -128,10 +189,10 @@ function advancing(batches: readonly CommitBatch[]): Statement {
   return { sql: SQL.advance, values };
 }
 
-function keysOf(batch: CommitBatch): readonly string[] {
+function keysOf(batch: CommitBatch, leased: ReadonlyMap<string, string>): readonly string[] {
   return [
     ...(batch.records.length > 0 ? [wakeKey.versions(batch.fence.partition)] : []),
-    ...batch.tasks.map(({ queue }) => wakeKey.queue(queue)),
+    ...batch.tasks.filter(({ token }) => !leased.has(token)).map(({ queue }) => wakeKey.queue(queue)),
     ...batch.mail.map(({ partition }) => wakeKey.inbox(partition)),
     ...batch.replies.map(({ process }) => wakeKey.replies(process)),
   ];

@@ -1,3 +1,4 @@
+import { fitting, type Handed, type HandOver } from "../../store/hand-over.ts";
 import type { AppendOutcome, Inbox, Outgoing, Position, ReadRequest, ReadResult, Reply } from "../../store/contract.ts";
 import { columns, rows, type Statement } from "./database.ts";
 import { packed } from "./encoding.ts";
@@ -35,12 +36,20 @@ interface MessageRow {
   readonly text: string;
 }
 
+/** What a read has taken: from the table, and from the hands of workers in this process. */
+interface Taken {
+  readonly ids: readonly number[];
+  readonly handed: readonly Handed[];
+}
+
 export class PostgresInbox implements Inbox {
   readonly #postgres: Postgres;
+  readonly #handOver: HandOver;
   readonly #appends: Gathering<Outgoing, AppendOutcome>;
 
-  constructor(postgres: Postgres) {
+  constructor(postgres: Postgres, handOver: HandOver) {
     this.#postgres = postgres;
+    this.#handOver = handOver;
     this.#appends = new Gathering((messages) => this.#append(messages));
   }
 
@@ -50,11 +59,15 @@ export class PostgresInbox implements Inbox {
 
   async read(requests: readonly ReadRequest[], waitMs: number): Promise<readonly ReadResult[]> {
     const keys = requests.map(({ partition }) => wakeKey.inbox(partition));
-    const found = await this.#postgres.wakeUps.until(keys, waitMs, async () => {
-      const results = await this.#read(requests);
+    const attempt = async (): Promise<readonly ReadResult[] | undefined> => {
+      const results = this.#atHand(requests, keys) ?? (await this.#look(requests, keys));
       return results.some(({ messages }) => messages.length > 0) ? results : undefined;
-    });
-    return found ?? requests.map((request) => resultOf(request, []));
+    };
+    const quietMs = this.#isAnyHanded(requests) ? 0 : this.#postgres.wakeUps.quietMs(keys);
+    const read = (): Promise<readonly ReadResult[] | undefined> =>
+      this.#postgres.wakeUps.until(keys, waitMs, attempt, quietMs);
+    const found = await (waitMs > 0 ? this.#handOver.whileReading(requests, read) : read());
+    return found ?? requests.map((request) => this.#resultOf(request, []));
   }
 
   async replies(process: string, waitMs: number): Promise<readonly Reply[]> {
@@ -94,11 +107,43 @@ export class PostgresInbox implements Inbox {
   }
 
   async #read(requests: readonly ReadRequest[]): Promise<readonly ReadResult[]> {
-    const inFlight = requests.flatMap(({ after }) => (after === null ? [] : idsOf(after)));
+    const inFlight = requests.flatMap(({ after }) => takenBefore(after).ids);
     const values = [...columns(requests, "partition", "limit"), inFlight];
     const found = await rows<MessageRow>(this.#postgres.database, SQL.read, values);
     const byPartition = Map.groupBy(found, ({ partition }) => partition);
-    return requests.map((request) => resultOf(request, byPartition.get(request.partition) ?? []));
+    return requests.map((request) => this.#resultOf(request, byPartition.get(request.partition) ?? []));
+  }
+
+  #look(requests: readonly ReadRequest[], keys: readonly string[]): Promise<readonly ReadResult[]> {
+    return this.#postgres.wakeUps.look(
+      keys,
+      () => this.#read(requests),
+      // There may be more where there was something: it may not have fitted.
+      (results) => keys.filter((_, i) => results[i]!.messages.length === 0),
+    );
+  }
+
+  /** Results that were handed over, without a look at the table, as long as nobody says that there is something. */
+  #atHand(requests: readonly ReadRequest[], keys: readonly string[]): readonly ReadResult[] | undefined {
+    if (this.#postgres.wakeUps.quietMs(keys) === 0 || !this.#isAnyHanded(requests)) return undefined;
+    return requests.map((request) => ({ ...this.#resultOf(request, []), isPartial: true }));
+  }
+
+  #isAnyHanded(requests: readonly ReadRequest[]): boolean {
+    return requests.some((request) => this.#given(request).length > 0);
+  }
+
+  #given(request: ReadRequest): readonly Handed[] {
+    return this.#handOver.given(request, takenBefore(request.after).handed);
+  }
+
+  #resultOf(request: ReadRequest, found: readonly MessageRow[]): ReadResult {
+    const handed = this.#given(request);
+    const near = handed.map(({ settlement }) => settlement.text);
+    const messages = fitting(request, [...near, ...found.map(({ text }) => text)]);
+    const ids = found.slice(0, Math.max(0, messages.length - near.length)).map(({ id }) => id);
+    const taken: Taken = { ids, handed };
+    return { partition: request.partition, messages, position: { driver: DRIVER, value: taken } };
   }
 }
 
@@ -108,18 +153,15 @@ export function posting(messages: readonly Pick<Outgoing, "partition" | "text">[
 }
 
 export function idsOf(position: Position): readonly number[] {
-  if (position.driver !== DRIVER) throw new Error(`a position of ${position.driver}`);
-  return position.value as readonly number[];
+  return takenBefore(position).ids;
 }
 
-/** As many as fit; the first is always given, since one too long for every reader would block its partition for ever. */
-function resultOf({ partition, maxChars }: ReadRequest, found: readonly MessageRow[]): ReadResult {
-  let chars = 0;
-  const end = found.findIndex(({ text }, i) => (chars += text.length) > maxChars && i > 0);
-  const given = end === -1 ? found : found.slice(0, end);
-  return {
-    partition,
-    messages: given.map(({ text }) => text),
-    position: { driver: DRIVER, value: given.map(({ id }) => id) },
-  };
+export function handedOf(position: Position | null): readonly Handed[] {
+  return takenBefore(position).handed;
+}
+
+function takenBefore(after: Position | null): Taken {
+  if (after === null) return { ids: [], handed: [] };
+  if (after.driver !== DRIVER) throw new Error(`a position of ${after.driver}`);
+  return after.value as Taken;
 }

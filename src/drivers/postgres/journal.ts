@@ -10,9 +10,11 @@ import type {
   Wake,
   WatchOptions,
 } from "../../store/contract.ts";
+import type { HandOver } from "../../store/hand-over.ts";
 import { commitBatches } from "./commit.ts";
 import { rows } from "./database.ts";
 import { Gathering } from "./gathering.ts";
+import { handedOf } from "./inbox.ts";
 import type { Postgres } from "./postgres.ts";
 import { wakeKey } from "./wake-ups.ts";
 
@@ -73,14 +75,21 @@ export class PostgresJournal implements Journal {
   readonly #loads: Gathering<LoadRequest, Loaded>;
   readonly #versions: Gathering<EntityKey, Version>;
 
-  constructor(postgres: Postgres) {
+  readonly #handOver: HandOver | undefined;
+
+  /** @param handOver left out where nothing is committed */
+  constructor(postgres: Postgres, handOver?: HandOver) {
     this.#postgres = postgres;
+    this.#handOver = handOver;
     this.#loads = new Gathering((requests) => this.#load(requests));
     this.#versions = new Gathering((entities) => this.#readVersions(entities));
   }
 
   async commit(batches: readonly CommitBatch[]): Promise<readonly CommitOutcome[]> {
-    return batches.length === 0 ? [] : commitBatches(this.#postgres, batches);
+    if (batches.length === 0) return [];
+    const outcomes = await commitBatches(this.#postgres, batches);
+    for (const [i, { consumed }] of batches.entries()) this.#handOver?.decided(handedOf(consumed), outcomes[i]!.kind);
+    return outcomes;
   }
 
   async load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {

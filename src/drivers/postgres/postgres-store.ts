@@ -10,6 +10,7 @@ import { PostgresPartitions } from "./partitions.ts";
 import type { Postgres } from "./postgres.ts";
 import { PostgresQueries } from "./queries.ts";
 import { PostgresRecords } from "./records.ts";
+import { Seats } from "./seats.ts";
 import { PostgresTasks } from "./tasks.ts";
 import { WakeUps } from "./wake-ups.ts";
 
@@ -46,7 +47,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     await wakeUps.connect();
     const { warn, longTransactionMs = LONG_MS } = options;
     const watch = warn && new LongTransactionWatch(host, database, warn, longTransactionMs);
-    return new PostgresStore({ database, host, wakeUps, incarnation, maxInbox }, partitions, watch);
+    return new PostgresStore({ database, host, wakeUps, seats: new Seats(), incarnation, maxInbox }, partitions, watch);
   } catch (error) {
     await database.close();
     throw faultOf(error);
@@ -93,15 +94,17 @@ class PostgresStore implements Store {
       maxBatchBytes: 1024 * 1024,
     };
     this.partitions = new PostgresPartitions(postgres);
-    this.inbox = new PostgresInbox(postgres);
-    this.journal = new PostgresJournal(postgres);
     this.tasks = new PostgresTasks(postgres);
+    const { handOver } = this.tasks;
+    this.inbox = new PostgresInbox(postgres, handOver);
+    this.journal = new PostgresJournal(postgres, handOver);
     this.records = new PostgresRecords(postgres);
     this.queries = new PostgresQueries(postgres);
   }
 
   async close(): Promise<void> {
     this.#watch?.stop();
+    this.tasks.handOver.close();
     await this.#postgres.wakeUps.close();
     await this.#postgres.database.close();
   }

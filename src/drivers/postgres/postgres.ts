@@ -1,5 +1,6 @@
 import type { Host } from "../../host/host.ts";
 import type { Database } from "./database.ts";
+import type { Seats } from "./seats.ts";
 import type { WakeUps } from "./wake-ups.ts";
 
 /** What the roles of one store share. */
@@ -7,6 +8,8 @@ export interface Postgres {
   readonly database: Database;
   readonly host: Host;
   readonly wakeUps: WakeUps;
+  /** Who waits for tasks in this process. */
+  readonly seats: Seats;
   readonly incarnation: string;
   readonly maxInbox: number;
 }

@@ -9,6 +9,7 @@ import type {
   Task,
   Tasks,
 } from "../../store/contract.ts";
+import { HandOver } from "../../store/hand-over.ts";
 import { columns, rows } from "./database.ts";
 import { packed } from "./encoding.ts";
 import { Gathering } from "./gathering.ts";
@@ -81,21 +82,51 @@ interface LapsedRow extends HeldRow {
 }
 
 export class PostgresTasks implements Tasks {
+  readonly handOver: HandOver;
   readonly #postgres: Postgres;
   readonly #settlements: Gathering<Settlement, SettleOutcome>;
 
   constructor(postgres: Postgres) {
     this.#postgres = postgres;
     this.#settlements = new Gathering((results) => this.#settle(results));
+    this.handOver = new HandOver({
+      host: postgres.host,
+      settle: (results) => this.#settlements.ask(results),
+      wake: (partitions) => postgres.wakeUps.tellHere([...partitions].map(wakeKey.inbox)),
+    });
   }
 
   async lease(request: LeaseRequest): Promise<readonly LeasedTask[]> {
     if (request.max <= 0) return [];
-    const found = await this.#postgres.wakeUps.until(request.queues.map(wakeKey.queue), request.waitMs, async () => {
-      const tasks = await this.#take(request);
-      return tasks.length > 0 ? tasks : undefined;
-    });
-    return found ?? [];
+    const { wakeUps, seats } = this.#postgres;
+    const keys = request.queues.map(wakeKey.queue);
+    const seatKey = wakeKey.seat(request.worker);
+    const seat = seats.take(request, () => wakeUps.tellHere([seatKey]));
+    const take = (): Promise<readonly LeasedTask[]> =>
+      wakeUps.look(
+        keys,
+        () => this.#take(request),
+        (tasks) => (tasks.length < request.max ? keys : []),
+      );
+    // A store that is closed meanwhile hands out nothing: nobody may be there to take it.
+    const isLate = wakeUps.isClosed;
+    const isEnding = (): boolean => wakeUps.isClosed && !isLate;
+    const attempt = async (): Promise<readonly LeasedTask[] | undefined> => {
+      if (isEnding()) return undefined;
+      const given = await seat.rise();
+      const tasks = given.length > 0 ? given : await take();
+      if (tasks.length > 0) return tasks;
+      seat.wait();
+      return undefined;
+    };
+    const quietMs = wakeUps.quietMs(keys);
+    if (quietMs > 0) seat.wait();
+    try {
+      const found = await wakeUps.until([...keys, seatKey], request.waitMs, attempt, quietMs);
+      return found ?? (isEnding() ? [] : await seat.rise());
+    } finally {
+      seats.leave(seat);
+    }
   }
 
   async heartbeat(beats: readonly Heartbeat[], leaseMs: number): Promise<HeartbeatOutcome> {
@@ -115,7 +146,7 @@ export class PostgresTasks implements Tasks {
   }
 
   async settle(results: readonly Settlement[]): Promise<readonly SettleOutcome[]> {
-    return results.length === 0 ? [] : this.#settlements.ask(results);
+    return results.length === 0 ? [] : this.handOver.settle(results);
   }
 
   /** Also one step of what was purged: an engine comes by once a second. */
@@ -194,7 +225,7 @@ function keyOf(ref: string, token: string): string {
 }
 
 /** No row has the number −1: a name we did not give names nothing. */
-function idOf(ref: string): number {
+export function idOf(ref: string): number {
   const id = Number(ref);
   return Number.isSafeInteger(id) ? id : -1;
 }

@@ -4,6 +4,8 @@ import { connectionConfig, type DatabaseOptions, sayGoodbye } from "./database.t
 
 /** Hints get lost: with a connection, behind a pooler. So everybody who waits looks this often as well. */
 const LOOK_EVERY_MS = 1000;
+/** So many names are remembered as quiet. */
+const MOST_QUIET = 1000;
 const COALESCE_MS = 2;
 /** Postgres takes up to 8,000. */
 const MAX_PAYLOAD_BYTES = 7_900;
@@ -26,6 +28,10 @@ export class WakeUps {
   readonly #config: ClientConfig;
   readonly #channel: string;
   readonly #waiters = new Map<string, Set<Waiter>>();
+  /** When somebody last looked at what was not announced since. */
+  readonly #quiet = new Map<string, number>();
+  /** Of each look that is under way: what was announced since it began. */
+  readonly #looks = new Set<Set<string>>();
   readonly #closing = new AbortController();
   #client: Client | undefined;
   readonly #outgoing = new Set<string>();
@@ -56,28 +62,75 @@ export class WakeUps {
     this.#client = client;
   }
 
-  /** Attempts now, and again whenever there may be something, until there is or the time is up. */
+  /**
+   * Looks at what these stand for. Of which of them it has seen all there is, `seen` tells: until something is announced
+   * they are quiet for a while, and nobody need look again.
+   */
+  async look<Found>(
+    keys: readonly string[],
+    attempt: () => Promise<Found>,
+    seen: (found: Found) => readonly string[],
+  ): Promise<Found> {
+    const news = new Set<string>();
+    const startedAtMs = this.#host.monotonicMs();
+    this.#looks.add(news);
+    try {
+      const found = await attempt();
+      for (const key of keys) this.#quiet.delete(key);
+      if (this.#quiet.size > MOST_QUIET) this.#quiet.clear();
+      for (const key of seen(found)) if (!news.has(key)) this.#quiet.set(key, startedAtMs);
+      return found;
+    } finally {
+      this.#looks.delete(news);
+    }
+  }
+
+  /** How long one may go on without a look at these: nobody has said that something came since the last one. 0 = look. */
+  quietMs(keys: readonly string[]): number {
+    // What is said meanwhile is said to nobody.
+    if (this.#client === undefined) return 0;
+    const sinceMs = Math.min(...keys.map((key) => this.#quiet.get(key) ?? -Infinity));
+    return Math.max(0, sinceMs + LOOK_EVERY_MS - this.#host.monotonicMs());
+  }
+
+  /**
+   * Attempts now, and again whenever there may be something, until there is or the time is up. What is quiet is waited for
+   * first.
+   */
   async until<Found>(
     keys: readonly string[],
     waitMs: number,
     attempt: () => Promise<Found | undefined>,
+    quietMs = 0,
   ): Promise<Found | undefined> {
     const untilMs = this.#host.monotonicMs() + waitMs;
+    let isVain = quietMs > 0 && waitMs > 0;
     for (;;) {
       // Before the attempt: what appears while it runs must not be missed.
       const waiter = this.#enter(keys);
       const timer = new AbortController();
       try {
-        const found = await attempt();
+        const found = isVain ? undefined : await attempt();
         const leftMs = untilMs - this.#host.monotonicMs();
         if (found !== undefined || leftMs <= 0 || this.#closing.signal.aborted) return found;
-        await Promise.race([waiter.woken, this.#host.sleep(Math.min(leftMs, LOOK_EVERY_MS), timer.signal)]);
+        const nextMs = isVain ? quietMs : LOOK_EVERY_MS;
+        isVain = false;
+        await Promise.race([waiter.woken, this.#host.sleep(Math.min(leftMs, nextMs), timer.signal)]);
       } finally {
         // With a reason: to make up an error as one costs more than all the rest of a timer.
         timer.abort("over");
         this.#leave(keys, waiter);
       }
     }
+  }
+
+  get isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  /** Lets those look who wait in this process: nobody else can see it. */
+  tellHere(keys: Iterable<string>): void {
+    for (const key of keys) for (const waiter of this.#waiters.get(key) ?? []) waiter.wake();
   }
 
   /** To be called after the commit. Never rejects: a hint that cannot be sent is made up for by looking. */
@@ -141,6 +194,7 @@ export class WakeUps {
     }
     if (this.#closing.signal.aborted) return this.#endClient();
     // Whatever was said meanwhile was said to nobody.
+    this.#quiet.clear();
     for (const waiters of this.#waiters.values()) for (const waiter of waiters) waiter.wake();
   }
 
@@ -163,6 +217,8 @@ export class WakeUps {
   }
 
   #wake(key: string): void {
+    this.#quiet.delete(key);
+    for (const news of this.#looks) news.add(key);
     for (const waiter of this.#waiters.get(key) ?? []) waiter.wake();
   }
 }
@@ -171,6 +227,8 @@ export const wakeKey = {
   inbox: (partition: number): string => `inbox/${partition}`,
   replies: (process: string): string => `replies/${process}`,
   queue: (queue: string): string => `queue/${queue}`,
+  /** Of one who waits in this process. */
+  seat: (worker: string): string => `seat/${worker}`,
   /** One for all entities of a partition: a commit touches hundreds, and who is woken in vain only looks once more. */
   versions: (partition: number): string => `versions/${partition}`,
 };

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
-import type { CommitBatch, EntityKey, JournalRecord } from "../../store/contract.ts";
+import type { QueryResult } from "pg";
+import type { CommitBatch, EntityKey, JournalRecord, Settlement } from "../../store/contract.ts";
 import { columns, type Statement } from "./database.ts";
 import { packed } from "./encoding.ts";
-import { idsOf, posting } from "./inbox.ts";
+import { handedOf, idsOf, posting } from "./inbox.ts";
 import { purging } from "./purge.ts";
+import type { Seated } from "./seats.ts";
+import { idOf } from "./tasks.ts";
 
 /** Rows that one cut removes: as many as come together between two of them, and some of what was there before. */
 const CUT_ROWS = 10_000;
@@ -72,19 +75,8 @@ const SQL = {
     on conflict (entity) do update set at_ms = excluded.at_ms`,
   clearWakes: `delete from wakes where entity = any ($1)`,
   // To look first whether a token is there costs as much as the row, and none ever is, except by a mistake of ours.
-  addTasks: `
-    insert into tasks (token, entity, partition, queue, priority, text)
-    select token, entity, partition, queue, priority, text
-    from unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::integer[], (string_to_array($6, $7))[2:])
-      with ordinality as task (token, entity, partition, queue, priority, text, place)
-    order by place`,
-  addMissingTasks: `
-    insert into tasks (token, entity, partition, queue, priority, text)
-    select token, entity, partition, queue, priority, text
-    from unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::integer[], (string_to_array($6, $7))[2:])
-      with ordinality as task (token, entity, partition, queue, priority, text, place)
-    order by place
-    on conflict (token) do nothing`,
+  addTasks: addingTasks(""),
+  addMissingTasks: addingTasks("on conflict (token) do nothing"),
   revokeTasks: `
     with revoked as materialized (
       select token, lease_until_ms from tasks where token = any ($1) order by token for update
@@ -93,6 +85,16 @@ const SQL = {
     )
     update tasks set is_revoked = true
     from revoked where tasks.token = revoked.token and revoked.lease_until_ms is not null`,
+  // For batches that lock tasks in two statements.
+  lockTasks: `select from tasks where token = any ($1) order by token for update`,
+  // Tasks whose results came with the batch and not through the inbox. In order of their tokens, as everybody locks them.
+  settleTasks: `
+    with held as materialized (
+      select tasks.token from tasks join unnest($1::bigint[], $2::text[]) as done (id, token)
+        on tasks.id = done.id and tasks.token = done.token
+      where lease_until_ms is not null order by tasks.token for update of tasks
+    )
+    delete from tasks using held where tasks.token = held.token`,
   putReplies: `insert into replies (process, request, text) select * from unnest($1::text[], $2::text[], $3::text[])`,
   deleteDeadLetters: `delete from dead_letters where id = any ($1)`,
   putDeadLetters: `
@@ -109,6 +111,24 @@ const SQL = {
     where listings.list = gone.list and listings.id = gone.id`,
 };
 
+/** Answers those that were leased as they were written. */
+function addingTasks(onConflict: string): string {
+  return `
+    with added as (
+      insert into tasks (token, entity, partition, queue, priority, lease_until_ms, text)
+      select token, entity, partition, queue, priority, (select lease_ms()) + lease_ms, text
+      from unnest(
+        $1::text[], $2::text[], $3::integer[], $4::text[], $5::integer[], $6::bigint[], (string_to_array($7, $8))[2:]
+      ) with ordinality as task (token, entity, partition, queue, priority, lease_ms, text, place)
+      order by place
+      ${onConflict}
+      returning token, id, lease_until_ms
+    )
+    select token, id from added where lease_until_ms is not null`;
+}
+
+const ADDING: ReadonlySet<string> = new Set([SQL.addTasks, SQL.addMissingTasks]);
+
 /** A guard that does not hold divides by zero; what is there already is not unique. Nothing was written. */
 export const GUARD_FAILED: ReadonlySet<string> = new Set(["22012", "23505"]);
 
@@ -116,10 +136,18 @@ export const GUARD_FAILED: ReadonlySet<string> = new Set(["22012", "23505"]);
  * Everything the batches say, once they have passed the guard: one statement for each kind of row, in this order.
  *
  * @param isCareful a task that is there already is left alone, instead of failing all
+ * @param seated tasks that are leased as they are written, by token
  */
-export function statementsOf(batches: readonly CommitBatch[], isCareful: boolean): readonly Statement[] {
+export function statementsOf(
+  batches: readonly CommitBatch[],
+  isCareful: boolean,
+  seated: ReadonlyMap<string, Seated>,
+): readonly Statement[] {
   const consumed = batches.flatMap(consumedBy);
-  const tasks = batches.flatMap((batch) => batch.tasks);
+  const settled = batches.flatMap(({ consumed }) => handedOf(consumed).map(({ settlement }) => settlement));
+  const tasks = batches.flatMap((batch) =>
+    batch.tasks.map((task) => ({ ...task, leaseMs: seated.get(task.token)?.leaseMs ?? null })),
+  );
   const revoked = batches.flatMap(({ revoke }) => revoke);
   const mail = batches.flatMap((batch) => batch.mail);
   const replies = batches.flatMap((batch) => batch.replies);
@@ -132,6 +160,10 @@ export function statementsOf(batches: readonly CommitBatch[], isCareful: boolean
   const purged = batches.flatMap(({ purge }) => purge);
   return [
     ...write(SQL.consume, consumed, "partition", "id"),
+    ...(settled.length > 0 && revoked.length > 0
+      ? [{ sql: SQL.lockTasks, values: [[...settled.map(({ token }) => token), ...revoked]] }]
+      : []),
+    ...write(SQL.settleTasks, settled.map(namedTask), "id", "token"),
     ...entityStatements(batches),
     ...writeTexts(
       isCareful ? SQL.addMissingTasks : SQL.addTasks,
@@ -141,6 +173,7 @@ export function statementsOf(batches: readonly CommitBatch[], isCareful: boolean
       "partition",
       "queue",
       "priority",
+      "leaseMs",
     ),
     // After the tasks: what one batch both sends out and withdraws has to be gone.
     ...(revoked.length > 0 ? [{ sql: SQL.revokeTasks, values: [revoked] }] : []),
@@ -155,6 +188,20 @@ export function statementsOf(batches: readonly CommitBatch[], isCareful: boolean
     // Last: whatever else a batch says of an entity it purges, nothing of it is left.
     ...(purged.length > 0 ? purging(purged) : []),
   ];
+}
+
+/** The names of those that were leased as they were written, by token. */
+export function leasedBy(
+  statements: readonly Statement[],
+  answers: readonly QueryResult[],
+): ReadonlyMap<string, string> {
+  const added = answers.filter((_, i) => ADDING.has(statements[i]!.sql));
+  const rows = added.flatMap((answer) => answer.rows as readonly { readonly token: string; readonly id: number }[]);
+  return new Map(rows.map(({ token, id }) => [token, String(id)]));
+}
+
+function namedTask({ ref, token }: Settlement): { readonly id: number; readonly token: string } {
+  return { id: idOf(ref), token };
 }
 
 export interface Consumed {

@@ -1,6 +1,6 @@
 import type { CommitBatch } from "../../store/contract.ts";
-import { idsOf } from "./inbox.ts";
-import { packTask } from "./packed-task.ts";
+import { handedOf, idsOf } from "./inbox.ts";
+import { packTask, placeOf } from "./packed-task.ts";
 
 type Value = string | number;
 
@@ -17,6 +17,7 @@ export function commitArguments(batch: CommitBatch, attended: ReadonlyMap<string
       `${version} ${count} ${format} ${text}`,
     ]),
     ...list(batch.consumed === null ? [] : idsOf(batch.consumed), (id) => [id]),
+    ...list(handedOf(batch.consumed), ({ settlement: { ref, token } }) => [token, placeOf(ref)]),
     ...list(batch.snapshots, ({ entity, version, format, text }) => [entity, version, `${version} ${format} ${text}`]),
     ...list(batch.headers, (header) => [
       header.entity,

@@ -1,4 +1,5 @@
 import type { AppendOutcome, Inbox, Outgoing, Position, ReadRequest, ReadResult, Reply } from "../../store/contract.ts";
+import { fitting, type Handed, type HandOver } from "../../store/hand-over.ts";
 import type { Line } from "./connection.ts";
 import { Gathering } from "./gathering.ts";
 import { checkPartition, isFull, keyOf, look, type Redis, run } from "./redis.ts";
@@ -10,18 +11,29 @@ const MAX_REPLIES = "10000";
 const MOST_APPENDED = 200;
 /** So many messages in one read are a sign that the next ones need not be waited for. */
 const MANY_READ = 8;
+/** How long results may be handed over past the inbox before somebody looks into it. */
+const LOOK_BESIDE_MS = 10;
 
 /** Its id, and its fields with their values. */
 type StreamEntry = readonly [id: string, fields: readonly string[]];
 
+/** What a read has taken: from the stream, and from the hands of workers in this process. */
+interface Taken {
+  readonly ids: readonly string[];
+  readonly handed: readonly Handed[];
+}
+
 export class RedisInbox implements Inbox {
   readonly #redis: Redis;
+  readonly #handOver: HandOver;
   readonly #appending: Gathering<Outgoing, AppendOutcome>;
   /** Messages come one by one, and whoever reads waits for them. */
   #isQuiet = false;
+  #lookedAtMs = -Infinity;
 
-  constructor(redis: Redis) {
+  constructor(redis: Redis, handOver: HandOver) {
     this.#redis = redis;
+    this.#handOver = handOver;
     this.#appending = new Gathering(MOST_APPENDED, (messages) => this.#appendAll(messages));
   }
 
@@ -45,24 +57,52 @@ export class RedisInbox implements Inbox {
 
   async read(requests: readonly ReadRequest[], waitMs: number): Promise<readonly ReadResult[]> {
     const streams = requests.map(({ partition }) => keyOf(this.#redis, "inbox", partition));
-    const starts = requests.map(({ after }) => lastId(after) ?? "0");
+    const starts = requests.map(({ after }) => takenBefore(after).ids.at(-1) ?? "0");
     const limit = String(Math.max(...requests.map((request) => request.limit)));
     type Answer = Readonly<Record<string, readonly StreamEntry[]>> | null;
     const resultsOf = (answer: Answer): readonly ReadResult[] | undefined => {
       const count = Object.values(answer ?? {}).reduce((sum, entries) => sum + entries.length, 0);
       this.#isQuiet = count < (this.#isQuiet ? MANY_READ : 1);
-      if (count === 0) return undefined;
-      return requests.map((request, i) => resultOf(request, answer![streams[i]!] ?? []));
+      this.#lookedAtMs = this.#redis.host.monotonicMs();
+      const results = requests.map((request, i) => this.#resultOf(request, answer?.[streams[i]!] ?? []));
+      return results.some(({ messages }) => messages.length > 0) ? results : undefined;
     };
     // No script: all texts would go through it, and each inbox would be a call of its own.
     const attempt = async (): Promise<readonly ReadResult[] | undefined> =>
+      this.#atHand(requests) ??
       resultsOf(await look<Answer>(this.#redis, "XREAD", "COUNT", limit, "STREAMS", ...streams, ...starts));
     const wait = (line: Line, waitMs: number): Promise<unknown> =>
       line.send(["XREAD", "COUNT", limit, "BLOCK", String(Math.ceil(waitMs)), "STREAMS", ...streams, ...starts]);
     const brought = (answer: unknown): readonly ReadResult[] | undefined => resultsOf(answer as Answer);
-    const wanted = { keys: streams, isQuiet: this.#isQuiet, attempt, wait, brought };
-    const found = await this.#redis.waiting.until(waitMs, wanted);
-    return found ?? requests.map((request) => resultOf(request, []));
+    const isQuiet = this.#isQuiet && !this.#isAnyHanded(requests);
+    const read = (): Promise<readonly ReadResult[] | undefined> =>
+      this.#redis.waiting.until(waitMs, { keys: streams, isQuiet, attempt, wait, brought });
+    const found = await (waitMs > 0 ? this.#handOver.whileReading(requests, read) : read());
+    return found ?? requests.map((request) => this.#resultOf(request, []));
+  }
+
+  /** Results that were handed over, without a look at the streams: not for long, as others have something to say too. */
+  #atHand(requests: readonly ReadRequest[]): readonly ReadResult[] | undefined {
+    const isLookDue = this.#redis.host.monotonicMs() - this.#lookedAtMs > LOOK_BESIDE_MS;
+    if (isLookDue || !this.#isAnyHanded(requests)) return undefined;
+    return requests.map((request) => ({ ...this.#resultOf(request, []), isPartial: true }));
+  }
+
+  #isAnyHanded(requests: readonly ReadRequest[]): boolean {
+    return requests.some((request) => this.#given(request).length > 0);
+  }
+
+  #given(request: ReadRequest): readonly Handed[] {
+    return this.#handOver.given(request, takenBefore(request.after).handed);
+  }
+
+  #resultOf(request: ReadRequest, entries: readonly StreamEntry[]): ReadResult {
+    const handed = this.#given(request);
+    const near = handed.map(({ settlement }) => settlement.text);
+    const messages = fitting(request, [...near, ...entries.map(([, fields]) => fields[1]!)]);
+    const ids = entries.slice(0, Math.max(0, messages.length - near.length)).map(([id]) => id);
+    const taken: Taken = { ids, handed };
+    return { partition: request.partition, messages, position: { driver: DRIVER, value: taken } };
   }
 
   async replies(process: string, waitMs: number): Promise<readonly Reply[]> {
@@ -85,36 +125,32 @@ export class RedisInbox implements Inbox {
   async #append(messages: readonly Outgoing[], script: typeof scripts.append): Promise<readonly AppendOutcome[]> {
     const values = messages.flatMap(({ partition, start, text }) => [partition, start ? "1" : "0", text]);
     const appending = run<readonly number[]>(this.#redis, script, this.#redis.maxInbox, ...values);
-    this.#redis.waiting.hint(inboxKeys(this.#redis, messages));
+    this.#redis.waiting.hint(inboxKeys(this.#redis, partitionsOf(messages)));
     const outcomes = await appending;
     return outcomes.map((outcome) => (outcome === 1 ? "appended" : "overloaded"));
   }
 }
 
 export function idsOf(position: Position): readonly string[] {
-  if (position.driver !== DRIVER) throw new Error(`a position of ${position.driver}`);
-  return position.value as readonly string[];
+  return takenBefore(position).ids;
+}
+
+export function handedOf(position: Position | null): readonly Handed[] {
+  return takenBefore(position).handed;
 }
 
 /** By which whoever reads from one of these inboxes waits. */
-export function inboxKeys(redis: Redis, to: readonly { readonly partition: number }[]): ReadonlySet<string> {
-  return new Set(to.map(({ partition }) => keyOf(redis, "inbox", partition)));
+export function inboxKeys(redis: Redis, partitions: ReadonlySet<number>): readonly string[] {
+  return [...partitions].map((partition) => keyOf(redis, "inbox", partition));
+}
+
+export function partitionsOf(to: readonly { readonly partition: number }[]): ReadonlySet<number> {
+  return new Set(to.map(({ partition }) => partition));
 }
 
 /** Entries of a stream become visible in the order of their ids, so the last one names the place. */
-function lastId(after: Position | null): string | undefined {
-  return after === null ? undefined : idsOf(after).at(-1);
-}
-
-/** As many as fit; the first is always given, since one too long for every reader would block its partition for ever. */
-function resultOf({ partition, limit, maxChars }: ReadRequest, entries: readonly StreamEntry[]): ReadResult {
-  const texts = entries.slice(0, limit).map(([, fields]) => fields[1]!);
-  let chars = 0;
-  const end = texts.findIndex((text, i) => (chars += text.length) > maxChars && i > 0);
-  const count = end === -1 ? texts.length : end;
-  return {
-    partition,
-    messages: texts.slice(0, count),
-    position: { driver: DRIVER, value: entries.slice(0, count).map(([id]) => id) },
-  };
+function takenBefore(after: Position | null): Taken {
+  if (after === null) return { ids: [], handed: [] };
+  if (after.driver !== DRIVER) throw new Error(`a position of ${after.driver}`);
+  return after.value as Taken;
 }

@@ -11,8 +11,9 @@ import type {
   Wake,
   WatchOptions,
 } from "../../store/contract.ts";
+import type { HandOver } from "../../store/hand-over.ts";
 import { commitArguments } from "./commit-arguments.ts";
-import { inboxKeys } from "./inbox.ts";
+import { handedOf, inboxKeys, partitionsOf } from "./inbox.ts";
 import { placesFrom } from "./places.ts";
 import { checkPartition, type Redis, run } from "./redis.ts";
 import { scripts } from "./scripts.ts";
@@ -28,10 +29,12 @@ const MOST_LOADED = 50;
 export class RedisJournal implements Journal {
   readonly #redis: Redis;
   readonly #hints: VersionHints;
+  readonly #handOver: HandOver;
 
-  constructor(redis: Redis, hints: VersionHints) {
+  constructor(redis: Redis, hints: VersionHints, handOver: HandOver) {
     this.#redis = redis;
     this.#hints = hints;
+    this.#handOver = handOver;
   }
 
   async commit(batches: readonly CommitBatch[]): Promise<readonly CommitOutcome[]> {
@@ -39,7 +42,7 @@ export class RedisJournal implements Journal {
     const committing = Promise.all(batches.map((batch) => this.#commitOne(batch)));
     for (const { tasks, mail } of batches) {
       this.#redis.waiting.hint(new Set(tasks.map(({ queue }) => bellOf(this.#redis, queue))));
-      this.#redis.waiting.hint(inboxKeys(this.#redis, mail));
+      this.#redis.waiting.hint(inboxKeys(this.#redis, partitionsOf(mail)));
     }
     return committing;
   }
@@ -113,7 +116,9 @@ export class RedisJournal implements Journal {
     for (const { partition } of batch.mail) checkPartition(this.#redis, partition);
     try {
       const values = commitArguments(batch, this.#attended(batch));
-      return { kind: await run<"committed" | "alreadyApplied" | "fenced">(this.#redis, scripts.commit, ...values) };
+      const kind = await run<"committed" | "alreadyApplied" | "fenced">(this.#redis, scripts.commit, ...values);
+      this.#handOver.decided(handedOf(batch.consumed), kind);
+      return { kind };
     } catch (error) {
       const isRefusal = error instanceof ErrorReply && REFUSALS.some((code) => error.message.startsWith(code));
       if (isRefusal) return { kind: "refused", reason: error.message };

@@ -15,3 +15,9 @@ export function unpackTask(consumer: string, id: string, line: string, token: st
   const ref = `${consumer} ${id} ${line}`;
   return { ref, token, entity, partition, queue, priority, text: packed.slice(end + 1) };
 }
+
+/** Where a task is, of its name: its id and its line. Of a name that we did not give, nothing. */
+export function placeOf(ref: string): string {
+  const end = ref.indexOf(" ");
+  return end === -1 ? "" : ref.slice(end + 1);
+}

@@ -146,15 +146,17 @@ class RedisStore implements Store {
       maxBatchBytes: 256 * 1024,
     };
     this.partitions = new RedisPartitions(redis);
-    this.inbox = new RedisInbox(redis);
-    this.journal = new RedisJournal(redis, this.#hints);
     this.tasks = new RedisTasks(redis);
+    const { handOver } = this.tasks;
+    this.inbox = new RedisInbox(redis, handOver);
+    this.journal = new RedisJournal(redis, this.#hints, handOver);
     this.records = new RedisRecords(redis);
     this.queries = new RedisQueries(redis);
   }
 
   async close(): Promise<void> {
     this.#redis.waiting.close();
+    this.tasks.handOver.close();
     this.#hints.close();
     this.#redis.connection.close();
   }

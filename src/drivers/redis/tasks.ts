@@ -9,10 +9,11 @@ import type {
   Task,
   Tasks,
 } from "../../store/contract.ts";
+import { HandOver } from "../../store/hand-over.ts";
 import type { Line } from "./connection.ts";
 import { Gathering } from "./gathering.ts";
-import { unpackTask } from "./packed-task.ts";
-import { inboxKeys } from "./inbox.ts";
+import { placeOf, unpackTask } from "./packed-task.ts";
+import { inboxKeys, partitionsOf } from "./inbox.ts";
 import { keyOf, type Redis, run, send } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
@@ -20,6 +21,7 @@ import { scripts } from "./scripts.ts";
 const MOST_SETTLED = 200;
 
 export class RedisTasks implements Tasks {
+  readonly handOver: HandOver;
   readonly #redis: Redis;
   /** Drawn at every start: nothing that an earlier process left behind looks like ours. */
   readonly #consumer: string;
@@ -31,6 +33,11 @@ export class RedisTasks implements Tasks {
     this.#redis = redis;
     this.#consumer = redis.host.id();
     this.#settling = new Gathering(MOST_SETTLED, (results) => this.#settle(results));
+    this.handOver = new HandOver({
+      host: redis.host,
+      settle: (results) => this.#settling.add(results),
+      wake: (partitions) => redis.waiting.hint(inboxKeys(redis, partitions)),
+    });
   }
 
   async lease({ queues, max, leaseMs, waitMs }: LeaseRequest): Promise<readonly LeasedTask[]> {
@@ -70,16 +77,16 @@ export class RedisTasks implements Tasks {
   }
 
   async settle(results: readonly Settlement[]): Promise<readonly SettleOutcome[]> {
-    return results.length === 0 ? [] : this.#settling.add(results);
+    return results.length === 0 ? [] : this.handOver.settle(results);
   }
 
   async #settle(results: readonly Settlement[]): Promise<readonly SettleOutcome[]> {
     const values = results.flatMap(({ ref, token, partition, outcome, text }) => {
       const isCompletion = outcome === "completed" ? "1" : "0";
-      return [ref, token, partition, isCompletion, text];
+      return [placeOf(ref), token, partition, isCompletion, text];
     });
     const settling = run<readonly SettleOutcome[]>(this.#redis, scripts.settle, ...values);
-    this.#redis.waiting.hint(inboxKeys(this.#redis, results));
+    this.#redis.waiting.hint(inboxKeys(this.#redis, partitionsOf(results)));
     return settling;
   }
 

@@ -4,6 +4,7 @@ import { cutCases } from "./cut-cases.ts";
 import { deliveryCases } from "./delivery-cases.ts";
 import { fenceCases } from "./fence-cases.ts";
 import { fullCases } from "./full-cases.ts";
+import { handOverCases } from "./hand-over-cases.ts";
 import type { Case } from "./harness.ts";
 import { inboxCases } from "./inbox-cases.ts";
 import { journalCases } from "./journal-cases.ts";
@@ -35,6 +36,7 @@ export const cases: readonly Case[] = [
   ...wakeCases,
   ...taskLeaseCases,
   ...settleCases,
+  ...handOverCases,
   ...taskLapseCases,
   ...revokeCases,
   ...recordCases,

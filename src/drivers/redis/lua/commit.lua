@@ -10,6 +10,7 @@ local seq, id, time, suspect = argument(), argument(), argument(), argument()
 local LISTS = {
   { 'records', 4 }, -- entity, version, count, stored text
   { 'consumed', 1 }, -- id
+  { 'settled', 2 }, -- token, place
   { 'snapshots', 3 }, -- entity, version, stored text
   { 'headers', 5 }, -- entity, class, createdAtMs, workflow, text
   { 'wakes', 2 }, -- entity, atMs or ''
@@ -142,7 +143,7 @@ each('purge', function(name)
 end)
 must_be('stream', key('inbox', partition))
 must_be('zset', wakes)
-if lists.tasks.count + lists.revoke.count > 0 then
+if lists.tasks.count + lists.revoke.count + lists.settled.count > 0 then
   must_be('hash', tasks)
   must_be('hash', queues)
 end
@@ -150,6 +151,11 @@ if lists.discard.count + lists.letters.count > 0 then
   must_be('hash', letters)
   must_be('zset', letters_at)
 end
+local done, done_at = {}, {}
+each('settled', function(token, place)
+  done[#done + 1], done_at[#done_at + 1] = token, place
+  if line_of(place) then must_be('stream', key('line', line_of(place))) end
+end)
 each('revoke', function(token)
   local stored = not foreign and redis.call('HGET', tasks, token)
   if stored then must_be('stream', key('line', string.match(stored, '^%S+ (.*)$'))) end
@@ -182,6 +188,9 @@ end
 local consumed = {}
 each('consumed', function(entry) consumed[#consumed + 1] = entry end)
 call_in_parts({ 'XDEL', key('inbox', partition) }, consumed, {})
+
+-- Tasks whose results came with the batch and not through the inbox.
+remove_tasks(done, done_at, find_out(done, done_at))
 
 each('snapshots', function(name, version, stored)
   local entity = entities[name]

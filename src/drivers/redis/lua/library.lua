@@ -107,3 +107,31 @@ local function find_task(token, ref)
   if consumer == nil or string.sub(stored, is_revoked and 2 or 1) ~= id .. ' ' .. line then return nil end
   return { consumer = consumer, id = id, line = line, is_revoked = is_revoked }
 end
+
+-- Which of these are out at the places that were given with them, by their numbers, each token once. What is out under the
+-- name that was given with it has been leased, and nobody but a settlement or a lapse removes that.
+local function find_out(tokens, places)
+  local stored, is_out = {}, {}
+  for i, place in ipairs(places_of(tokens)) do stored[tokens[i]] = place and string.gsub(place, '^!', '') end
+  for i, token in ipairs(tokens) do
+    if stored[token] and stored[token] == places[i] then is_out[i], stored[token] = true, false end
+  end
+  return is_out
+end
+
+local function line_of(place) return string.match(place, '^%S+ (.*)$') end
+
+local function remove_tasks(tokens, places, is_out)
+  local ids_of, removed = {}, {}
+  for i in pairs(is_out) do
+    local line = line_of(places[i])
+    ids_of[line] = ids_of[line] or {}
+    table.insert(ids_of[line], string.match(places[i], '^%S+'))
+    removed[#removed + 1] = tokens[i]
+  end
+  for line, ids in pairs(ids_of) do
+    call_in_parts({ 'XACK', key('line', line), WORKERS }, ids, {})
+    call_in_parts({ 'XDEL', key('line', line) }, ids, {})
+  end
+  call_in_parts({ 'HDEL', key('tasks') }, removed, {})
+end

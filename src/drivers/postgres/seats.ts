@@ -1,0 +1,112 @@
+import type { LeasedTask, LeaseRequest, Task } from "../../store/contract.ts";
+
+/** A task that a commit leases as it writes it, and whom to. */
+export interface Seated {
+  readonly task: Task;
+  readonly leaseMs: number;
+  readonly seat: Seat;
+}
+
+/** Batches that are sent once more, as a rule a moment later. */
+const MOST_DOUBTS = 1000;
+
+/**
+ * Workers in this process that have looked for tasks in vain and wait. A commit leases its tasks to them as it writes them:
+ * so nobody has to be woken, and the lease costs no transaction of its own. If nobody learns what became of the commit
+ * those leases run out, like those of anybody whose answer was lost.
+ */
+export class Seats {
+  readonly #seats = new Set<Seat>();
+  readonly #doubts = new Map<string, readonly string[]>();
+
+  take(request: LeaseRequest, wake: () => void): Seat {
+    const seat = new Seat(request, wake);
+    this.#seats.add(seat);
+    return seat;
+  }
+
+  leave(seat: Seat): void {
+    this.#seats.delete(seat);
+  }
+
+  /** Those of these tasks for which somebody waits; they have to be given, or not, with `Seat.give`, in this order. */
+  reserve(tasks: readonly Task[]): ReadonlyMap<string, Seated> {
+    const seated = new Map<string, Seated>();
+    let left = tasks;
+    for (const seat of this.#seats) {
+      if (left.length === 0) break;
+      for (const task of seat.reserve(left)) seated.set(task.token, { task, leaseMs: seat.leaseMs, seat });
+      left = left.filter(({ token }) => !seated.has(token));
+    }
+    return seated;
+  }
+
+  /** Nobody knows what became of a batch that would have leased these. */
+  doubt(batch: string, tokens: readonly string[]): void {
+    if (tokens.length === 0) return;
+    this.#doubts.set(batch, tokens);
+    if (this.#doubts.size > MOST_DOUBTS) this.#doubts.delete(this.#doubts.keys().next().value!);
+  }
+
+  /** What was leased to nobody by a batch whose outcome is known now, if it was committed. */
+  settleDoubt(batch: string): readonly string[] {
+    const tokens = this.#doubts.get(batch) ?? [];
+    this.#doubts.delete(batch);
+    return tokens;
+  }
+}
+
+/** One who waits. */
+export class Seat {
+  readonly leaseMs: number;
+  /** The place of each queue in the order in which it asks. */
+  readonly #places: ReadonlyMap<string, number>;
+  readonly #max: number;
+  readonly #wake: () => void;
+  /** What it would take at this moment: nothing while it looks for itself. */
+  #room = 0;
+  #reserved = 0;
+  #given: LeasedTask[] = [];
+  #over = Promise.withResolvers<void>();
+
+  constructor({ queues, max, leaseMs }: LeaseRequest, wake: () => void) {
+    this.#places = new Map(queues.map((queue, place) => [queue, place]));
+    this.#max = max;
+    this.leaseMs = leaseMs;
+    this.#wake = wake;
+  }
+
+  /** From now on it may be given tasks. */
+  wait(): void {
+    this.#room = this.#max;
+  }
+
+  /** It takes nothing more, and is told what it was given, once that is known. */
+  async rise(): Promise<readonly LeasedTask[]> {
+    this.#room = 0;
+    while (this.#reserved > 0) await this.#over.promise;
+    const given = this.#given;
+    this.#given = [];
+    return given;
+  }
+
+  /** Those that it takes, in the order in which it asks for them. */
+  reserve(tasks: readonly Task[]): readonly Task[] {
+    if (this.#room === 0) return [];
+    const place = ({ queue }: Task): number => this.#places.get(queue)!;
+    const wanted = tasks.filter(({ queue }) => this.#places.has(queue));
+    const taken = wanted.toSorted((a, b) => place(a) - place(b) || b.priority - a.priority).slice(0, this.#room);
+    if (this.#reserved === 0) this.#over = Promise.withResolvers();
+    this.#room -= taken.length;
+    this.#reserved += taken.length;
+    return taken;
+  }
+
+  /** @param ref undefined: the task was not written, or nobody knows */
+  give(task: Task, ref: string | undefined): void {
+    if (ref !== undefined) this.#given.push({ ...task, ref });
+    if (--this.#reserved > 0) return;
+    this.#over.resolve();
+    this.#wake();
+  }
+}
