@@ -12,6 +12,8 @@ interface Axis {
   readonly xLabel: string;
   readonly points: Readonly<Record<Mode, readonly number[]>>;
   readonly at: (x: number) => { readonly entry: string; readonly shape: string };
+  /** What is there before anything is measured takes its time. */
+  readonly isCrowd?: true;
 }
 
 const diamondWith = (field: string) => (x: number) => ({ entry: `millrace-embedded@${field}=${x}`, shape: "diamond" });
@@ -33,6 +35,7 @@ const AXES: readonly Axis[] = [
     xLabel: "open executions",
     points: MANY,
     at: diamondWith("waiting"),
+    isCrowd: true,
   },
   {
     name: "history",
@@ -40,6 +43,7 @@ const AXES: readonly Axis[] = [
     xLabel: "finished executions",
     points: MANY,
     at: diamondWith("finished"),
+    isCrowd: true,
   },
   {
     name: "partitions",
@@ -72,12 +76,19 @@ export interface Growth {
   readonly points: readonly { readonly x: number; readonly cpuPer1000Steps: number; readonly peakMiB: number }[];
 }
 
+/** How long one of a crowd may take to be there. */
+const CROWD_MS = 1;
 /** How often each point is measured; they take turns. */
 const ROUNDS = 3;
 const SECONDS: Readonly<Record<Mode, number>> = { quick: 1, default: 3, full: 6 };
 
-/** By CPU, not by rate: a point that finds the machine busy still tells. */
-export async function measureGrowth(mode: Mode, only: readonly string[], urls: Urls): Promise<readonly Growth[]> {
+/** By CPU, not by rate: a point that finds the machine busy still tells. What was found so far is told after each axis. */
+export async function measureGrowth(
+  mode: Mode,
+  only: readonly string[],
+  urls: Urls,
+  tell: (found: readonly Growth[]) => void,
+): Promise<void> {
   const found: Growth[] = [];
   for (const axis of AXES.filter(({ name }) => only.length === 0 || only.includes(name))) {
     const costs = new Map<number, { cpu: number[]; peakMiB: number }>();
@@ -86,7 +97,7 @@ export async function measureGrowth(mode: Mode, only: readonly string[], urls: U
         process.stderr.write(`${axis.name} ${x} ${round}\n`);
         const { entry, shape } = axis.at(x);
         const measure = { kind: "throughput", warmSeconds: SECONDS[mode] / 2, seconds: SECONDS[mode] } as const;
-        const result = await attempt({ entry, shape, measure }, urls);
+        const result = await attempt({ entry, shape, measure }, urls, axis.isCrowd === true ? x * CROWD_MS : 0);
         if (result?.measured.kind !== "throughput") continue;
         const { measured, cpuSeconds, peakMiB } = result;
         const steps = measured.executions * shapeNamed(shape).nodes.length;
@@ -98,8 +109,8 @@ export async function measureGrowth(mode: Mode, only: readonly string[], urls: U
     const { name, title, xLabel } = axis;
     const points = [...costs].map(([x, { cpu, peakMiB }]) => ({ x, cpuPer1000Steps: median(cpu), peakMiB }));
     found.push({ name, title, xLabel, points });
+    tell(found);
   }
-  return found;
 }
 
 export function growthTable(growths: readonly Growth[]): string {

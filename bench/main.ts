@@ -93,9 +93,10 @@ async function contenders(urls: Urls): Promise<void> {
 }
 
 async function growth(urls: Urls): Promise<void> {
-  const growths = await measureGrowth(mode, values.axis, urls);
-  console.log(growthTable(growths));
-  writeGrowth(mode, growths);
+  await measureGrowth(mode, values.axis, urls, (growths) => {
+    console.log(growthTable(growths.slice(-1)));
+    writeGrowth(mode, growths);
+  });
 }
 
 async function api(): Promise<void> {

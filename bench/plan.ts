@@ -27,7 +27,7 @@ interface Lengths {
 const LENGTHS: Readonly<Record<Mode, Lengths>> = {
   quick: { rounds: 3, warmSeconds: 1.5, seconds: 1.5, runs: 40 },
   default: { rounds: 3, warmSeconds: 1.5, seconds: 2.5, runs: 100 },
-  full: { rounds: 3, warmSeconds: 4, seconds: 10, runs: 300 },
+  full: { rounds: 3, warmSeconds: 3, seconds: 7, runs: 300 },
 };
 
 /** Those that a quick look has room for: ours, and what they are held against. */

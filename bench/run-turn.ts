@@ -23,7 +23,7 @@ export interface TurnResult {
 }
 
 /** Forks a turn, waits until it is warm, and counts what it uses until it has measured. */
-export async function runTurn(order: Omit<TurnOrder, "servers">, urls: Urls): Promise<TurnResult> {
+export async function runTurn(order: Omit<TurnOrder, "servers">, urls: Urls, moreMs = 0): Promise<TurnResult> {
   const folder = mkdtempSync(join(tmpdir(), "millrace-bench-"));
   const child = fork(TURN, [JSON.stringify({ ...order, servers: { ...urls, folder } } satisfies TurnOrder)], {
     stdio: ["ignore", "ignore", "inherit", "ipc"],
@@ -31,7 +31,7 @@ export async function runTurn(order: Omit<TurnOrder, "servers">, urls: Urls): Pr
     env: { ...process.env, NODE_NO_WARNINGS: "1" },
   });
   const exited = once(child, "exit");
-  const gaveUp = setTimeout(() => child.kill("SIGKILL"), PATIENCE_MS);
+  const gaveUp = setTimeout(() => child.kill("SIGKILL"), PATIENCE_MS + moreMs);
   const heard = async (): Promise<TurnWord> => {
     const ended = exited.then(([code]): never => {
       throw new Error(`${order.entry} ended with ${code} on ${order.shape}`);

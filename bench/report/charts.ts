@@ -128,7 +128,8 @@ export function lineChart({ title, xLabel, yLabel, series, logarithmicX }: LineC
     );
     parts.push(text(plot.left - 6, y + 4, figure(value), { size: 10, anchor: "end", fill: "#666" }));
   }
-  for (const value of ticksOf(lowX, highX, logarithmicX)) {
+  const few = series.length === 1 && all.length < 12 ? all.map(([x]) => x) : undefined;
+  for (const value of few ?? ticksOf(lowX, highX, logarithmicX)) {
     const [x] = place([value, 0]);
     parts.push(text(x, plot.top + plot.height + 16, figure(value), { size: 10, anchor: "middle", fill: "#666" }));
   }
