@@ -19,6 +19,8 @@ import type {
 } from "../store/contract.ts";
 import type { Recalled } from "./recall.ts";
 
+const NONE: ReadonlySet<string> = new Set();
+
 /** A batch while it is being formed: what one commit of one partition will hold. */
 export class BatchBuilder {
   readonly number: number;
@@ -31,6 +33,8 @@ export class BatchBuilder {
   readonly blobs: StoredRecord[] = [];
   /** Entities that are removed with all that belongs to them. */
   readonly purge: string[] = [];
+  /** Definitions that the store was seen to have, for what this batch starts with them. */
+  definitions: ReadonlySet<string> = NONE;
   /** It has nothing to say but what its owner is about to do. */
   announcement = false;
 

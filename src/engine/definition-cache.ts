@@ -23,8 +23,45 @@ interface Entry {
   readonly prepared: unknown;
   readonly hash: string;
   readonly text: string;
-  /** How many doubts there had been when the store last had it. */
-  storedAt: number;
+}
+
+/** How many definitions a tenure remembers as stored; beyond that it looks again. */
+const MOST_PROVEN = 10_000;
+
+/**
+ * Which definitions the store has, as far as one tenure can know. A store that loses what it has acknowledged may lose a
+ * definition and nothing else, and no fence tells. So it is seen for the batch that starts something with it: that batch
+ * is fenced if the start it takes in is gone. Once that is committed a store that goes back behind it loses the commit
+ * too, and fences whatever comes next. A look for a batch that was never committed proves nothing to a later one.
+ */
+export class StoredDefinitions {
+  private readonly proven = new Set<string>();
+  private seen = new Set<string>();
+
+  /** What was seen for the batch being formed. */
+  get sightings(): ReadonlySet<string> {
+    return this.seen;
+  }
+
+  /** Another batch is being formed. */
+  begin(): void {
+    if (this.seen.size > 0) this.seen = new Set();
+  }
+
+  has(hash: string): boolean {
+    return this.proven.has(hash) || this.seen.has(hash);
+  }
+
+  saw(hash: string): void {
+    this.seen.add(hash);
+  }
+
+  /** The batch is committed that these were seen for. */
+  prove(sightings: ReadonlySet<string>): void {
+    if (sightings.size === 0) return;
+    if (this.proven.size > MOST_PROVEN) this.proven.clear();
+    for (const hash of sightings) this.proven.add(hash);
+  }
 }
 
 /** Definitions made ready to run, by content hash: immutable, so never out of date. */
@@ -32,31 +69,33 @@ export class DefinitionCache {
   private readonly store: Store;
   private readonly entries = new Map<string, Entry>();
   private chars = 0;
-  private doubts = 0;
 
   constructor(store: Store) {
     this.store = store;
   }
 
-  /** null if the store has no such definition; undefined if none is needed. Whoever starts with it needs it stored. */
-  async get(machine: Machine, hash: string | undefined, forStart: boolean): Promise<unknown> {
+  /**
+   * null if the store has no such definition; undefined if none is needed. Whoever starts with it says what is known to be
+   * stored: nobody may be told that an execution is accepted which no other owner could load.
+   */
+  async get(machine: Machine, hash: string | undefined, stored?: StoredDefinitions): Promise<unknown> {
     if (hash === undefined) return undefined;
-    const { doubts } = this;
     const key = `${machine.kind}:${hash}`;
     const cached = this.entries.get(key);
     if (cached !== undefined) {
       this.entries.delete(key);
       this.entries.set(key, cached);
-      if (forStart && cached.storedAt < doubts) {
+      if (stored?.has(hash) === false) {
         await this.store.records.put([{ scope: DEFINITION_SCOPE, hash, text: cached.text }]);
-        cached.storedAt = doubts;
+        stored.saw(hash);
       }
       return cached.prepared;
     }
     const [text] = await this.store.records.get([{ scope: DEFINITION_SCOPE, hash }]);
     if (text === null || text === undefined) return null;
     const prepared = prepare(machine, hash, text);
-    this.entries.set(key, { prepared, hash, text, storedAt: doubts });
+    stored?.saw(hash);
+    this.entries.set(key, { prepared, hash, text });
     this.chars += text.length;
     for (const [oldest, entry] of this.entries) {
       if (this.chars <= MAX_CHARS || oldest === key) break;
@@ -64,14 +103,6 @@ export class DefinitionCache {
       this.chars -= entry.text.length;
     }
     return prepared;
-  }
-
-  /**
-   * Between two tenures the store may have gone back, and we need not notice: nothing of ours may be missing but the
-   * definition that we remember. Nobody may be told that an execution is accepted which no other owner could load.
-   */
-  doubt(): void {
-    this.doubts++;
   }
 
   /** Writes everything again. Harmless where it is still there. */

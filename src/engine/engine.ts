@@ -278,6 +278,7 @@ export class Engine {
     await this.bringIn(owner, incoming.messages, due);
     if (!owner.valid) return undefined;
     const builder = owner.newBatch();
+    builder.definitions = owner.definitions.sightings;
     // What was announced has been survived: that has to be said, also if nothing came of it.
     builder.announcement = only !== undefined;
     try {
@@ -306,6 +307,7 @@ export class Engine {
     owner.pinned = new Set([...messages.map((message) => message.to), ...due]);
     owner.unknown.clear();
     owner.unanswered.clear();
+    owner.definitions.begin();
     const missing = new Set<string>();
     const starts = new Map<string, Message>();
     for (const message of messages) {
@@ -318,7 +320,7 @@ export class Engine {
     if (missing.values().some((key) => owner.released.has(key))) await this.inFlight;
     await this.recallSome(owner, messages, missing);
     if (!owner.valid) return;
-    const loaded = await this.loader.load([...missing], starts, owner.suspects);
+    const loaded = await this.loader.load([...missing], starts, owner.suspects, owner.definitions);
     for (const [key, entity] of loaded) {
       if (entity.kind === "unknown" || owner.unanswered.has(key)) {
         owner.unknown.add(key);

@@ -4,7 +4,7 @@ import type { Machine, MachineEvent } from "../core/machine.ts";
 import type { Message } from "../core/message.ts";
 import type { Json } from "../json/json.ts";
 import type { Loaded, LoadRequest, Store } from "../store/contract.ts";
-import { DefinitionCache, DefinitionUnusable } from "./definition-cache.ts";
+import { DefinitionCache, DefinitionUnusable, type StoredDefinitions } from "./definition-cache.ts";
 import { newResident, type Quarantine, type Resident } from "./resident.ts";
 
 /** What came of loading an entity. */
@@ -31,17 +31,19 @@ export class Loader {
    *
    * @param starts the first message for each entity that may not exist yet
    * @param raw entities that must not be folded, because that may be what kills us
+   * @param stored what whoever starts with a definition knows the store to have
    */
   async load(
     keys: readonly string[],
     starts: ReadonlyMap<string, Message>,
     raw: ReadonlyMap<string, Quarantine["error"]>,
+    stored?: StoredDefinitions,
   ): Promise<ReadonlyMap<string, LoadResult>> {
     const results = new Map<string, LoadResult>();
     if (keys.length === 0) return results;
     const loaded = await this.store.journal.load(keys.map((key) => this.request(key)));
     for (const entry of loaded) {
-      results.set(entry.entity, await this.resident(entry, starts.get(entry.entity), raw.get(entry.entity)));
+      results.set(entry.entity, await this.resident(entry, starts.get(entry.entity), raw.get(entry.entity), stored));
     }
     return results;
   }
@@ -98,6 +100,7 @@ export class Loader {
     loaded: Loaded,
     start: Message | undefined,
     raw: Quarantine["error"] | undefined,
+    stored: StoredDefinitions | undefined,
   ): Promise<LoadResult> {
     const key = loaded.entity;
     const machine = this.machines.get(entityKind(key));
@@ -116,21 +119,26 @@ export class Loader {
       return quarantine(key, version, { code: "FORMAT_TOO_NEW", message, retryable: false });
     }
     try {
-      return await this.fold(loaded, machine, start);
+      return await this.fold(loaded, machine, start, stored);
     } catch (error) {
       if (!(error instanceof FoldError)) throw error;
       return quarantine(key, version, { code: "FOLD_FAILED", message: error.message, retryable: false });
     }
   }
 
-  private async fold(loaded: Loaded, machine: Machine, start: Message | undefined): Promise<LoadResult> {
+  private async fold(
+    loaded: Loaded,
+    machine: Machine,
+    start: Message | undefined,
+    stored: StoredDefinitions | undefined,
+  ): Promise<LoadResult> {
     const { entity: key, records, wakeAtMs } = loaded;
     const id = entityId(key);
     const snapshot = loaded.snapshot?.format === machine.snapshotFormat ? loaded.snapshot : null;
     const text = snapshot === null ? null : await this.snapshotText(key, snapshot.text);
     if (snapshot !== null && text !== null) {
       const hash = inFold(() => machine.definitionOfSnapshot(text));
-      const definition = await this.definition(machine, hash, false);
+      const definition = await this.definition(machine, hash);
       if (definition === null) throw new FoldError("its definition is not in the store");
       const folded = inFold(() => fold(machine, machine.restore(id, definition, text), records));
       return this.finish(key, id, machine, folded, wakeAtMs, { version: snapshot.version, chars: text.length });
@@ -139,7 +147,7 @@ export class Loader {
     const first = all[0] === undefined ? undefined : inFold(() => (JSON.parse(all[0]!.text) as MachineEvent[])[0]);
     if (first === undefined && start === undefined) return { kind: "unknown" };
     const hash = machine.definitionOf(first ?? start!.body);
-    const definition = await this.definition(machine, hash, first === undefined);
+    const definition = await this.definition(machine, hash, first === undefined ? stored : undefined);
     if (definition === null && first === undefined) return { kind: "unknown" };
     if (definition === null) throw new FoldError("its definition is not in the store");
     const folded = inFold(() => fold(machine, machine.create(id, definition), all));
@@ -147,9 +155,9 @@ export class Loader {
   }
 
   /** A definition that this release cannot compile stops those who need it, and nobody else. */
-  private async definition(machine: Machine, hash: string | undefined, forStart: boolean): Promise<unknown> {
+  private async definition(machine: Machine, hash: string | undefined, stored?: StoredDefinitions): Promise<unknown> {
     try {
-      return await this.definitions.get(machine, hash, forStart);
+      return await this.definitions.get(machine, hash, stored);
     } catch (error) {
       if (error instanceof DefinitionUnusable) throw new FoldError(error.message, { cause: error });
       throw error;

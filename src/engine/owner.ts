@@ -7,6 +7,7 @@ import type { Host } from "../host/host.ts";
 import type { Capabilities, CommitBatch, Fence, Position, Tenure } from "../store/contract.ts";
 import { BatchBuilder } from "./batch.ts";
 import { DeadlineBound, type ReadNote } from "./deadline-bound.ts";
+import { StoredDefinitions } from "./definition-cache.ts";
 import { PartitionTime } from "./partition-time.ts";
 import { formatSuspicion, GUILTY_DEATHS, readSuspicion } from "./suspicion.ts";
 import { isCancelled, parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.ts";
@@ -88,6 +89,7 @@ export class Owner {
   readonly released: Map<string, number> = new Map();
   /** Entities to be loaded without being folded, and why. */
   readonly suspects: Map<string, Quarantine["error"]> = new Map();
+  readonly definitions: StoredDefinitions = new StoredDefinitions();
   /** Sequence number of the next batch. */
   seq: number;
   committedBatch = 0;
@@ -571,6 +573,7 @@ export class Owner {
     this.committedBatch = builder.number;
     if (this.inFlight?.batch === builder.number) this.inFlight = null;
     this.dropFreshBlobs(builder);
+    this.definitions.prove(builder.definitions);
     this.unshipped?.committed(builder, this.host.monotonicMs());
     for (const key of builder.touched) {
       if (this.released.get(key) === builder.number) this.released.delete(key);

@@ -211,7 +211,6 @@ export class Tenures {
       // What we know of definitions may be all that is left of them.
       void this.definitions.putAll().catch(() => {});
     }
-    this.definitions.doubt();
     this.acknowledged.set(tenure.partition, { incarnation: tenure.incarnation, seq: tenure.seq });
     const { capabilities } = this.store;
     this.owned.set(

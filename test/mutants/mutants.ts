@@ -419,7 +419,24 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "accept-what-only-we-remember",
     thought: "a definition never changes, so the cache is always right",
-    patches: [{ file: "engine/tenures.ts", find: "    this.definitions.doubt();\n", put: "" }],
+    patches: [{ file: "engine/definition-cache.ts", find: "if (stored?.has(hash) === false) {", put: "if (false) {" }],
+  },
+  {
+    name: "a-look-is-proof-enough",
+    thought: "the store had that definition a moment ago, whatever became of the batch",
+    firstSeed: 882350068,
+    patches: [
+      {
+        file: "engine/definition-cache.ts",
+        find: "    if (this.seen.size > 0) this.seen = new Set();\n",
+        put: "",
+      },
+      {
+        file: "engine/tenures.ts",
+        find: "    fresh.careful = owner.careful;\n",
+        put: "    fresh.careful = owner.careful;\n    fresh.definitions = owner.definitions;\n",
+      },
+    ],
   },
   {
     name: "evict-while-forming",
