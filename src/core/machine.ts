@@ -182,7 +182,12 @@ export interface TaskDraft {
   readonly token: string;
   readonly queue: string;
   readonly priority: number;
+  /** About as long as the text, without making it. */
+  readonly chars: number;
+  /** Made when it is asked for. */
   readonly text: string;
+  /** What the text says, new for everybody who asks. */
+  value(): unknown;
 }
 
 export interface DeadLetterDraft {

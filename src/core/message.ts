@@ -438,6 +438,14 @@ export function taskMessage(
   by: string,
   body: TaskStarted | TaskCompleted | TaskFailed | TaskHandedBack | DeliveryLost,
 ): string {
-  const id = `${body.kind}:${task.token}`;
-  return JSON.stringify({ id, to: task.entity, by, trace: "", tenant: "default", body } satisfies Message);
+  return messageText(messageOfTask(task, by, body));
+}
+
+/** The same, not written down. */
+export function messageOfTask(
+  task: { readonly entity: string; readonly token: string },
+  by: string,
+  body: TaskStarted | TaskCompleted | TaskFailed | TaskHandedBack | DeliveryLost,
+): Message {
+  return { id: `${body.kind}:${task.token}`, to: task.entity, by, trace: "", tenant: "default", body };
 }

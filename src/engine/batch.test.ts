@@ -5,7 +5,7 @@ const FENCE = { partition: 0, incarnation: "i", epoch: 1, nonce: "n", seq: 0 };
 const letter = { id: "x:1:a", class: "poison" as const, queue: "q", text: "{}" };
 
 function sealed(build: (builder: BatchBuilder) => void): { letters: string[]; discard: readonly string[] } {
-  const builder = new BatchBuilder(1, 0, 1);
+  const builder = new BatchBuilder(1, 0, { partitionCount: 1 });
   build(builder);
   const { deadLetters, discard } = builder.seal(FENCE, "id", 0, null);
   return { letters: deadLetters.map(({ id }) => id), discard };

@@ -1,8 +1,9 @@
-import type { Answer, Decision, MachineEvent } from "../core/machine.ts";
+import type { Answer, Decision, MachineEvent, TaskDraft } from "../core/machine.ts";
 import type { Message, ReplyAddress } from "../core/message.ts";
 import { messageText } from "../core/message.ts";
 import { partitionOf } from "../core/entity.ts";
 import type {
+  Capabilities,
   CommitBatch,
   Cut,
   DeadLetter,
@@ -21,6 +22,9 @@ import type { Recalled } from "./recall.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 
+/** What of the store matters to a batch. */
+type BatchStore = Pick<Capabilities, "partitionCount" | "sameProcess">;
+
 /** A batch while it is being formed: what one commit of one partition will hold. */
 export class BatchBuilder {
   readonly number: number;
@@ -38,7 +42,7 @@ export class BatchBuilder {
   /** It has nothing to say but what its owner is about to do. */
   announcement = false;
 
-  private readonly partitionCount: number;
+  private readonly store: BatchStore;
   private readonly records = new Map<string, { version: number; format: number; events: string[] }>();
   private readonly headers = new Map<string, Header>();
   readonly wakes: Map<string, number | null> = new Map();
@@ -53,10 +57,10 @@ export class BatchBuilder {
   private eventCount = 0;
   private chars = 0;
 
-  constructor(number: number, partition: number, partitionCount: number) {
+  constructor(number: number, partition: number, store: BatchStore) {
     this.number = number;
     this.partition = partition;
-    this.partitionCount = partitionCount;
+    this.store = store;
   }
 
   /** Entries so far; the store bounds them, and a batch that reaches the bound leaves the rest to the next. */
@@ -86,17 +90,21 @@ export class BatchBuilder {
 
   /** Adds a decision's events and effects. `firstVersion` is the version of its first event. */
   add(key: string, decision: Decision<MachineEvent>, firstVersion: number, format: number, nowMs: number): void {
-    this.events(key, decision.events, firstVersion, format);
-    for (const task of decision.tasks ?? []) {
-      this.tasks.push({ ...task, entity: key, partition: this.partition });
-      this.chars += task.text.length;
+    const { events, tasks, revoke, mail, blobs, deadLetters, discard, listings } = decision;
+    this.events(key, events, firstVersion, format);
+    // Asked one by one: most decisions have none of these, and there are several for each step.
+    if (tasks !== undefined) {
+      for (const task of tasks) {
+        this.tasks.push(placed(task, key, this.partition, this.store));
+        this.chars += task.chars;
+      }
     }
-    this.revoke.push(...(decision.revoke ?? []));
-    for (const message of decision.mail ?? []) this.send(message);
-    for (const blob of decision.blobs ?? []) this.blobs.push({ scope: key, ...blob });
-    for (const letter of decision.deadLetters ?? []) this.deadLetter(key, letter, nowMs);
-    for (const id of decision.discard ?? []) this.discardLetter(id);
-    for (const listing of decision.listings ?? []) this.listings.push({ ...listing, entity: key, atMs: nowMs });
+    if (revoke !== undefined) this.revoke.push(...revoke);
+    if (mail !== undefined) for (const message of mail) this.send(message);
+    if (blobs !== undefined) for (const blob of blobs) this.blobs.push({ scope: key, ...blob });
+    if (deadLetters !== undefined) for (const letter of deadLetters) this.deadLetter(key, letter, nowMs);
+    if (discard !== undefined) for (const id of discard) this.discardLetter(id);
+    if (listings !== undefined) for (const one of listings) this.listings.push({ ...one, entity: key, atMs: nowMs });
   }
 
   events(key: string, events: readonly MachineEvent[], firstVersion: number, format: number): void {
@@ -170,7 +178,7 @@ export class BatchBuilder {
   send(message: Message): void {
     const text = messageText(message);
     this.chars += text.length;
-    this.mail.push({ partition: partitionOf(message.to, this.partitionCount), start: false, text });
+    this.mail.push({ partition: partitionOf(message.to, this.store.partitionCount), start: false, text });
   }
 
   header(header: Header): void {
@@ -221,6 +229,44 @@ export class BatchBuilder {
       ...(this.restoredEntities.length > 0 && { restored: this.restoredEntities }),
       suspect,
     };
+  }
+}
+
+/** A task as a store takes it. */
+export function placed(draft: TaskDraft, entity: string, partition: number, { sameProcess }: BatchStore): Task {
+  if (sameProcess === true) return new TaskInHand(draft, entity, partition);
+  const { token, queue, priority, text } = draft;
+  return { token, entity, partition, queue, priority, text };
+}
+
+/** A task that stays in the process: nobody need write it down. */
+class TaskInHand implements Task {
+  readonly entity: string;
+  readonly partition: number;
+  readonly token: string;
+  private readonly draft: TaskDraft;
+
+  constructor(draft: TaskDraft, entity: string, partition: number) {
+    this.draft = draft;
+    this.token = draft.token;
+    this.entity = entity;
+    this.partition = partition;
+  }
+
+  get queue(): string {
+    return this.draft.queue;
+  }
+
+  get priority(): number {
+    return this.draft.priority;
+  }
+
+  get text(): string {
+    return this.draft.text;
+  }
+
+  value(): unknown {
+    return this.draft.value();
   }
 }
 

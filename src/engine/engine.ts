@@ -5,7 +5,7 @@ import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import type { Archive } from "../store/archive.ts";
 import type { CommitOutcome, ReadRequest, ReadResult, Store } from "../store/contract.ts";
-import type { BatchBuilder } from "./batch.ts";
+import { type BatchBuilder, placed } from "./batch.ts";
 import { Loader, ValueMissing } from "./loader.ts";
 import { type EngineObserver, safely } from "./observer.ts";
 import { DEFINITION_SCOPE } from "./definition-cache.ts";
@@ -35,8 +35,8 @@ const NOTHING_READ: Incoming = { position: null, messages: [], rubbish: [] };
 function sort(read: ReadResult): Incoming {
   const messages: Message[] = [];
   const rubbish: string[] = [];
-  for (const text of read.messages) {
-    const message = readMessage(text);
+  for (const [i, text] of read.messages.entries()) {
+    const message = (read.values?.[i] as Message | undefined) ?? readMessage(text);
     if (message === undefined) rubbish.push(text);
     else messages.push(message);
   }
@@ -393,7 +393,7 @@ export class Engine {
       try {
         const { partition } = owner;
         if (still.length > 0)
-          await this.store.tasks.restore(still.map((task) => ({ ...task, entity: key, partition })));
+          await this.store.tasks.restore(still.map((task) => placed(task, key, partition, this.store.capabilities)));
         owner.restorable.delete(key);
       } catch {
         return;

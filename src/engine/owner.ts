@@ -7,6 +7,7 @@ import type { Host } from "../host/host.ts";
 import type { Capabilities, CommitBatch, Fence, Position, Tenure } from "../store/contract.ts";
 import { BatchBuilder } from "./batch.ts";
 import { DeadlineBound, type ReadNote } from "./deadline-bound.ts";
+import { DecisionContext } from "./decision-context.ts";
 import { StoredDefinitions } from "./definition-cache.ts";
 import { PartitionTime } from "./partition-time.ts";
 import { formatSuspicion, GUILTY_DEATHS, readSuspicion } from "./suspicion.ts";
@@ -47,6 +48,8 @@ const MAX_EXAMINED = 500;
 
 /** How many residents are swept with one batch. */
 const SWEPT_AT_ONCE = 20;
+
+const NO_NEEDS: readonly Need[] = [];
 
 export type Entity = Resident | Quarantine;
 
@@ -120,6 +123,7 @@ export class Owner {
   private readonly settings: EngineSettings;
   private readonly capabilities: Capabilities;
   private readonly window: TaskWindow;
+  private readonly given: DecisionContext;
   private readonly repaired: (key: string, count: number) => void;
   private batchNumber = 0;
   /** The time of the batch being formed: one for all its decisions. */
@@ -149,6 +153,7 @@ export class Owner {
     this.batchCalendarMs = this.time.calendarMs();
     this.leaseUntilMs = host.monotonicMs() + settings.leaseMs;
     this.window = new TaskWindow(settings.window, (key) => this.rouse(key));
+    this.given = new DecisionContext(host, this.window, tenure.nonce, settings.maxEvents);
     this.unshipped = settings.shipping === null ? null : new Unshipped(tenure.partition, settings.shipping);
     this.careful = tenure.strikes >= 3 || tenure.suspect !== null;
     this.deaths = readSuspicion(tenure.suspect, predecessorDied);
@@ -168,7 +173,7 @@ export class Owner {
   newBatch(): BatchBuilder {
     this.batchMs = this.time.nowMs();
     this.batchCalendarMs = this.time.calendarMs();
-    return new BatchBuilder(++this.batchNumber, this.partition, this.capabilities.partitionCount);
+    return new BatchBuilder(++this.batchNumber, this.partition, this.capabilities);
   }
 
   seal(builder: BatchBuilder): CommitBatch {
@@ -177,21 +182,13 @@ export class Owner {
     return builder.seal(this.fence, this.host.id(), this.time.nowMs(), suspect);
   }
 
-  /** The same for all decisions about an entity in one batch. */
+  /** For the next decision about this entity, and until another is asked for. */
   context(resident: Resident): Context {
-    const { settings } = this;
-    if (resident.context?.batch === this.batchNumber) return resident.context.given;
-    const given: Context = {
-      nowMs: this.batchMs,
-      deadlineMs: this.deadlines.upToMs(resident.key, this.batchMs),
-      calendarMs: this.batchCalendarMs,
-      nonce: this.tenure.nonce,
-      maxEvents: settings.maxEvents,
-      random: () => this.host.random(),
-      room: (queue) => this.window.room(queue),
-      fetched: (key) => resident.fetched.get(key),
-    };
-    resident.context = { batch: this.batchNumber, given };
+    const { given } = this;
+    given.nowMs = this.batchMs;
+    given.calendarMs = this.batchCalendarMs;
+    given.deadlineMs = this.deadlines.upToMs(resident.key, this.batchMs);
+    given.resident = resident;
     return given;
   }
 
@@ -247,7 +244,7 @@ export class Owner {
       } else parkMessage(builder, entity, message, this.time.nowMs());
       return;
     }
-    const decision = this.guarded(entity, () => entity.machine.decide(entity.state, message, this.context(entity)));
+    const decision = this.decide(entity, message);
     this.apply(builder, entity, decision);
     builder.reply(message.reply, decision.reply);
     this.busy.add(entity.key);
@@ -402,18 +399,17 @@ export class Owner {
   }
 
   private advanceOne(builder: BatchBuilder, entity: Resident): readonly Need[] {
-    const { machine, state } = entity;
     this.sweep(builder, entity);
     for (;;) {
       if (this.isFull(builder)) {
         this.busy.add(entity.key);
-        return [];
+        return NO_NEEDS;
       }
-      const decision = this.guarded(entity, () => machine.advance(state, this.context(entity)));
+      const decision = this.follow(entity);
       this.apply(builder, entity, decision);
-      for (const queue of decision.blocked ?? []) this.window.block(queue, entity.key);
+      if (decision.blocked !== undefined) for (const queue of decision.blocked) this.window.block(queue, entity.key);
       if (decision.events.length > 0 || this.renew(builder, entity)) continue;
-      const missing = (decision.needs ?? []).filter((need) => !entity.fetched.has(needKey(need)));
+      const missing = decision.needs?.filter((need) => !entity.fetched.has(needKey(need))) ?? NO_NEEDS;
       if (missing.length === 0) entity.fetched.clear();
       return missing;
     }
@@ -440,10 +436,10 @@ export class Owner {
 
   /** After a load, and from time to time: does everything that waits have something to wait for? */
   private sweep(builder: BatchBuilder, entity: Resident): void {
-    const { machine, state } = entity;
+    const { machine } = entity;
     if (machine.sweep === undefined || this.batchMs < entity.sweptAtMs + this.settings.sweepMs) return;
     entity.sweptAtMs = this.batchMs;
-    const decision = this.guarded(entity, () => machine.sweep!(state, this.context(entity)));
+    const decision = this.proved(entity);
     if (decision.events.length === 0) return;
     this.apply(builder, entity, decision);
     this.repaired(entity.key, decision.events.length);
@@ -486,12 +482,9 @@ export class Owner {
     // Some answers change nothing about who gives them: they are mail alone.
     if (decision.events.length > 0 || (decision.mail?.length ?? 0) > 0) {
       const firstVersion = machine.versionOf(state) + 1;
-      this.guarded(entity, () => {
-        for (const event of decision.events) machine.evolve(state, event);
-        machine.check(state, this.settings.checkWhole);
-      });
-      for (const { hash, text, scope } of decision.blobs ?? []) {
-        this.freshBlobs.set(`${scope ?? entity.key} ${hash}`, text);
+      this.evolve(entity, decision.events);
+      if (decision.blobs !== undefined) {
+        for (const { hash, text, scope } of decision.blobs) this.freshBlobs.set(`${scope ?? entity.key} ${hash}`, text);
       }
       builder.add(entity.key, decision, firstVersion, machine.eventFormat, this.batchMs);
       this.window.count(entity);
@@ -499,9 +492,38 @@ export class Owner {
     if (!wasEnded && machine.isEnded(state)) entity.withdrawing = [...machine.withdrawn(state)];
   }
 
-  private guarded<T>(entity: Resident, work: () => T): T {
+  // Whatever throws in here concerns one entity, which is left alone after some tries. Each by itself and not one function
+  // that is given what to do: there are several of these calls for every step.
+
+  private decide(entity: Resident, message: Message): Decision<MachineEvent> {
     try {
-      return work();
+      return entity.machine.decide(entity.state, message, this.context(entity));
+    } catch (error) {
+      throw new DecisionFailed(entity.key, error);
+    }
+  }
+
+  private follow(entity: Resident): Decision<MachineEvent> {
+    try {
+      return entity.machine.advance(entity.state, this.context(entity));
+    } catch (error) {
+      throw new DecisionFailed(entity.key, error);
+    }
+  }
+
+  private proved(entity: Resident): Decision<MachineEvent> {
+    try {
+      return entity.machine.sweep!(entity.state, this.context(entity));
+    } catch (error) {
+      throw new DecisionFailed(entity.key, error);
+    }
+  }
+
+  private evolve(entity: Resident, events: readonly MachineEvent[]): void {
+    const { machine, state } = entity;
+    try {
+      for (const event of events) machine.evolve(state, event);
+      machine.check(state, this.settings.checkWhole);
     } catch (error) {
       throw new DecisionFailed(entity.key, error);
     }

@@ -1,5 +1,6 @@
-import type { Context, Machine, MachineEvent } from "../core/machine.ts";
+import type { Machine, MachineEvent } from "../core/machine.ts";
 import type { Message } from "../core/message.ts";
+import { SparseMap } from "../core/sparse.ts";
 import type { Json } from "../json/json.ts";
 
 /** An entity in the owner's memory: its state, and what the store and the workers know of it. */
@@ -22,15 +23,13 @@ export interface Resident {
   /** The journal in the store was cut here, as far as we know. */
   cutBelow: number;
   /** Tasks out, by queue, as counted against the window. */
-  readonly countedTasks: Map<string, number>;
+  readonly countedTasks: SparseMap<string, number>;
   /** Tokens still to be withdrawn after the end. */
   withdrawing: string[];
   /** Values fetched for its next decision. */
-  readonly fetched: Map<string, Json>;
+  readonly fetched: SparseMap<string, Json>;
   /** The batch that touched it last; it may leave memory only when that is committed. */
   touchedBy: number;
-  /** What its decisions in this batch may know. */
-  context: { readonly batch: number; readonly given: Context } | null;
 }
 
 /** An entity that cannot be decided: its messages are kept until somebody releases it. */
@@ -63,11 +62,10 @@ export function newResident(key: string, id: string, machine: Machine, state: un
     snapshotVersion: 0,
     snapshotChars: 0,
     cutBelow: 0,
-    countedTasks: new Map(),
+    countedTasks: new SparseMap(),
     withdrawing: [],
-    fetched: new Map(),
+    fetched: new SparseMap(),
     touchedBy: 0,
-    context: null,
   };
 }
 

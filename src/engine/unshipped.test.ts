@@ -5,7 +5,7 @@ import { Unshipped } from "./unshipped.ts";
 
 /** A batch with one event of each of these. */
 function batch(...written: readonly (readonly [entity: string, version: number])[]): BatchBuilder {
-  const builder = new BatchBuilder(1, 0, 1);
+  const builder = new BatchBuilder(1, 0, { partitionCount: 1 });
   for (const [entity, version] of written) builder.events(entity, [{ kind: "anything", atMs: 0 }], version, 1);
   return builder;
 }

@@ -57,12 +57,13 @@ export class TaskLogs {
     this.#host = host;
   }
 
-  get observer(): Required<Pick<WorkerObserver, "logged" | "settled">> {
-    return {
-      logged: (task, entry) => this.#add(task, entry),
-      settled: ({ token }) => this.#forget(token),
-    };
-  }
+  /** Most tasks log nothing, and each of them is settled. */
+  readonly observer: Required<Pick<WorkerObserver, "logged" | "settled">> = {
+    logged: (task, entry) => this.#add(task, entry),
+    settled: ({ token }) => {
+      if (this.#held.size > 0) this.#forget(token);
+    },
+  };
 
   /** What is held is written, and what is being written is waited for. */
   async close(): Promise<void> {

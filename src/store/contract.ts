@@ -40,6 +40,11 @@ export interface Capabilities {
   readonly exclusive?: boolean;
   /** Tasks live in the process only: after a restart the owner puts them back from the state. */
   readonly volatileTasks: boolean;
+  /**
+   * Tasks and results never leave this process: where they are handed over as values, nobody writes their texts. Left out
+   * where others may have them.
+   */
+  readonly sameProcess?: true;
   /** Messages from outside live in the process only, their sender waits for the commit. Mail is durable everywhere. */
   readonly volatileInbox: boolean;
   /** Entries (records, tasks, revokes, mail, …) one batch may hold, and their bytes. */
@@ -154,9 +159,11 @@ export interface ReadRequest {
 export interface ReadResult {
   readonly partition: number;
   readonly messages: readonly string[];
+  /** In the same places, those that were handed over as values (see Settlement.message). They have no text. */
+  readonly values?: readonly unknown[];
   /** Names exactly the messages of this result; goes back to the store in the commit that consumes them. */
   readonly position: Position;
-  /** These were at hand, and nobody has looked what else there is. */
+  /** These were at hand, or all that fitted, and nobody has looked what else there is. */
   readonly isPartial?: true;
 }
 
@@ -386,6 +393,8 @@ export interface Task {
   /** An integer from −1,000 to 1,000. */
   readonly priority: number;
   readonly text: string;
+  /** What the text says, in the same process: one that belongs to whoever asks. */
+  value?(): unknown;
 }
 
 export interface LeaseRequest {
@@ -428,6 +437,10 @@ export interface Settlement {
   readonly outcome: "completed" | "failed" | "handedBack";
   /** The message for the owner. */
   readonly text: string;
+  /** The same as a value, for a store of the same process. It has no text then, and nobody changes it any more. */
+  readonly message?: unknown;
+  /** About how long its text would be. */
+  readonly messageChars?: number;
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { TaskText } from "../core/execution/prepare.ts";
-import { taskMessage } from "../core/message.ts";
+import { messageOfTask, messageText, taskMessage } from "../core/message.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import type { LeasedTask, Settlement, Store } from "../store/contract.ts";
@@ -92,6 +92,9 @@ const IN_PROCESS_LEASE_MS = 3_600_000;
 
 /** How many dispatches are remembered after their results were posted. */
 const MAX_REPORTED = 1_000;
+
+/** About how long a message is besides an output that is worth counting. */
+const MESSAGE_CHARS = 1_500;
 
 /** How many results are posted in one call. */
 const MAX_POSTED = 250;
@@ -266,7 +269,7 @@ export class Worker {
     this.running.set(leased.token, delivery);
     slots.take();
     try {
-      const task = JSON.parse(leased.text) as TaskText;
+      const task = (leased.value?.() ?? JSON.parse(leased.text)) as TaskText;
       this.watch("delivered", task);
       const handler = this.options.handlers.get(task.handler);
       if (handler === undefined) return void this.refuse(task, delivery, slots);
@@ -374,8 +377,11 @@ export class Worker {
       const body = { kind: "taskFailed" as const, token, ...outcome, ...more };
       return { ref, token, partition, outcome: "failed", text: taskMessage(leased, this.name, body) };
     }
-    const body = { kind: "taskCompleted" as const, token, ...outcome, ...more };
-    return { ref, token, partition, outcome: "completed", text: taskMessage(leased, this.name, body) };
+    const message = messageOfTask(leased, this.name, { kind: "taskCompleted", token, ...outcome, ...more });
+    const result = { ref, token, partition, outcome: "completed" as const };
+    if (this.store.capabilities.sameProcess !== true) return { ...result, text: messageText(message) };
+    const { bytes = 0 } = "json" in outcome.output ? outcome.output : {};
+    return { ...result, text: "", message, messageChars: MESSAGE_CHARS + bytes };
   }
 
   /** Posts what has come up in one turn. */

@@ -83,8 +83,8 @@ export const GROUND_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/prepare.ts`,
-        find: "return { token, queue: spec.queue, priority: spec.priority, text };",
-        put: 'return { token, queue: "step", priority: spec.priority, text };',
+        find: "config === undefined ? prepared.text : null, spec.queue, spec.priority);",
+        put: 'config === undefined ? prepared.text : null, "step", spec.priority);',
       },
     ],
   },

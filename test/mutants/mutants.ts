@@ -411,8 +411,8 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "engine/owner.ts",
-        find: "deadlineMs: this.deadlines.upToMs(resident.key, this.batchMs),",
-        put: "deadlineMs: this.batchMs,",
+        find: "given.deadlineMs = this.deadlines.upToMs(resident.key, this.batchMs);",
+        put: "given.deadlineMs = this.batchMs;",
       },
     ],
   },

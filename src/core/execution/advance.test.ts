@@ -1,3 +1,4 @@
+import type { TaskText } from "./prepare.ts";
 import { describe, expect, test } from "vitest";
 import type { Json } from "../../json/json.ts";
 import { advance } from "./advance.ts";
@@ -329,6 +330,18 @@ describe("templates", () => {
       { pointer: "/auth", kind: "secret", parts: [{ text: "Bearer " }, { secret: "TOKEN" }] },
     ]);
     expect(trial.tasks[0]!.text).not.toContain("{{");
+  });
+
+  test("a task that stays in the process says the same as its text, anew to everybody who asks", () => {
+    const nodes = [node("a"), node("b", ["a"], { inputs: true, config: { got: "{{ a.list }}" } })];
+    const trial = new Trial(workflow(nodes)).begin().completes("a", { list: [1] });
+    const task = trial.tasks.at(-1)!;
+    const read = (): TaskText => task.value() as TaskText;
+    expect(read()).toEqual(JSON.parse(task.text));
+    (read().inputs as { a: { list: number[] } }).a.list.push(2);
+    (read().config as { got: number[] }).got.push(2);
+    expect([read().inputs, read().config]).toEqual([{ a: { list: [1] } }, { got: [1] }]);
+    expect(trial.state.runs[0]!.output).toEqual({ json: { list: [1] } });
   });
 
   test("inputs: true gives the outputs of the parents that completed", () => {

@@ -11,7 +11,7 @@ import { afterFailure } from "./failure.ts";
 import { cancelChild } from "./nodes/child.ts";
 import type { EngineResult } from "./nodes/engine-node.ts";
 import { runEngineNode } from "./nodes/engine-nodes.ts";
-import { MAX_RESOLVED_BYTES, prepare, type Prepared, taskText, tooLarge } from "./prepare.ts";
+import { MAX_RESOLVED_BYTES, prepare, type Prepared, taskOf, tooLarge } from "./prepare.ts";
 import { isMapDone } from "./maps.ts";
 import { type AskDraft, askMail, askNext, returnToGates } from "./gates.ts";
 import { judgeRound } from "./repeat.ts";
@@ -268,10 +268,7 @@ function endBy(
     ...(!failed && given !== undefined && { output: given.value }),
   };
   if (state.parent !== null && !failed) {
-    const gatheredOutput = gatherOutput(state, given?.value ?? null, node, {
-      ...context,
-      fetched: (key) => fetchedOr(key),
-    });
+    const gatheredOutput = gatherOutput(state, given?.value ?? null, node, { fetched: (key) => fetchedOr(key) });
     if (gatheredOutput.kind === "needs") return need(gathered, gatheredOutput.needs);
     gathered.mail.push(...endMail(state, ended, gatheredOutput.given));
     gathered.blobs.push(...gatheredOutput.blobs);
@@ -319,7 +316,7 @@ function dispatch(state: ExecutionState, unit: number, prepared: Prepared, conte
     ...(config !== undefined && { config }),
   };
   gathered.events.push(event);
-  gathered.tasks.push(taskText(state, unit, event, prepared));
+  gathered.tasks.push(taskOf(state, unit, event, prepared));
   gathered.dispatched++;
   if (large) gathered.blobs.push({ hash: prepared.inputHash, text: prepared.text });
 }

@@ -104,7 +104,7 @@ export function gatherOutput(
   state: ExecutionState,
   given: Value | null,
   ending: string | null,
-  context: Context,
+  context: Pick<Context, "fetched">,
 ): OutputGathering {
   const parent = state.parent!.entity;
   const kept: readonly (readonly [string, KeptValue | null])[] =

@@ -13,7 +13,7 @@ import { checkTouched, checkWhole } from "./invariants.ts";
 import { buildPlan, type Plan } from "./plan.ts";
 import { farewell } from "./farewell.ts";
 import { lettersLeft } from "./letters-left.ts";
-import { prepare, taskText } from "./prepare.ts";
+import { prepare, taskOf } from "./prepare.ts";
 import { definitionOfSnapshot, restore, snapshot, SNAPSHOT_FORMAT } from "./snapshot.ts";
 import { lastingLists } from "./label-listing.ts";
 import { calledOff, callerOf, recovered } from "./recovered.ts";
@@ -102,7 +102,7 @@ function openTasks(state: ExecutionState, context: Context): OpenTasks {
       ...(large && { config: { hash: prepared.inputHash, bytes: Buffer.byteLength(prepared.text) } }),
     };
     if (large) blobs.push({ hash: prepared.inputHash, text: prepared.text });
-    tasks.push(taskText(state, node, dispatch, prepared));
+    tasks.push(taskOf(state, node, dispatch, prepared));
   }
   return { tasks, needs, ...(blobs.length > 0 && { blobs }) };
 }

@@ -135,35 +135,70 @@ export function parentOutputs(
 }
 
 /** What goes to the queue for a dispatch. A large input travels as a blob that is written before the commit. */
-export function taskText(
+export function taskOf(
   state: ExecutionState,
   unit: number,
   dispatch: Pick<TaskDispatched, "attempt" | "delivery" | "nonce" | "config" | "atMs" | "round">,
   prepared: Prepared,
 ): TaskDraft {
   const { id, spec } = state.planOf(unit);
-  const { attempt, delivery, nonce, round } = dispatch;
+  const { attempt, delivery, nonce, round, config } = dispatch;
   const { generation } = state;
   const instance = instanceOf(state, unit, round);
   const token = formatToken({ nonce, execution: state.id, generation, instance, attempt, delivery });
-  const head = JSON.stringify({
+  const head: TaskText = {
     token,
     execution: state.id,
     node: id,
-    item: state.isItem(unit) ? unit - state.mapOf(unit).base : undefined,
-    iteration: round,
+    ...(state.isItem(unit) && { item: unit - state.mapOf(unit).base }),
+    ...(round !== undefined && { iteration: round }),
     handler: spec.handler,
     generation,
     attempt,
     delivery,
     idempotencyKey: `${state.id}/${instance}/${keyNumber(state.runs[unit], round ?? 0)}`,
     timeoutMs: timeoutMs(state, unit, dispatch.atMs),
-    limited: isRated(state, unit) ? true : undefined,
-    body: dispatch.config,
-  } satisfies { [Field in keyof TaskText]: TaskText[Field] | undefined });
-  // What it is given was written once, for its hash, and goes in as it is.
-  const text = dispatch.config === undefined ? `${head.slice(0, -1)},${prepared.text.slice(1)}` : head;
-  return { token, queue: spec.queue, priority: spec.priority, text };
+    ...(isRated(state, unit) && { limited: true }),
+    ...(config !== undefined && { body: config }),
+  };
+  return new DispatchedTask(head, config === undefined ? prepared.text : null, spec.queue, spec.priority);
+}
+
+/** About as long as what is said of a task besides what it is given. */
+const HEAD_CHARS = 400;
+
+/** What is sent out. Its text is only made where it leaves the process. */
+class DispatchedTask implements TaskDraft {
+  readonly queue: string;
+  readonly priority: number;
+  private readonly head: TaskText;
+  /** What it is given was written once, for its hash, and goes in as it is. null if it is a blob. */
+  private readonly given: string | null;
+
+  constructor(head: TaskText, given: string | null, queue: string, priority: number) {
+    this.head = head;
+    this.given = given;
+    this.queue = queue;
+    this.priority = priority;
+  }
+
+  get token(): string {
+    return this.head.token;
+  }
+
+  get chars(): number {
+    return HEAD_CHARS + (this.given?.length ?? 0);
+  }
+
+  get text(): string {
+    const head = JSON.stringify(this.head);
+    return this.given === null ? head : `${head.slice(0, -1)},${this.given.slice(1)}`;
+  }
+
+  /** Read from what was written: the state keeps the same values, and a handler may change what it is given. */
+  value(): TaskText {
+    return this.given === null ? { ...this.head } : { ...this.head, ...(JSON.parse(this.given) as Partial<TaskText>) };
+  }
 }
 
 /** The text of a task, as a worker reads it. */

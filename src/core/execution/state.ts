@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from "../../json/json.ts";
 import { Line } from "../line.ts";
+import { SparseMap, SparseSet } from "../sparse.ts";
 import type { Around, BudgetStanding, ErrorValue, Labels, Message, Parent } from "../message.ts";
 import { TimerHeap } from "../timer-heap.ts";
 import type { KeptValue, Value } from "../value.ts";
@@ -183,7 +184,7 @@ export class ExecutionState {
   quarantined: ErrorValue | null = null;
   parked: Message[] = [];
   /** Answers by request id, oldest first. */
-  readonly requests: Map<string, CommandAnswer> = new Map();
+  readonly requests: SparseMap<string, CommandAnswer> = new SparseMap();
 
   /** By unit: first the nodes, then the items of maps. */
   readonly runs: (NodeRun | undefined)[];
@@ -213,7 +214,7 @@ export class ExecutionState {
   closing = 0;
   /** Nodes to be skipped, for the reason in `skipReasons`. */
   readonly skips: Line = new Line();
-  readonly skipReasons: Map<number, SkipReason> = new Map();
+  readonly skipReasons: SparseMap<number, SkipReason> = new SparseMap();
   /** Units with a task out. */
   readonly live: Set<number> = new Set();
   readonly liveByQueue: Map<string, number> = new Map();
@@ -226,32 +227,32 @@ export class ExecutionState {
   readonly readersLeft: Int32Array;
 
   /** Maps whose items are known, by node; those of an earlier generation until they are opened again. */
-  readonly maps: Map<number, MapRun> = new Map();
+  readonly maps: SparseMap<number, MapRun> = new SparseMap();
   /** Per unit beyond the nodes, the node of its map. */
   readonly mapOfUnit: number[] = [];
   /** Signals that nobody has taken yet, oldest first. */
-  readonly signals: Map<string, Value[]> = new Map();
+  readonly signals: SparseMap<string, Value[]> = new SparseMap();
   /** Units that wait for a signal, oldest first. */
-  readonly signalWaits: Map<string, number[]> = new Map();
+  readonly signalWaits: SparseMap<string, number[]> = new SparseMap();
   /** Units that wait for a person. */
-  readonly reviews: Set<number> = new Set();
+  readonly reviews: SparseSet<number> = new SparseSet();
   /** Units that wait for a child; and those whose child has to be called off. */
-  readonly children: Set<number> = new Set();
-  readonly orphans: Set<number> = new Set();
+  readonly children: SparseSet<number> = new SparseSet();
+  readonly orphans: SparseSet<number> = new SparseSet();
   /** Units that wait at gates, or were let through and are not done, with what they have asked for. */
-  readonly asks: Map<number, UnitAsk[]> = new Map();
+  readonly asks: SparseMap<number, UnitAsk[]> = new SparseMap();
   /** Its place among the executions of its workflow, where that has a limit; null while it has none and waits for none. */
   entry: { readonly gate: string; readonly ask: number; status: "asked" | "granted" } | null = null;
   /** Units that wait for somebody to allow more than a budget has left. */
-  readonly stalled: Set<number> = new Set();
+  readonly stalled: SparseSet<number> = new SparseSet();
   /** How many gates were asked so far: each ask has a number of its own. */
   askCount = 0;
   /** What has to be given back to gates. */
   returns: GateReturned[] = [];
   /** Nodes that got another config when a generation was opened. */
-  readonly edits: Map<number, PlanNode> = new Map();
+  readonly edits: SparseMap<number, PlanNode> = new SparseMap();
   /** Dead letters this execution has written, and whether they were replayed. */
-  readonly letters: Map<string, "open" | "replayed"> = new Map();
+  readonly letters: SparseMap<string, "open" | "replayed"> = new SparseMap();
 
   private statuses: Uint8Array;
 

@@ -61,16 +61,22 @@ function readOne(memory: Memory, request: ReadRequest): ReadResult {
   const inFlight = new Set(after === null ? [] : idsOf(after));
   const found: StoredMessage[] = [];
   let chars = 0;
+  let isPartial = false;
   for (const message of choose(inbox, inFlight, limit)) {
-    chars += message.text.length;
+    chars += message.chars;
     // The first is always given: one too long for every reader would block its partition for ever.
-    if (chars > maxChars && found.length > 0) break;
+    if (chars > maxChars && found.length > 0) {
+      isPartial = true;
+      break;
+    }
     found.push(message);
   }
   return {
     partition,
     messages: found.map(({ text }) => text),
+    ...(found.some(({ value }) => value !== undefined) && { values: found.map(({ value }) => value) }),
     position: positionOf(found.map(({ id }) => id)),
+    ...(isPartial && { isPartial }),
   };
 }
 
@@ -103,17 +109,25 @@ function merged(starts: readonly StoredMessage[], others: readonly StoredMessage
 
 /** Appends what may not be refused: mail, results, and what the store itself has to report. */
 export function post(memory: Memory, partition: number, text: string): void {
-  insert(memory, memory.data.nextMessageId++, { partition, start: false, text });
+  insertAt(memory, partition, { id: memory.data.nextMessageId++, start: false, text, chars: text.length });
 }
 
-function insert(memory: Memory, id: number, message: Outgoing): void {
-  const { inbox } = partitionData(memory, message.partition);
+/** The same with what nobody has written. */
+export function postValue(memory: Memory, partition: number, value: unknown, chars: number): void {
+  insertAt(memory, partition, { id: memory.data.nextMessageId++, start: false, text: "", value, chars });
+}
+
+function insert(memory: Memory, id: number, { partition, start, text }: Outgoing): void {
+  insertAt(memory, partition, { id, text, start, chars: text.length });
+}
+
+function insertAt(memory: Memory, partition: number, stored: StoredMessage): void {
+  const { inbox } = partitionData(memory, partition);
   let index = inbox.length;
-  while (index > 0 && inbox[index - 1]!.id > id) index--;
-  const stored = { id, text: message.text, start: message.start };
+  while (index > 0 && inbox[index - 1]!.id > stored.id) index--;
   if (index === inbox.length) inbox.push(stored);
   else inbox.splice(index, 0, stored);
-  memory.waiters.wakeAll(inboxKey(message.partition));
+  memory.waiters.wakeAll(inboxKey(partition));
 }
 
 /** Whether all messages that the position names are there. They are, unless the store has lost some. */

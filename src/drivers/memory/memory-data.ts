@@ -62,6 +62,9 @@ export interface StoredMessage {
   readonly id: number;
   readonly text: string;
   readonly start: boolean;
+  /** Instead of its text, where it was handed over as a value. */
+  readonly value?: unknown;
+  readonly chars: number;
 }
 
 export interface WakeData {

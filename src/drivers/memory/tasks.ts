@@ -10,7 +10,7 @@ import type {
   Tasks,
 } from "../../store/contract.ts";
 import { isMostlyStale, popHeap, pushHeap, rebuildHeap } from "./heap.ts";
-import { post } from "./inbox.ts";
+import { post, postValue } from "./inbox.ts";
 import type { QueueData, QueueEntry, StoredTask, TaskData } from "./memory-data.ts";
 import type { Memory } from "./memory.ts";
 import { isBefore, type Place } from "./sorted-places.ts";
@@ -65,11 +65,12 @@ export class MemoryTasks implements Tasks {
   }
 
   async settle(results: readonly Settlement[]): Promise<readonly SettleOutcome[]> {
-    return results.map(({ ref, token, partition, outcome, text }) => {
+    return results.map(({ ref, token, partition, outcome, text, message, messageChars = 0 }) => {
       const stored = this.#leased(ref, token);
       if (stored !== undefined) this.#remove(stored);
       else if (outcome !== "completed") return "stale";
-      post(this.#memory, partition, text);
+      if (message === undefined) post(this.#memory, partition, text);
+      else postValue(this.#memory, partition, message, messageChars);
       return stored === undefined ? "posted" : "settled";
     });
   }
@@ -122,7 +123,7 @@ export class MemoryTasks implements Tasks {
         if (stored === undefined) continue;
         const ref = `${stored.order}/${holder}`;
         this.#give(stored, ref, untilMs);
-        taken.push({ ...stored.task, ref });
+        taken.push(leaseOf(stored.task, ref));
       }
     }
     return taken;
@@ -167,6 +168,41 @@ export class MemoryTasks implements Tasks {
     if (!isMostlyStale(tasks.lapses.length, tasks.leased)) return;
     const isLive = ({ key }: Place): boolean => typeof tasks.byToken.get(key)?.leaseUntilMs === "number";
     rebuildHeap(tasks.lapses, tasks.lapses.filter(isLive), isBefore);
+  }
+}
+
+function leaseOf(task: Task, ref: string): LeasedTask {
+  return task.value === undefined ? { ...task, ref } : new LeaseInHand(task, ref);
+}
+
+/** Of a task that nobody has written down. */
+class LeaseInHand implements LeasedTask {
+  readonly ref: string;
+  readonly token: string;
+  readonly entity: string;
+  readonly partition: number;
+  readonly queue: string;
+  readonly #task: Task;
+
+  constructor(task: Task, ref: string) {
+    this.ref = ref;
+    this.token = task.token;
+    this.entity = task.entity;
+    this.partition = task.partition;
+    this.queue = task.queue;
+    this.#task = task;
+  }
+
+  get priority(): number {
+    return this.#task.priority;
+  }
+
+  get text(): string {
+    return this.#task.text;
+  }
+
+  value(): unknown {
+    return this.#task.value!();
   }
 }
 

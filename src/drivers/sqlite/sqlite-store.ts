@@ -70,6 +70,7 @@ class SqliteStore implements Store {
     partitionCount: 1,
     exclusive: true,
     volatileTasks: true,
+    sameProcess: true,
     volatileInbox: true,
     maxBatchEntries: 1000,
     maxBatchBytes: 1024 * 1024,

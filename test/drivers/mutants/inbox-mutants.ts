@@ -280,13 +280,18 @@ const mailMutants: readonly Mutant[] = [
   ),
   onMail("mail wakes nobody", (store, mail) => {
     for (const { partition, text } of mail) {
-      store.data.partitions[partition]!.inbox.push({ id: store.data.nextMessageId++, text, start: false });
+      store.data.partitions[partition]!.inbox.push({
+        id: store.data.nextMessageId++,
+        text,
+        start: false,
+        chars: text.length,
+      });
     }
   }),
   onMail("mail is put before what is there", (store, mail) => {
     for (const { partition, text } of mail.toReversed()) {
       const { inbox } = store.data.partitions[partition]!;
-      inbox.unshift({ id: (inbox[0]?.id ?? 0) - 1, text, start: false });
+      inbox.unshift({ id: (inbox[0]?.id ?? 0) - 1, text, start: false, chars: text.length });
     }
   }),
 ];

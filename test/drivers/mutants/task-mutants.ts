@@ -242,7 +242,12 @@ const settleMutants: readonly Mutant[] = [
       );
       for (const { partition, token, text } of results) {
         remove(store, token);
-        store.data.partitions[partition]!.inbox.push({ id: store.data.nextMessageId++, text, start: false });
+        store.data.partitions[partition]!.inbox.push({
+          id: store.data.nextMessageId++,
+          text,
+          start: false,
+          chars: text.length,
+        });
       }
       return outcomes;
     },
