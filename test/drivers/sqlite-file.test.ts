@@ -60,6 +60,7 @@ function batch(parts: Partial<FileBatch>): FileBatch {
     snapshots: [],
     headers: [],
     wakes: [],
+    unwoken: [],
     mail: [],
     discard: [],
     deadLetters: [],

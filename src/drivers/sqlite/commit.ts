@@ -61,7 +61,7 @@ function fileBatch({ mailIds }: Sqlite, batch: CommitBatch, mail: readonly Mail[
       "endedAtMs",
       "version",
     ),
-    wakes: columns(batch.wakes, "entity", "atMs"),
+    ...wakeColumns(batch.wakes),
     mail: columns(mail, "id", "text"),
     discard,
     deadLetters: columns(batch.deadLetters, "id", "class", "queue", "entity", "atMs", "text"),
@@ -101,6 +101,22 @@ function recordColumns(records: readonly JournalRecord[]): Columns {
     records.map(({ format }) => format),
     records.map(({ text }) => text),
   ];
+}
+
+/** The last that is said of an entity counts: what is both set and taken back is said once. */
+function wakeColumns(wakes: CommitBatch["wakes"]): Pick<FileBatch, "wakes" | "unwoken"> {
+  const last = new Map(wakes.map(({ entity, atMs }) => [entity, atMs]));
+  const entities: string[] = [];
+  const times: number[] = [];
+  const unwoken: string[] = [];
+  for (const [entity, atMs] of last) {
+    if (atMs === null) unwoken.push(entity);
+    else {
+      entities.push(entity);
+      times.push(atMs);
+    }
+  }
+  return { wakes: [entities, times], unwoken };
 }
 
 export function columns<Item>(

@@ -64,8 +64,10 @@ export interface FileBatch {
   readonly snapshots: Columns;
   /** entity, class, status, workflow, tenant, createdAtMs, endedAtMs, version */
   readonly headers: Columns;
-  /** entity, atMs or null */
+  /** entity, atMs */
   readonly wakes: Columns;
+  /** Entities that nobody need look at any more. */
+  readonly unwoken: readonly EntityKey[];
   /** id, text */
   readonly mail: Columns;
   readonly discard: readonly string[];
@@ -111,10 +113,8 @@ export class Commit {
     db.runAll(SQL.putSnapshot, batch.snapshots);
     this.counts.note(batch.headers);
     db.runAll(SQL.putHeader, batch.headers);
-    for (const [entity, atMs] of rowsOf(batch.wakes)) {
-      if (atMs === null) db.run(SQL.clearWake, entity!);
-      else db.run(SQL.setWake, entity!, atMs!);
-    }
+    db.runAll(SQL.setWake, batch.wakes);
+    db.runAll(SQL.clearWake, [batch.unwoken]);
     db.runAll(SQL.putMail, batch.mail);
     db.runAll(SQL.deleteDeadLetter, [batch.discard]);
     db.runAll(SQL.putDeadLetter, batch.deadLetters);

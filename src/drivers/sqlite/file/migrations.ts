@@ -106,6 +106,23 @@ export const MIGRATIONS: readonly string[] = [
   -- Who holds the partition is a matter of the process that has the file: it ends with the lock.
   alter table partitions drop column lease_until_ms;
   `,
+  /* 004-append-to-journal */ `
+  -- In the order of writing instead of by entity: the steps of a thousand executions that run side by side lay on as many
+  -- pages, and each commit wrote all of those it touched. Of the index a page holds fifty.
+  create table appended (
+    id integer primary key,
+    entity text not null,
+    version integer not null,
+    count integer not null,
+    format integer not null,
+    text text not null
+  ) strict;
+  insert into appended (entity, version, count, format, text)
+    select entity, version, count, format, text from journal order by entity, version;
+  drop table journal;
+  alter table appended rename to journal;
+  create unique index journal_by_entity on journal (entity, version);
+  `,
 ];
 
 /** Says that a database is ours, in place of the zero that others have: "mill". */
