@@ -57,6 +57,8 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   liveTokens(state: State): readonly string[];
   /** How many tasks are out, by queue. */
   liveTasks(state: State): ReadonlyMap<string, number>;
+  /** How many that is in all. */
+  liveCount(state: State): number;
   /** Every task that should exist now, made from the state. */
   openTasks(state: State, context: Context): OpenTasks;
   /** Tokens of tasks that nobody should work on any more; a cause for revoking, harmless twice. */

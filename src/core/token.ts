@@ -17,13 +17,25 @@ export function formatToken(token: Token): string {
 }
 
 export function parseToken(text: string): Token | undefined {
-  const parts = text.split(":");
-  if (parts.length !== 6) return undefined;
-  const generation = Number(parts[2]);
-  const attempt = Number(parts[4]);
-  const delivery = Number(parts[5]);
+  // By hand: it is read for every result, and a list of its parts would be thrown away.
+  const a = text.indexOf(":");
+  const b = text.indexOf(":", a + 1);
+  const c = text.indexOf(":", b + 1);
+  const d = text.indexOf(":", c + 1);
+  const e = text.indexOf(":", d + 1);
+  if (a < 0 || b <= a || c <= b || d <= c || e <= d || text.includes(":", e + 1)) return undefined;
+  const generation = Number(text.slice(b + 1, c));
+  const attempt = Number(text.slice(d + 1, e));
+  const delivery = Number(text.slice(e + 1));
   if (!isCount(generation) || !isCount(attempt) || !isCount(delivery)) return undefined;
-  return { nonce: parts[0]!, execution: parts[1]!, generation, instance: parts[3]!, attempt, delivery };
+  return {
+    nonce: text.slice(0, a),
+    execution: text.slice(a + 1, b),
+    generation,
+    instance: text.slice(c + 1, d),
+    attempt,
+    delivery,
+  };
 }
 
 function isCount(n: number): boolean {

@@ -35,7 +35,8 @@ const NOTHING_READ: Incoming = { position: null, messages: [], rubbish: [] };
 function sort(read: ReadResult): Incoming {
   const messages: Message[] = [];
   const rubbish: string[] = [];
-  for (const [i, text] of read.messages.entries()) {
+  for (let i = 0; i < read.messages.length; i++) {
+    const text = read.messages[i]!;
     const message = (read.values?.[i] as Message | undefined) ?? readMessage(text);
     if (message === undefined) rubbish.push(text);
     else messages.push(message);

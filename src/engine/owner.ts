@@ -644,8 +644,8 @@ export class Owner {
   private mayLeave(entity: Resident): boolean {
     const { machine, state } = entity;
     if (entity.withdrawing.length > 0) return false;
-    if (machine.hasWork(state)) return this.window.isBlocked(entity.key) && machine.liveTasks(state).size === 0;
-    return !(this.capabilities.volatileTasks && machine.liveTasks(state).size > 0);
+    if (machine.hasWork(state)) return this.window.isBlocked(entity.key) && machine.liveCount(state) === 0;
+    return !(this.capabilities.volatileTasks && machine.liveCount(state) > 0);
   }
 
   /** Leaves memory, but not its place among those who wait for room: when its turn comes it is loaded again. */

@@ -16,6 +16,7 @@ function entity({ ended, withdrawing = [], work, tasks = 0, timer }: Has, stored
     isEnded: () => ended === true,
     hasWork: () => work === true,
     liveTasks: () => new Map(tasks > 0 ? [["q", tasks]] : []),
+    liveCount: () => tasks,
     nextWakeMs: () => timer ?? null,
   } as unknown as Machine;
   return Object.assign(newResident("k", "k", machine, {}), { storedWakeMs: stored, withdrawing });

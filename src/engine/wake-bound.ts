@@ -16,7 +16,7 @@ export function wakeBound(
   if (machine.hasWork(state)) return nowMs;
   if (machine.isEnded(state) && entity.withdrawing.length > 0) return nowMs;
   if (machine.isEnded(state) || expiresMs !== null) return expiresMs;
-  if (volatileTasks && machine.liveTasks(state).size > 0) return nowMs;
+  if (volatileTasks && machine.liveCount(state) > 0) return nowMs;
   return earlier(machine.nextWakeMs(state), machine.nextCalendarMs?.(state) ?? null);
 }
 
@@ -54,6 +54,6 @@ export function mustStoreWake(entity: Resident, wakeMs: number | null, horizonMs
   if (wakeMs === null || stored === null) return wakeMs !== stored;
   if (wakeMs < stored) return true;
   // What now waits for long is moved back, or a take-over would load everything that ever ran.
-  const idle = entity.machine.liveTasks(entity.state).size === 0 && !entity.machine.hasWork(entity.state);
+  const idle = entity.machine.liveCount(entity.state) === 0 && !entity.machine.hasWork(entity.state);
   return idle && wakeMs > stored + horizonMs;
 }

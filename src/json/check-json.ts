@@ -22,6 +22,7 @@ interface Frame {
  * Keeps its own stack; stops at the first fault.
  */
 export function checkJson(value: unknown, maxDepth: number = MAX_JSON_DEPTH): JsonSafetyFault | undefined {
+  if (isFlat(value)) return undefined;
   const stack: Frame[] = [];
   let current = value;
   for (;;) {
@@ -51,6 +52,19 @@ export function checkJson(value: unknown, maxDepth: number = MAX_JSON_DEPTH): Js
       stack.pop();
     }
   }
+}
+
+/** A leaf, or a plain object of a few leaves: most of what handlers return, and nothing is kept track of for it. */
+function isFlat(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return leafFault(value) === undefined;
+  if (Object.getPrototypeOf(value) !== Object.prototype) return false;
+  for (const key in value) {
+    const member = (value as Record<string, unknown>)[key];
+    const isLeaf = typeof member !== "object" || member === null;
+    if (!isLeaf || key === "__proto__" || textFault(key) !== undefined) return false;
+    if (member !== undefined && leafFault(member) !== undefined) return false;
+  }
+  return true;
 }
 
 function enter(container: object, stack: Frame[], maxDepth: number): string | undefined {

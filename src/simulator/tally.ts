@@ -43,6 +43,7 @@ export const tallyMachine: Machine<Tally, ChildCounted> = {
   nextWakeMs: () => null,
   liveTokens: () => [],
   liveTasks: () => new Map(),
+  liveCount: () => 0,
   openTasks: () => ({ tasks: [], needs: [] }),
   withdrawn: () => [],
   isEnded: () => false,

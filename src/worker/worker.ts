@@ -1,5 +1,5 @@
 import type { TaskText } from "../core/execution/prepare.ts";
-import { messageOfTask, messageText, taskMessage } from "../core/message.ts";
+import { messageOfTask, messageText, type TaskCompleted, taskMessage } from "../core/message.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import type { LeasedTask, Settlement, Store } from "../store/contract.ts";
@@ -372,16 +372,25 @@ export class Worker {
     const { ref, token, partition } = leased;
     const runningMs = Math.round(this.host.monotonicMs() - startedAtMs);
     const used = usage.total();
-    const more = { runningMs, ...(used !== undefined && { usage: used }), ...(closeForMs > 0 && { closeForMs }) };
     if ("error" in outcome) {
+      const more = { runningMs, ...(used !== undefined && { usage: used }), ...(closeForMs > 0 && { closeForMs }) };
       const body = { kind: "taskFailed" as const, token, ...outcome, ...more };
       return { ref, token, partition, outcome: "failed", text: taskMessage(leased, this.name, body) };
     }
-    const message = messageOfTask(leased, this.name, { kind: "taskCompleted", token, ...outcome, ...more });
-    const result = { ref, token, partition, outcome: "completed" as const };
-    if (this.store.capabilities.sameProcess !== true) return { ...result, text: messageText(message) };
-    const { bytes = 0 } = "json" in outcome.output ? outcome.output : {};
-    return { ...result, text: "", message, messageChars: MESSAGE_CHARS + bytes };
+    const { output } = outcome;
+    const body: { -readonly [Field in keyof TaskCompleted]: TaskCompleted[Field] } = {
+      kind: "taskCompleted",
+      token,
+      output,
+      runningMs,
+    };
+    if (used !== undefined) body.usage = used;
+    if (closeForMs > 0) body.closeForMs = closeForMs;
+    const message = messageOfTask(leased, this.name, body);
+    if (this.store.capabilities.sameProcess !== true)
+      return { ref, token, partition, outcome: "completed", text: messageText(message) };
+    const messageChars = MESSAGE_CHARS + (("json" in output ? output.bytes : undefined) ?? 0);
+    return { ref, token, partition, outcome: "completed", text: "", message, messageChars };
   }
 
   /** Posts what has come up in one turn. */
@@ -398,7 +407,8 @@ export class Worker {
   private async settle(results: readonly Finished[], untilMs: number): Promise<void> {
     try {
       const outcomes = await this.store.tasks.settle(results.map(({ settlement }) => settlement));
-      for (const [i, { task, delivery, slots, deaf }] of results.entries()) {
+      for (let i = 0; i < results.length; i++) {
+        const { task, delivery, slots, deaf } = results[i]!;
         this.watch("settled", task, outcomes[i]!);
         this.remember(delivery.leased);
         this.end(delivery, slots, deaf && { task, over: deaf });

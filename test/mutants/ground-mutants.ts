@@ -110,7 +110,7 @@ export const GROUND_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/messages/task-completed.ts`,
-        find: "        output: body.output,\n",
+        find: "    output: body.output,\n",
         put: '        output: "json" in body.output ? { json: { value: 3 } } : body.output,\n',
       },
     ],

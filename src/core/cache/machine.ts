@@ -24,6 +24,7 @@ export const cacheMachine: Machine<CacheState, CacheEvent> = {
   nextWakeMs: (state) => state.entry?.expiresAtMs ?? null,
   liveTokens: () => [],
   liveTasks: () => NO_TASKS,
+  liveCount: () => 0,
   openTasks: () => ({ tasks: [], needs: [] }),
   withdrawn: () => [],
   isEnded: () => false,

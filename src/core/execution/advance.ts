@@ -302,7 +302,7 @@ function dispatch(state: ExecutionState, unit: number, prepared: Prepared, conte
   const large = isLarge(prepared.text);
   const config = large ? { hash: prepared.inputHash, bytes: Buffer.byteLength(prepared.text) } : undefined;
   const map = state.isItem(unit) ? state.mapOf(unit) : undefined;
-  const event: TaskDispatched = {
+  const event: { -readonly [Field in keyof TaskDispatched]: TaskDispatched[Field] } = {
     kind: "taskDispatched",
     atMs: context.nowMs,
     node: state.nameOf(unit),
@@ -312,9 +312,9 @@ function dispatch(state: ExecutionState, unit: number, prepared: Prepared, conte
     seen: run?.seen ?? map?.seen ?? state.version,
     inputHash: prepared.inputHash,
     queueDeadlineAtMs: context.nowMs + spec.queue_timeout_seconds * 1000,
-    ...(until !== null && { round: Math.max(1, run?.round ?? 1) }),
-    ...(config !== undefined && { config }),
   };
+  if (until !== null) event.round = Math.max(1, run?.round ?? 1);
+  if (config !== undefined) event.config = config;
   gathered.events.push(event);
   gathered.tasks.push(taskOf(state, unit, event, prepared));
   gathered.dispatched++;

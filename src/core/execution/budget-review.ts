@@ -52,6 +52,7 @@ export function budgetOf(state: ExecutionState, node: string): PlanGate | undefi
 
 /** The lists as they are after these events: what they open at a budget, and what they close. */
 export function budgetReviews(state: ExecutionState, events: readonly ExecutionEvent[]): ListingDraft[] {
+  if (state.stalled.size === 0 && !events.some(({ kind }) => kind === "gateStalled")) return [];
   const open = new Set(Array.from(state.stalled, (unit) => state.nameOf(unit)));
   const listings: ListingDraft[] = [];
   for (const event of events) {

@@ -22,15 +22,23 @@ function isPlain(state: ExecutionState, event: ExecutionEvent): boolean {
   return event.kind === "taskDispatched" || event.kind === "taskStarted" || event.kind === "nodeSkipped";
 }
 
-/** A decision with all that its events entail: dead letters, tasks to withdraw, mail to the parent, open reviews. */
+function arePlain(state: ExecutionState, events: readonly ExecutionEvent[]): boolean {
+  for (const event of events) if (!isPlain(state, event)) return false;
+  return true;
+}
+
+/**
+ * A decision with all that its events entail: dead letters, tasks to withdraw, mail to the parent, open reviews. What comes
+ * with them is the caller's own, and becomes the decision where they entail nothing.
+ */
 export function decided(
   state: ExecutionState,
   context: Context,
   events: readonly ExecutionEvent[],
   extras: Extras = {},
 ): ExecutionDecision {
-  if (state.reviews.size === 0 && state.stalled.size === 0 && events.every((event) => isPlain(state, event)))
-    return { ...extras, events };
+  if (state.reviews.size === 0 && state.stalled.size === 0 && arePlain(state, events))
+    return Object.assign(extras, { events });
   const deadLetters = [...(extras.deadLetters ?? [])];
   const mail = [...(extras.mail ?? [])];
   const revoke = [...(extras.revoke ?? [])];

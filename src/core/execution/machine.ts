@@ -46,6 +46,7 @@ export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
   nextWakeMs: (state) => (state.isEnded ? null : state.timers.peekMs()),
   nextCalendarMs: (state) => (state.isEnded ? null : state.calendar.peekMs()),
   liveTasks: (state) => (state.isEnded ? NO_TASKS : state.liveByQueue),
+  liveCount: (state) => (state.isEnded ? 0 : state.live.size),
   openTasks,
   liveTokens: (state) => (state.isEnded ? [] : tokensOf(state)),
   withdrawn: (state) => (state.isEnded ? tokensOf(state) : []),

@@ -97,7 +97,7 @@ function withInputs(
     if (collected.kind !== "collected") return collected;
     inputs = collected.value;
   }
-  const text = JSON.stringify({ config, holes, ...(inputs !== undefined && { inputs }) });
+  const text = JSON.stringify(inputs === undefined ? { config, holes } : { config, holes, inputs });
   if (text.length > MAX_RESOLVED_BYTES) return { kind: "failed", error: tooLarge(text.length) };
   const inputHash = contentHash(text).slice(0, 32);
   return { kind: "prepared", prepared: { config, holes, inputs, inputHash, text } };
@@ -146,21 +146,22 @@ export function taskOf(
   const { generation } = state;
   const instance = instanceOf(state, unit, round);
   const token = formatToken({ nonce, execution: state.id, generation, instance, attempt, delivery });
-  const head: TaskText = {
+  const head: { -readonly [Field in keyof TaskText]: TaskText[Field] } = {
     token,
     execution: state.id,
     node: id,
-    ...(state.isItem(unit) && { item: unit - state.mapOf(unit).base }),
-    ...(round !== undefined && { iteration: round }),
     handler: spec.handler,
     generation,
     attempt,
     delivery,
     idempotencyKey: `${state.id}/${instance}/${keyNumber(state.runs[unit], round ?? 0)}`,
     timeoutMs: timeoutMs(state, unit, dispatch.atMs),
-    ...(isRated(state, unit) && { limited: true }),
-    ...(config !== undefined && { body: config }),
   };
+  // What most do not have is put in afterwards: there is one of these for every step.
+  if (state.isItem(unit)) head.item = unit - state.mapOf(unit).base;
+  if (round !== undefined) head.iteration = round;
+  if (isRated(state, unit)) head.limited = true;
+  if (config !== undefined) head.body = config;
   return new DispatchedTask(head, config === undefined ? prepared.text : null, spec.queue, spec.priority);
 }
 

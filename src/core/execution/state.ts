@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from "../../json/json.ts";
 import { Line } from "../line.ts";
 import { SparseMap, SparseSet } from "../sparse.ts";
+import { UnitSet } from "../unit-set.ts";
 import type { Around, BudgetStanding, ErrorValue, Labels, Message, Parent } from "../message.ts";
 import { TimerHeap } from "../timer-heap.ts";
 import type { KeptValue, Value } from "../value.ts";
@@ -216,7 +217,7 @@ export class ExecutionState {
   readonly skips: Line = new Line();
   readonly skipReasons: SparseMap<number, SkipReason> = new SparseMap();
   /** Units with a task out. */
-  readonly live: Set<number> = new Set();
+  readonly live: UnitSet = new UnitSet();
   readonly liveByQueue: Map<string, number> = new Map();
   readonly timers: TimerHeap;
   /** The same by the store's clock. */

@@ -361,7 +361,7 @@ export function imprint(state: ExecutionState): string {
     // Once it is over, joins that have spoken mean nothing any more.
     state.isEnded ? [] : Array.from(joined),
     [openCount, completedCount, state.closing, state.timedCount, nodeCount],
-    [...state.liveByQueue].toSorted(([a], [b]) => (a < b ? -1 : 1)),
+    [...state.liveByQueue].filter(([, count]) => count > 0).toSorted(([a], [b]) => (a < b ? -1 : 1)),
     [state.timers.peekMs(), names(heap).toSorted(), state.calendar.peekMs(), names(dates).toSorted()],
     names(inLine).toSorted(),
     [names(state.reviews), names(state.children), names(state.orphans)],

@@ -33,9 +33,8 @@ export function setLive(state: ExecutionState, unit: number, live: boolean): voi
     state.live.delete(unit);
     returnDelivery(state, unit);
   }
-  const count = (state.liveByQueue.get(queue) ?? 0) + (live ? 1 : -1);
-  if (count === 0) state.liveByQueue.delete(queue);
-  else state.liveByQueue.set(queue, count);
+  // A queue that none is out in stays: taking it out and putting it back with every step of a chain costs more.
+  state.liveByQueue.set(queue, (state.liveByQueue.get(queue) ?? 0) + (live ? 1 : -1));
 }
 
 export function setDue(state: ExecutionState, unit: number, dueAtMs: number | null): void {

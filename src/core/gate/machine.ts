@@ -40,6 +40,7 @@ export const gateMachine: Machine<GateState, GateEvent> = {
   nextWakeMs: (state) => (hasBudgetWork(state) ? state.lastAtMs : opensAtMs(state)),
   liveTokens: () => [],
   liveTasks: () => NO_TASKS,
+  liveCount: () => 0,
   openTasks: () => ({ tasks: [], needs: [] }),
   withdrawn: () => [],
   isEnded: () => false,

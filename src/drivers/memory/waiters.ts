@@ -47,15 +47,16 @@ export class Waiters {
 
   /** One thing appeared that only one can have: waking all would only make them collide. */
   wakeOne(key: string): void {
-    for (const waiter of this.#byKey.get(key) ?? []) {
-      this.#leave(waiter);
-      waiter.wake();
-      return;
-    }
+    // Under load nobody waits, and this is asked for every task and every message.
+    const [waiter] = this.#byKey.size === 0 ? [] : (this.#byKey.get(key) ?? []);
+    if (waiter === undefined) return;
+    this.#leave(waiter);
+    waiter.wake();
   }
 
   wakeAll(key: string): void {
-    for (const waiter of this.#byKey.get(key) ?? []) waiter.wake();
+    const waiters = this.#byKey.size === 0 ? undefined : this.#byKey.get(key);
+    if (waiters !== undefined) for (const waiter of waiters) waiter.wake();
   }
 
   wakeEverybody(): void {

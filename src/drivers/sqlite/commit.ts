@@ -47,7 +47,7 @@ function fileBatch({ mailIds }: Sqlite, batch: CommitBatch, mail: readonly Mail[
     id,
     timeMs,
     suspect,
-    consumedMail: consumedIds(batch).filter((id) => mailIds.has(id)),
+    consumedMail: mailIds.size === 0 ? [] : consumedIds(batch).filter((id) => mailIds.has(id)),
     records: recordColumns(batch.records),
     snapshots: columns(batch.snapshots, "entity", "version", "format", "text"),
     headers: columns(
@@ -78,7 +78,7 @@ function consumedIds({ consumed }: CommitBatch): readonly number[] {
 /** The commit is durable: now the effects that live in memory, none of which can fail. */
 function release({ memory, inbox, mailIds, watchers, young }: Sqlite, batch: CommitBatch, mail: readonly Mail[]): void {
   consume(memory, 0, batch.consumed);
-  for (const id of consumedIds(batch)) mailIds.delete(id);
+  if (mailIds.size > 0) for (const id of consumedIds(batch)) mailIds.delete(id);
   for (const task of batch.tasks) addTask(memory, task);
   // After the tasks: what one batch both sends out and withdraws has to be gone.
   for (const token of batch.revoke) revokeTask(memory, token);

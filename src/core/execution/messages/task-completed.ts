@@ -1,11 +1,14 @@
 import type { Context } from "../../machine.ts";
 import type { TaskCompleted } from "../../message.ts";
 import { decided, type ExecutionDecision, NOTHING } from "../decision.ts";
+import type { TaskCompletedEvent } from "../events.ts";
 import type { ExecutionState } from "../state.ts";
 import { closing } from "../asks.ts";
 import { claim } from "./dispatch.ts";
 import { ignoredResult } from "./ignored-result.ts";
 import { startOf } from "./task-started.ts";
+
+const ACCEPTED = { ok: { accepted: true } };
 
 /**
  * A handler returned. Its output counts from any delivery of the current attempt; the first one wins.
@@ -14,7 +17,7 @@ import { startOf } from "./task-started.ts";
  */
 export function taskCompleted(state: ExecutionState, body: TaskCompleted, context: Context): ExecutionDecision {
   const claimed = claim(state, body.token);
-  if (claimed.kind === "taken") return { ...NOTHING, reply: { ok: { accepted: true } } };
+  if (claimed.kind === "taken") return { ...NOTHING, reply: ACCEPTED };
   if (claimed.kind === "late") {
     const { unit, token } = claimed;
     const { attempt, delivery } = token;
@@ -27,22 +30,16 @@ export function taskCompleted(state: ExecutionState, body: TaskCompleted, contex
   if (claimed.kind !== "current") return ignoredResult(state, body.token, claimed.kind, context);
 
   const { run, token, unit } = claimed;
-  return decided(
-    state,
-    context,
-    [
-      {
-        kind: "taskCompleted",
-        atMs: context.nowMs,
-        node: state.nameOf(unit),
-        attempt: token.attempt,
-        delivery: token.delivery,
-        startedAtMs: startOf(run.queuedAtMs, context.nowMs, body.runningMs),
-        output: body.output,
-        ...(body.usage !== undefined && { usage: body.usage }),
-        ...closing(state.planOf(unit), body.closeForMs),
-      },
-    ],
-    { reply: { ok: { accepted: true } } },
-  );
+  const event: { -readonly [Field in keyof TaskCompletedEvent]: TaskCompletedEvent[Field] } = {
+    kind: "taskCompleted",
+    atMs: context.nowMs,
+    node: state.nameOf(unit),
+    attempt: token.attempt,
+    delivery: token.delivery,
+    startedAtMs: startOf(run.queuedAtMs, context.nowMs, body.runningMs),
+    output: body.output,
+  };
+  if (body.usage !== undefined) event.usage = body.usage;
+  if (body.closeForMs !== undefined) Object.assign(event, closing(state.planOf(unit), body.closeForMs));
+  return decided(state, context, [event], { reply: ACCEPTED });
 }
