@@ -32,6 +32,8 @@ export class BatchBuilder {
   consumed: Position | null = null;
   readonly touched: Set<string> = new Set();
   readonly tasks: Task[] = [];
+  /** Entities that were let out of quarantine only to be cancelled. */
+  readonly cancelled: Set<string> = new Set();
   readonly revoke: string[] = [];
   readonly replies: Reply[] = [];
   readonly blobs: StoredRecord[] = [];

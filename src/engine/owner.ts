@@ -11,7 +11,7 @@ import { DecisionContext } from "./decision-context.ts";
 import { StoredDefinitions } from "./definition-cache.ts";
 import { PartitionTime } from "./partition-time.ts";
 import { formatSuspicion, GUILTY_DEATHS, readSuspicion } from "./suspicion.ts";
-import { isCancelled, parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.ts";
+import { isCancelled, isCommand, parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.ts";
 import type { Recalled } from "./recall.ts";
 import type { Quarantine, Resident } from "./resident.ts";
 import type { EngineSettings } from "./settings.ts";
@@ -222,7 +222,7 @@ export class Owner {
     const entity = this.entities.get(message.to);
     if (entity === undefined && this.released.has(message.to)) {
       // It was let go earlier in this batch: behind what was parked for it, like everything that came after.
-      builder.send(message);
+      if (!builder.cancelled.has(message.to) || isCommand(message)) builder.send(message);
       return;
     }
     if (entity === undefined) {
@@ -238,9 +238,10 @@ export class Owner {
       if (message.body.kind === "release") this.release(builder, entity, message);
       else if (entity.releasable) this.release(builder, { ...entity, parked: [...entity.parked, message] }, undefined);
       else if (isCancelled(message, entity)) {
-        // Results are not tried again, as one of them is what could not be decided: they come for something that is over.
-        const commands = entity.parked.filter(({ body }) => "request" in body);
-        this.release(builder, { ...entity, parked: [message, ...commands] }, undefined);
+        // Results are not tried again, as one of them is what could not be decided: they come for something that is over. Nor are
+        // those behind it: read together with the cancel they would undo it, and it would be let go again, for ever.
+        builder.cancelled.add(entity.key);
+        this.release(builder, { ...entity, parked: [message, ...entity.parked.filter(isCommand)] }, undefined);
       } else parkMessage(builder, entity, message, this.time.nowMs());
       return;
     }

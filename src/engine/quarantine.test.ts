@@ -110,6 +110,23 @@ test("a cancel is applied to an execution in quarantine, and results that were p
   expect((await world.kinds(bug.id)).slice(-4)).toEqual(after);
 });
 
+test("a cancel sent twice is applied although what cannot be decided was read behind it, and is not tried again", async () => {
+  const bug = buggy("taskCompleted");
+  const first = world.engine({}, bug.machine);
+  const steps = gate();
+  world.worker({ step: steps.handler });
+  await world.start(chain, null, bug.id);
+  await world.until(bug.id, (events) => events.some(({ kind }) => kind === "taskStarted"));
+  await world.stop(first);
+  for (let i = 0; i < 2; i++) await world.post(bug.id, { kind: "cancel", request: "r1" });
+  steps.open("a", 1);
+  const inbox = (): number => world.memory.data.partitions.flatMap((partition) => partition.inbox).length;
+  while (inbox() < 3) await world.host.sleep(5);
+  world.engine({}, bug.machine);
+  expect(await world.ended(bug.id)).toMatchObject({ status: "CANCELLED" });
+  expect((await world.kinds(bug.id)).filter((kind) => kind === "released")).toHaveLength(1);
+});
+
 test("a cancel that was answered before and is sent again takes nothing from an execution in quarantine", async () => {
   const bug = buggy("taskCompleted");
   world.engine({}, bug.machine);

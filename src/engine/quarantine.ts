@@ -50,6 +50,11 @@ export function isCancelled({ body }: Message, { version, fresh, error, answered
   return version > 0 && !fresh && error.code !== "FORMAT_TOO_NEW" && error.code !== "FOLD_FAILED";
 }
 
+/** Somebody waits for an answer to it. */
+export function isCommand({ body }: Message): boolean {
+  return "request" in body;
+}
+
 /** Ends a quarantine. What was parked comes back as mail, in this very commit, so that it is decided once and in order. */
 export function releaseQuarantine(
   builder: BatchBuilder,

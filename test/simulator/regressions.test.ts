@@ -31,6 +31,10 @@ const FOUND: readonly (readonly [what: string, options: ScheduleOptions])[] = [
   ["what another model had said too late was not taken for the same work", { seed: 820047017 }],
   ["an item that the cache answered in the commit of a failure was taken for one too", { seed: 815931121 }],
   ["a definition read for a batch that never was counted as stored after the store had gone back", { seed: 882350068 }],
+  [
+    "an execution was let out of quarantine for a cancel that was undone by what was read behind it, for ever",
+    { seed: 539006364 },
+  ],
 ];
 
 describe("schedules that once failed", () => {
