@@ -35,6 +35,7 @@ const FOUND: readonly (readonly [what: string, options: ScheduleOptions])[] = [
     "an execution was let out of quarantine for a cancel that was undone by what was read behind it, for ever",
     { seed: 539006364 },
   ],
+  ["a task put back from the state began beside the delivery that had replaced it", { seed: 883350860 }],
 ];
 
 describe("schedules that once failed", () => {

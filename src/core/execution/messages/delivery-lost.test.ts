@@ -11,6 +11,8 @@ test("a lost worker means the same attempt again, under a new token", () => {
     { kind: "deliveryLost", atMs: START_MS, node: "a", attempt: 1, delivery: 1, handedBack: false },
   ]);
   expect(trial.last.reply).toEqual({ ok: { accepted: true } });
+  // It may be in its queue again, put back from the state before the loss was heard of.
+  expect(trial.last.revoke).toEqual([first]);
   trial.settle();
   expect(trial.task("a")).toMatchObject({ attempt: 1, delivery: 2, token: "next:x:1:a:1:2" });
   expect(trial.view("a")).toMatchObject({ status: "QUEUED", attempt: 1, deliveries: 2 });
@@ -33,6 +35,7 @@ describe("a task that kills its workers", () => {
       { kind: "taskFailed", delivery: 3, retryAtMs: null, error: { code: "POISON_TASK", retryable: false } },
     ]);
     expect(trial.last.deadLetters).toMatchObject([{ class: "poison" }]);
+    expect(trial.last.revoke).toEqual([trial.token("a")]);
     trial.settle();
     expect(trial.taskTexts("a")).toHaveLength(3);
     expect(trial.state.status).toBe("failed");

@@ -24,14 +24,15 @@ export function deliveryLost(
   const { unit, run, token } = claimed;
   const handedBack = body.kind === "taskHandedBack";
   const at = { atMs: context.nowMs, node: state.nameOf(unit), attempt: token.attempt, delivery: token.delivery };
+  // A queue that lives in a process may have been given the task back from the state while the word of its loss was on the way.
+  // It must not begin beside its successor: what its gates had let through is given back with this.
+  const revoke = [body.token];
   if (handedBack || run.lost + 1 < MAX_LOST_DELIVERIES) {
     const reply = { ok: { accepted: true } };
-    return decided(state, context, [{ kind: "deliveryLost", ...at, handedBack }], { reply });
+    return decided(state, context, [{ kind: "deliveryLost", ...at, handedBack }], { reply, revoke });
   }
   const message = `The task was lost with its worker ${MAX_LOST_DELIVERIES} times: it may be what kills them`;
   const error = { code: "POISON_TASK", message, retryable: false };
-  return decided(state, context, [
-    { kind: "taskFailed", ...at, error, retryAtMs: null },
-    ...afterFailure(state, unit, error, context),
-  ]);
+  const failed = { kind: "taskFailed", ...at, error, retryAtMs: null } as const;
+  return decided(state, context, [failed, ...afterFailure(state, unit, error, context)], { revoke });
 }
