@@ -36,6 +36,11 @@ const FOUND: readonly (readonly [what: string, options: ScheduleOptions])[] = [
     { seed: 539006364 },
   ],
   ["a task put back from the state began beside the delivery that had replaced it", { seed: 883350860 }],
+  ["a call that began after it had been called off was counted at its rate", { seed: 23186038 }],
+  [
+    "an owner less behind the clock than the one before it was taken for one that let too much through",
+    { seed: 627862546 },
+  ],
 ];
 
 describe("schedules that once failed", () => {

@@ -153,6 +153,25 @@ export function rateWorld(apartMs = 1_000): World {
     .world();
 }
 
+/** An owner that is behind the clock, and perhaps another that is not: between the calls is less than a second. */
+export function behindWorld(isSucceeded = true): World {
+  const behindMs = 200;
+  const world = oneASecond().beginAtGate().grant(1);
+  world.commit(world.passed("a", 1)).work("a", 1);
+  world.commit([world.completed("a", 1), world.returned(1)]).giveBack(1);
+  const { length } = world.history;
+  if (isSucceeded) world.pass(500).acquire("engine-2").pass(500);
+  else world.pass(1_000);
+  world.grant(2);
+  world.commit(world.passed("b", 2)).work("b", 1);
+  const whole = world
+    .commit([world.completed("b", 1), world.ended(), world.returned(2)])
+    .giveBack(2)
+    .world();
+  const history = whole.history.map((entry, i) => (i < length ? { ...entry, at: entry.at + behindMs } : entry));
+  return { ...whole, history };
+}
+
 /** The first comes back with word that there is no more for three seconds, and the other waits for so long. */
 export function closedWorld({ isTold = true, isMinded = true } = {}): World {
   const closeForMs = 3_000;
@@ -173,6 +192,7 @@ export function closedWorld({ isTold = true, isMinded = true } = {}): World {
 export const GATE_WORLDS: Readonly<Record<string, () => World>> = {
   placesWorld,
   rateWorld,
+  behindWorld,
   budgetWorld,
   closedWorld,
 };

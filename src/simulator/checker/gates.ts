@@ -63,7 +63,8 @@ const callsKept: Invariant = {
     const set = history.find((entry) => entry.log === "nemesis" && entry.at > 0 && isOfClocks(entry));
     for (const [gate, all] of callsAt(evidence)) {
       const calls = all.filter(({ at }) => at < (set?.at ?? Infinity)).sort((one, other) => one.at - other.at);
-      for (let last = 0; last < calls.length; last++) judgeCalls(gate, calls, last, found);
+      const gained = timeGained(evidence, gate);
+      for (let last = 0; last < calls.length; last++) judgeCalls(gate, calls, last, gained, found);
     }
   },
 };
@@ -82,7 +83,33 @@ interface Call {
 /** As much as comes in this time may be on its way, at least: it takes that long to hear that somebody has begun. */
 const HEARING_MS = 100;
 
-function judgeCalls(gate: string, calls: readonly Call[], last: number, found: Found): void {
+/** By how much more time may have gone by at a gate than there was, from one moment to another. */
+type TimeGained = (from: number, to: number) => number;
+
+/**
+ * An owner goes by the clock of the store, and is behind it by as long as the answer took that made it the owner. Whoever
+ * comes after it may be less behind, and has that time too. Each commit shows how far its owner was behind at most.
+ */
+function timeGained({ commits, tenures, world }: Evidence, gate: string): TimeGained {
+  const own = commits.find(({ entry }) => entry.records.some(({ entity }) => entity === gate))!;
+  const { partition } = own.entry;
+  const clock = world.history.find((entry) => entry.log === "nemesis" && entry.kind === "clock");
+  const offsetMs = clock?.log === "nemesis" && clock.kind === "clock" ? clock.offsetMs : 0;
+  const behind = new Map<string, number>();
+  for (const { entry } of commits) {
+    if (entry.partition !== partition) continue;
+    const ms = Math.max(0, entry.at + offsetMs - entry.timeMs);
+    behind.set(entry.nonce, Math.min(ms, behind.get(entry.nonce) ?? Infinity));
+  }
+  const owners = tenures.filter(({ entry }) => entry.partition === partition && behind.has(entry.nonce));
+  return (from, to) => {
+    const first = owners.findLast(({ entry }) => entry.at <= from);
+    const last = owners.findLast(({ entry }) => entry.at <= to);
+    return first === undefined || first === last ? 0 : behind.get(first.entry.nonce)!;
+  };
+}
+
+function judgeCalls(gate: string, calls: readonly Call[], last: number, gained: TimeGained, found: Found): void {
   const { rule, at, token } = calls[last]!;
   const most = Math.max(rule.burst, 1 + (rule.perSecond * HEARING_MS) / 1000);
   let sum = 0;
@@ -90,7 +117,7 @@ function judgeCalls(gate: string, calls: readonly Call[], last: number, found: F
     const before = calls[first]!;
     if (JSON.stringify(before.rule) !== JSON.stringify(rule)) return;
     sum += before.cost;
-    const allowed = (rule.perSecond * (at - before.at)) / 1000 + most;
+    const allowed = (rule.perSecond * (at - before.at + gained(before.at, at))) / 1000 + most;
     if (sum <= allowed + ROUNDING) continue;
     return found(`${sum} calls behind ${gate} began in ${at - before.at} ms, and ${allowed} may`, placeOfToken(token));
   }
@@ -144,7 +171,8 @@ function callsAt(evidence: Evidence): ReadonlyMap<string, Call[]> {
         const cost = Math.min(costs.get(name) ?? 1, rule.burst);
         // Queues that live in a process come back with it, and what was begun is begun again: that is the same call.
         const start = evidence.tokens.get(token)?.starts[0];
-        if (start !== undefined) begun.push({ gate, name, call: { at: start.entry.at, cost, rule, token } });
+        if (start !== undefined && !isCalledOff(evidence, token, start.order))
+          begun.push({ gate, name, call: { at: start.entry.at, cost, rule, token } });
       }
       passed.delete(task);
     }
@@ -157,6 +185,22 @@ function callsAt(evidence: Evidence): ReadonlyMap<string, Call[]> {
     else own.push(call);
   }
   return calls;
+}
+
+/**
+ * Nobody wanted it any more when it began: it was with its worker, which had not heard of that, and its gates have let others
+ * through in its stead. One that was lost is not excused: it has a successor, and must not begin beside it.
+ */
+function isCalledOff({ commits, tokens }: Evidence, token: string, startedAt: number): boolean {
+  const { execution, instance } = dispatchOf(token);
+  const [node] = instance.split("@");
+  const revoked = new Set(tokens.get(token)?.revoked.filter((order) => order < startedAt));
+  if (revoked.size === 0) return false;
+  return commits.some(({ order, entry }) => {
+    if (!revoked.has(order)) return false;
+    const own = entry.records.filter(({ entity }) => executionOf(entity) === execution).flatMap(({ events }) => events);
+    return !own.some((event) => event.kind === "deliveryLost" && event.node === node);
+  });
 }
 
 /** At no time are more tasks out than have room, whoever dies; and nobody goes through a gate unasked. */
