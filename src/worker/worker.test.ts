@@ -4,7 +4,9 @@ import type { WorkflowNode } from "../definition/workflow.ts";
 import type { ExecutionSummary } from "../core/execution/view.ts";
 import { gate, TestWorld } from "../engine/test-engine.ts";
 import type { Json } from "../json/json.ts";
+import type { LeasedTask, LeaseRequest, Store } from "../store/contract.ts";
 import { type Handler, type HandlerCall, HandlerError } from "./handler.ts";
+import { Worker } from "./worker.ts";
 
 let world: TestWorld;
 beforeEach(() => {
@@ -29,6 +31,20 @@ async function besideOthers(handler: Handler, more: Partial<WorkflowNode> = {}):
   const view = await world.ended(await world.start(workflow(nodes)));
   expect(view.nodes["after"]).toMatchObject({ status: "COMPLETED", output: { json: "good" } });
   return view;
+}
+
+/** The store as a worker sees it that hears of its leases only later. */
+function hearingLate(store: Store, later: Promise<void>): Store {
+  const lease = async (request: LeaseRequest): Promise<readonly LeasedTask[]> => {
+    const leased = await store.tasks.lease(request);
+    if (leased.length > 0) await later;
+    return leased;
+  };
+  const tasks = new Proxy(store.tasks, {
+    get: (target, name) =>
+      name === "lease" ? lease : (Reflect.get(target, name) as (...given: unknown[]) => unknown).bind(target),
+  });
+  return new Proxy(store, { get: (target, role: keyof Store) => (role === "tasks" ? tasks : target[role]) });
 }
 
 function nested(depth: number): Json {
@@ -353,6 +369,26 @@ describe("a cancel", () => {
     });
     expect((await world.memory.queries.counts()).queued).toEqual({});
   });
+});
+
+test("a task whose lease has run out when the worker hears of it is not begun", async () => {
+  const lost = Promise.withResolvers<void>();
+  const begun: string[] = [];
+  const worker = new Worker({
+    store: hearingLate(world.store, lost.promise),
+    host: world.host,
+    handlers: new Map([["step", ({ token }) => begun.push(token)]]),
+    queues: ["step"],
+    settings: { leaseMs: 100 },
+  });
+  worker.start();
+  const id = await world.start(workflow([node("a")]));
+  await world.until(id, (events) => events.filter(({ kind }) => kind === "taskDispatched").length === 2);
+  lost.resolve();
+  await world.ended(id);
+  await worker.stop();
+  expect(begun).not.toEqual([]);
+  expect(begun).not.toContainEqual(expect.stringMatching(/:a:1:1$/));
 });
 
 describe("stopping", () => {

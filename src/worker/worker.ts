@@ -251,14 +251,18 @@ export class Worker {
   private async lease(slots: Slots): Promise<readonly LeasedTask[]> {
     const { leaseMs, pollMs } = this.settings;
     const { queues, moreInMs } = this.avoided.open(slots.queues(), this.host.monotonicMs());
-    const waitMs = Math.min(pollMs, Math.ceil(moreInMs));
+    const waitMs = Math.min(pollMs, Math.ceil(moreInMs), Math.floor(leaseMs / 2));
     const isAvoided = queues.length === 0 && Number.isFinite(moreInMs);
     if (isAvoided || (queues.length === 0 && slots !== this.slots[0])) {
       await this.host.sleep(waitMs, this.stopping.signal);
       return [];
     }
+    const untilMs = this.host.monotonicMs() + leaseMs;
     const tasks = await this.store.tasks.lease({ worker: this.name, queues, max: slots.free, leaseMs, waitMs });
-    if (!this.stopping.signal.aborted) return tasks;
+    // The answer was long on its way, or this process stood still: others may have been given them since, and what lets only so
+    // many begin counts on it that these do not.
+    const mayBeLost = this.host.monotonicMs() >= untilMs;
+    if (!this.stopping.signal.aborted && !mayBeLost) return tasks;
     await this.handBack(tasks);
     return [];
   }
