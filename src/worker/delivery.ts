@@ -31,6 +31,8 @@ export class Delivery {
   readonly usage = new UsageMeter();
   /** For how long whoever it called has no more to give, as far as it has heard. */
   closeForMs = 0;
+  /** Its handler was called: what that is given may have had to be fetched first. */
+  hasBegun = false;
   /** Its start was reported; one report is enough. */
   reported = false;
   /** Nothing more will be said of it. If its handler still runs, it only keeps the slot. */

@@ -77,7 +77,9 @@ export class TaskCaller {
       for (const hole of body.holes) {
         if (hole.kind === "blob") blobs.set(hole.ref.hash, await this.blob(leased, hole.ref.hash));
       }
-      return await this.start(handler, task, this.given(body, blobs, delivery), delivery);
+      const given = this.given(body, blobs, delivery);
+      if (delivery.gone !== null) throw new Error("Nobody waits for it any more");
+      return await this.start(handler, task, given, delivery);
     } catch (error) {
       return notCalled(error, delivery);
     }
@@ -117,6 +119,7 @@ export class TaskCaller {
 
   private start(handler: Handler, task: TaskText, given: Given, delivery: Delivery): Called | Promise<Called> {
     const { host, hardMs, started, logged } = this.options;
+    delivery.hasBegun = true;
     started(task);
     const call = delivery.call(task, given, (entry) => logged(task, entry));
     const ending = underTimeLimit(() => handler(call), {

@@ -341,8 +341,11 @@ export class Worker {
 
   private async tellAllBegun(): Promise<void> {
     await this.host.sleep(this.settings.limitedReportMs);
-    const due = this.begun.filter((one) => !one.settled && !one.reported && one.gone === null);
-    this.begun = [];
+    const open = this.begun.filter((one) => !one.settled && !one.reported && one.gone === null);
+    const due = open.filter((one) => one.hasBegun);
+    // The others are still being fetched what they are to be called with.
+    this.begun = open.filter((one) => !one.hasBegun);
+    if (this.begun.length > 0) void this.tellAllBegun();
     if (due.length === 0) return;
     await this.beatOnce(due, this.host.monotonicMs());
     const told = due.filter(({ reported }) => reported).map(({ leased }) => leased.token);
@@ -463,18 +466,19 @@ export class Worker {
       const nowMs = this.host.monotonicMs();
       const all = nowMs - beatAtMs >= this.settings.heartbeatMs;
       if (all) beatAtMs = nowMs;
-      const due = this.unsettled().filter((one) => all || !one.reported);
+      const due = this.unsettled().filter((one) => all || (one.hasBegun && !one.reported));
       if (due.length > 0) await this.beatOnce(due, nowMs);
     }
   }
 
   private async beatOnce(due: readonly Delivery[], nowMs: number): Promise<void> {
-    const beats = due.map(({ leased, reported, startedAtMs }) =>
-      heartbeatOf(leased, this.name, reported ? undefined : nowMs - startedAtMs),
-    );
+    const told = new Set(due.filter(({ hasBegun, reported }) => hasBegun && !reported));
+    const beats = due.map((one) => {
+      return heartbeatOf(one.leased, this.name, told.has(one) ? nowMs - one.startedAtMs : undefined);
+    });
     try {
       const { lost, cancelled } = await this.store.tasks.heartbeat(beats, this.settings.leaseMs);
-      for (const one of due) one.reported = true;
+      for (const one of told) one.reported = true;
       for (const token of lost) this.letGo(token, "lost");
       for (const token of cancelled) this.letGo(token, "cancelled");
     } catch {
