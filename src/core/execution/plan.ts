@@ -20,6 +20,8 @@ export interface Plan {
   readonly outputs: readonly number[];
   /** Where ready units wait: the engine's own first, then by priority. */
   readonly lines: readonly PlanLine[];
+  /** Their numbers, which is the order in which they have their turn. */
+  readonly lineOrder: readonly number[];
   /** True if the execution's output is that of its only `output` node, not an object by node id. */
   readonly soleOutput: boolean;
   /** Nodes that may call other executions. */
@@ -125,6 +127,7 @@ export function buildPlan(hash: string, workflow: Workflow): Plan {
     nodes,
     outputs,
     lines: places.lines,
+    lineOrder: Array.from(places.lines.keys()),
     soleOutput,
     callers,
     around,

@@ -196,21 +196,21 @@ export class ExecutionState {
   completedCount = 0;
 
   /** Per edge, what it says. Each is set once, so a parent that ends twice changes nothing the second time. */
-  readonly edges: Uint8Array;
-  readonly undecided: Int32Array;
-  readonly okEdges: Int32Array;
-  readonly badEdges: Int32Array;
+  readonly edges: Numbers;
+  readonly undecided: Numbers;
+  readonly okEdges: Numbers;
+  readonly badEdges: Numbers;
   /** 1 once the join has spoken. */
-  readonly joined: Uint8Array;
+  readonly joined: Numbers;
 
   /** The lines of the plan, and behind them those that an edit has opened. */
-  readonly lines: PlanLine[];
+  lines: readonly PlanLine[];
   /** Their numbers in the order in which they have their turn. */
   lineOrder: readonly number[];
   /** Units that may run now, by line; in the order in which they became ready. */
   readonly ready: Line[];
   /** 1 while the unit stands in one of those lines. */
-  inLine: Uint8Array;
+  inLine: Numbers;
   /** Of those, how many only have to be judged or closed: that starts nothing. */
   closing = 0;
   /** Nodes to be skipped, for the reason in `skipReasons`. */
@@ -225,7 +225,7 @@ export class ExecutionState {
   /** Units that are under a deadline now. */
   timedCount = 0;
   /** How many unfinished nodes may still read this one's output. */
-  readonly readersLeft: Int32Array;
+  readonly readersLeft: Numbers;
 
   /** Maps whose items are known, by node; those of an earlier generation until they are opened again. */
   readonly maps: SparseMap<number, MapRun> = new SparseMap();
@@ -255,7 +255,7 @@ export class ExecutionState {
   /** Dead letters this execution has written, and whether they were replayed. */
   readonly letters: SparseMap<string, "open" | "replayed"> = new SparseMap();
 
-  private statuses: Uint8Array;
+  private statuses: Numbers;
 
   constructor(id: string, plan: Plan) {
     const { nodeCount, edgeCount } = plan.graph;
@@ -263,17 +263,17 @@ export class ExecutionState {
     this.plan = plan;
     this.runs = Array.from({ length: nodeCount });
     this.openCount = nodeCount;
-    this.edges = new Uint8Array(edgeCount);
-    this.undecided = new Int32Array(nodeCount);
-    this.okEdges = new Int32Array(nodeCount);
-    this.badEdges = new Int32Array(nodeCount);
-    this.joined = new Uint8Array(nodeCount);
-    this.inLine = new Uint8Array(nodeCount);
-    this.lines = [...plan.lines];
-    this.lineOrder = Array.from(plan.lines.keys());
+    this.edges = bytes(edgeCount);
+    this.undecided = counts(nodeCount);
+    this.okEdges = counts(nodeCount);
+    this.badEdges = counts(nodeCount);
+    this.joined = bytes(nodeCount);
+    this.inLine = bytes(nodeCount);
+    this.lines = plan.lines;
+    this.lineOrder = plan.lineOrder;
     this.ready = plan.lines.map(() => new Line());
-    this.statuses = new Uint8Array(nodeCount);
-    this.readersLeft = new Int32Array(nodeCount);
+    this.statuses = bytes(nodeCount);
+    this.readersLeft = counts(nodeCount);
     this.resetGraph();
     this.timers = new TimerHeap((unit, atMs) => this.dueMs(unit) === atMs);
     this.calendar = new TimerHeap((unit, atMs) => this.calendarMs(unit) === atMs);
@@ -377,7 +377,8 @@ export class ExecutionState {
     const found = this.lines.findIndex((line) => line.queue === queue && (queue === "" || line.priority === priority));
     if (found >= 0) return found;
     this.ready.push(new Line());
-    const line = this.lines.push({ queue, priority }) - 1;
+    const line = this.lines.length;
+    this.lines = [...this.lines, { queue, priority }];
     const isEngine = (of: number): number => Number(of === ENGINE_LINE);
     this.lineOrder = [...this.lineOrder, line].sort(
       (a, b) => isEngine(b) - isEngine(a) || this.lines[b]!.priority - this.lines[a]!.priority || a - b,
@@ -409,9 +410,26 @@ export class ExecutionState {
 
 const FIRST_ENDED = NODE_STATUSES.indexOf("completed");
 
-function grown(array: Uint8Array, length: number): Uint8Array {
-  const next = new Uint8Array(Math.max(length, array.length * 2));
-  next.set(array);
+/** A number for each node or edge. Where there are few a plain list: a typed one is two hundred bytes before it holds any. */
+export type Numbers = Uint8Array | Int32Array | number[];
+
+const FEW = 32;
+/** Of each length one that is copied: that is what an engine does fastest. */
+const ZEROS: readonly (readonly number[])[] = Array.from({ length: FEW + 1 }, (_, length) =>
+  Array.from({ length }, () => 0),
+);
+
+function bytes(length: number): Numbers {
+  return length <= FEW ? ZEROS[length]!.slice() : new Uint8Array(length);
+}
+
+function counts(length: number): Numbers {
+  return length <= FEW ? ZEROS[length]!.slice() : new Int32Array(length);
+}
+
+function grown(before: Numbers, length: number): Numbers {
+  const next = new Uint8Array(Math.max(length, before.length * 2));
+  next.set(before);
   return next;
 }
 
