@@ -9,3 +9,16 @@ test("an id tells when it was drawn, and what is none does not", () => {
   for (const other of ["", "order-7", crypto.randomUUID(), `${id}0`, ` ${id}`])
     expect(drawnAtMs(other)).toBeUndefined();
 });
+
+test("ids of one process sort in the order in which they were drawn, also within a millisecond", () => {
+  let nowMs = 2_000_000_000_000;
+  const draw = (): string => timeId({ ...nodeHost, wallMs: () => nowMs });
+  const ids = Array.from({ length: 10_000 }, draw);
+  nowMs -= 5;
+  ids.push(draw());
+  nowMs += 6;
+  ids.push(draw(), draw());
+  expect(ids.toSorted()).toEqual(ids);
+  nowMs -= 60_000;
+  expect(drawnAtMs(draw())).toBe(nowMs);
+});

@@ -1,11 +1,31 @@
 import type { Host } from "./host.ts";
 
-/** A UUIDv7: newer ones sort behind older ones, and each tells when it was drawn. */
+/** A clock that was set back by more than this is believed; by less, ids go on from where they were. */
+const BELIEVED_MS = 10_000;
+const MOST_OF_A_MS = 0xfff;
+
+let lastMs = 0;
+let ofThisMs = 0;
+
+/**
+ * A UUIDv7: newer ones sort behind older ones, those of one process also within a millisecond, and each tells when it was
+ * drawn.
+ */
 export function timeId(host: Pick<Host, "wallMs" | "id">): string {
-  const time = Math.max(0, Math.floor(host.wallMs())).toString(16).padStart(12, "0").slice(-12);
   const random = host.id() + host.id();
+  const nowMs = Math.max(0, Math.floor(host.wallMs()));
+  if (nowMs > lastMs || nowMs < lastMs - BELIEVED_MS) {
+    lastMs = nowMs;
+    // The upper half is left for those that follow.
+    ofThisMs = Number.parseInt(random.slice(0, 3), 16) >> 1;
+  } else if (++ofThisMs > MOST_OF_A_MS) {
+    lastMs++;
+    ofThisMs = 0;
+  }
+  const time = lastMs.toString(16).padStart(12, "0").slice(-12);
+  const place = ofThisMs.toString(16).padStart(3, "0");
   const variant = (8 + (Number.parseInt(random[3]!, 16) & 3)).toString(16);
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${random.slice(0, 3)}-${variant}${random.slice(4, 7)}-${random.slice(7, 19)}`;
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${place}-${variant}${random.slice(4, 7)}-${random.slice(7, 19)}`;
 }
 
 const TIME_ID = /^([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;

@@ -17,6 +17,7 @@ export async function commitBatches(
   batches: readonly CommitBatch[],
 ): Promise<readonly CommitOutcome[]> {
   const mail = batches.map((batch) => addressMail(sqlite, batch));
+  for (const batch of batches) sqlite.newest.sent(batch);
   try {
     const outcomes = await sqlite.writer.call(
       "commit",

@@ -30,7 +30,20 @@ export class SqliteJournal implements Journal {
       requests.length === 1 && first.aboveVersion !== undefined
         ? this.#sqlite.young.tail(first.entity, first.aboveVersion)
         : undefined;
-    return tail === undefined ? this.#sqlite.reader.call("load", requests) : [tail];
+    return tail === undefined ? this.#load(requests) : [tail];
+  }
+
+  /** The file is asked for those that may be there. */
+  async #load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
+    const { newest, reader } = this.#sqlite;
+    const asked = requests.filter(({ entity }) => !newest.isNew(entity));
+    if (asked.length === requests.length) return reader.call("load", requests);
+    const found = asked.length === 0 ? [] : await reader.call("load", asked);
+    let next = 0;
+    return requests.map((request): Loaded => {
+      if (request === asked[next]) return found[next++]!;
+      return { entity: request.entity, snapshot: null, records: [], wakeAtMs: null };
+    });
   }
 
   async due(partition: number, beforeMs: number, limit: number, after?: Wake): Promise<readonly Wake[]> {

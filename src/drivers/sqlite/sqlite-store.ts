@@ -14,6 +14,7 @@ import type { Sqlite } from "./sqlite.ts";
 import { TasksOut } from "./tasks-out.ts";
 import { SqliteTasks } from "./tasks.ts";
 import { VersionWatchers } from "./version-watchers.ts";
+import { NewestEntities } from "./newest-entities.ts";
 import { YoungEntities } from "./young-entities.ts";
 
 export interface SqliteOptions {
@@ -89,7 +90,9 @@ class SqliteStore implements Store {
     this.inbox = new MemoryInbox(memory);
     const watchers = new VersionWatchers(memory.waiters);
     const young = new YoungEntities();
-    this.#sqlite = { writer, reader, memory, inbox: this.inbox, mailIds: new Set(), watchers, young };
+    // The writer does one thing after the other: what was sent to be written before is written then.
+    const newest = new NewestEntities((prefix) => writer.call("newest", prefix));
+    this.#sqlite = { writer, reader, memory, inbox: this.inbox, mailIds: new Set(), watchers, young, newest };
     this.#deliverLeftOver(mail);
     this.partitions = new SqlitePartitions(this.#sqlite);
     this.journal = new SqliteJournal(this.#sqlite);
@@ -106,9 +109,10 @@ class SqliteStore implements Store {
 
   /** What was under way comes to its end; then the log is written into the file and the lock given back. */
   async #close(): Promise<void> {
-    const { writer, reader, memory, young } = this.#sqlite;
+    const { writer, reader, memory, young, newest } = this.#sqlite;
     memory.waiters.close();
     young.close();
+    newest.close();
     this.records.close();
     // The writer last: who closes the file last tidies up, and only it may write.
     await reader.close();

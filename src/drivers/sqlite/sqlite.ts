@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { MemoryInbox } from "../memory/inbox.ts";
 import type { Memory } from "../memory/memory.ts";
 import type { ReaderThread, WriterThread } from "./file-thread.ts";
+import type { NewestEntities } from "./newest-entities.ts";
 import type { VersionWatchers } from "./version-watchers.ts";
 import type { YoungEntities } from "./young-entities.ts";
 
@@ -18,6 +19,7 @@ export interface Sqlite {
   readonly mailIds: Set<number>;
   readonly watchers: VersionWatchers;
   readonly young: YoungEntities;
+  readonly newest: NewestEntities;
 }
 
 /** There is one partition: the file has one writer anyway. */

@@ -1,7 +1,14 @@
 import { statSync } from "node:fs";
 import { dirname } from "node:path";
 import { isNearlyFull } from "../../../host/disk-room.ts";
-import type { AcquireOutcome, CommitOutcome, Fence, Registration, RenewOutcome } from "../../../store/contract.ts";
+import type {
+  AcquireOutcome,
+  CommitOutcome,
+  EntityKey,
+  Fence,
+  Registration,
+  RenewOutcome,
+} from "../../../store/contract.ts";
 import { Commit, type FileBatch } from "./commit.ts";
 import type { Columns, Database } from "./database.ts";
 import { failureOf } from "./failure.ts";
@@ -13,6 +20,7 @@ import { Purge } from "./purge.ts";
 import { FileRecords } from "./records.ts";
 
 const SQL = {
+  newest: `select entity from journal where entity >= ? and entity < ? order by entity desc limit 1`,
   leftOverMail: `select id, text from mail order by id`,
   registrations: `select process, role, text, until_ms as untilMs from registrations`,
 };
@@ -90,6 +98,11 @@ export class FileWriter {
 
   register(registration: Registration, untilMs: number, nowMs: number): void {
     this.#records.register(registration, untilMs, nowMs);
+  }
+
+  /** The greatest name of an entity with this beginning, of all whose journal is there. */
+  newest(prefix: string): EntityKey | null {
+    return this.db.get<{ entity: EntityKey }>(SQL.newest, prefix, `${prefix}\u{10ffff}`)?.entity ?? null;
   }
 
   countHeaders(): ReturnType<HeaderCounts["get"]> {
