@@ -69,6 +69,7 @@ export class DefinitionCache {
   private readonly store: Store;
   private readonly entries = new Map<string, Entry>();
   private chars = 0;
+  private latest = "";
 
   constructor(store: Store) {
     this.store = store;
@@ -83,8 +84,12 @@ export class DefinitionCache {
     const key = `${machine.kind}:${hash}`;
     const cached = this.entries.get(key);
     if (cached !== undefined) {
-      this.entries.delete(key);
-      this.entries.set(key, cached);
+      // The one that was used last is so again, most of the time.
+      if (this.latest !== key) {
+        this.entries.delete(key);
+        this.entries.set(key, cached);
+        this.latest = key;
+      }
       if (stored?.has(hash) === false) {
         await this.store.records.put([{ scope: DEFINITION_SCOPE, hash, text: cached.text }]);
         stored.saw(hash);
@@ -96,6 +101,7 @@ export class DefinitionCache {
     const prepared = prepare(machine, hash, text);
     stored?.saw(hash);
     this.entries.set(key, { prepared, hash, text });
+    this.latest = key;
     this.chars += text.length;
     for (const [oldest, entry] of this.entries) {
       if (this.chars <= MAX_CHARS || oldest === key) break;

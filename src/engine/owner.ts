@@ -1,6 +1,7 @@
 import type { Context, Decision, MachineEvent, Need, TaskDraft } from "../core/machine.ts";
 import { needKey } from "../core/machine.ts";
 import type { Message } from "../core/message.ts";
+import { SlotMap } from "../core/slot-map.ts";
 import { contentHash } from "../json/hash.ts";
 import type { Json } from "../json/json.ts";
 import type { Host } from "../host/host.ts";
@@ -70,7 +71,7 @@ export class Owner {
   readonly partition: number;
   readonly tenure: Tenure;
   readonly time: PartitionTime;
-  readonly entities: Map<string, Entity> = new Map();
+  readonly entities: SlotMap<string, Entity> = new SlotMap();
   readonly wakes: WakeHeap = new WakeHeap();
   /** Entities with something to do that no message or time must bring. */
   readonly busy: Set<string> = new Set();

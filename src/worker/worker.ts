@@ -1,5 +1,6 @@
 import type { TaskText } from "../core/execution/prepare.ts";
 import { messageOfTask, messageText, type TaskCompleted, taskMessage } from "../core/message.ts";
+import { SlotMap } from "../core/slot-map.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import type { LeasedTask, Settlement, Store } from "../store/contract.ts";
@@ -118,7 +119,7 @@ export class Worker {
   private readonly host: Host;
   private readonly options: WorkerOptions;
   private readonly settings: WorkerSettings;
-  private readonly running = new Map<string, Delivery>();
+  private readonly running = new SlotMap<string, Delivery>();
   /** The last dispatches whose results the store has. */
   private readonly reported = new Set<string>();
   private readonly slots: readonly [Slots, ...Slots[]];

@@ -1,3 +1,4 @@
+import { SlotMap } from "../../core/slot-map.ts";
 import type {
   DeadLetter,
   EntityKey,
@@ -11,7 +12,7 @@ import type {
 } from "../../store/contract.ts";
 import type { Place, SortedPlaces } from "./sorted-places.ts";
 
-/** Everything the store holds: plain data only, so that `structuredClone` copies it and a simulator can put it back. */
+/** Everything the store holds: plain data, so that `copyOf` can copy it and a simulator put it back. */
 export interface MemoryData {
   readonly incarnation: string;
   nextMessageId: number;
@@ -84,7 +85,7 @@ export interface ListData {
 }
 
 export interface TaskData {
-  readonly byToken: Map<string, StoredTask>;
+  readonly byToken: SlotMap<string, StoredTask>;
   readonly queues: Map<string, QueueData>;
   /** One entry per lease, at the time it had when it was filed: a lease found extended is filed again. */
   readonly lapses: Place[];
@@ -145,7 +146,16 @@ export function emptyData(incarnation: string, partitionCount: number): MemoryDa
 }
 
 export function emptyTasks(): TaskData {
-  return { byToken: new Map(), queues: new Map(), lapses: [], leased: 0 };
+  return { byToken: new SlotMap(), queues: new Map(), lapses: [], leased: 0 };
+}
+
+/** All of it once more. */
+export function copyOf(data: MemoryData): MemoryData {
+  const { tasks, ...rest } = data;
+  const { byToken, ...others } = tasks;
+  const copied = new SlotMap<string, StoredTask>();
+  for (const [token, task] of structuredClone(new Map(byToken))) copied.set(token, task);
+  return { ...structuredClone(rest), tasks: { ...structuredClone(others), byToken: copied } };
 }
 
 function emptyPartition(): PartitionData {

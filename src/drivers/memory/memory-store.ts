@@ -2,7 +2,7 @@ import type { Host } from "../../host/host.ts";
 import type { Capabilities, Store } from "../../store/contract.ts";
 import { MemoryInbox } from "./inbox.ts";
 import { MemoryJournal } from "./journal.ts";
-import { emptyData, emptyTasks, type MemoryData } from "./memory-data.ts";
+import { copyOf, emptyData, emptyTasks, type MemoryData } from "./memory-data.ts";
 import { type Faults, Memory } from "./memory.ts";
 import { MemoryPartitions } from "./partitions.ts";
 import { MemoryQueries } from "./queries.ts";
@@ -72,13 +72,13 @@ export class MemoryStore implements Store {
   }
 
   dump(): MemoryData {
-    return structuredClone(this.#memory.data);
+    return copyOf(this.#memory.data);
   }
 
   /** Puts back what `dump` gave: a store that has gone back to an earlier state. Whoever waits looks again. */
   restore(data: MemoryData): void {
     const { nextMessageId } = this.#memory.data;
-    this.#memory.data = structuredClone(data);
+    this.#memory.data = copyOf(data);
     // A message id stands for one message for ever: an owner may still come to consume what it read before.
     this.#memory.data.nextMessageId = Math.max(nextMessageId, data.nextMessageId);
     this.#memory.waiters.wakeEverybody();

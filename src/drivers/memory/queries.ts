@@ -90,7 +90,9 @@ export class MemoryQueries implements Queries {
     return {
       storeTimeMs: host.wallMs(),
       inbox: data.partitions.reduce((sum, { inbox }) => sum + inbox.length, 0),
-      queued: Object.fromEntries([...data.tasks.queues].map(([name, { size }]) => [name, size])),
+      queued: Object.fromEntries(
+        [...data.tasks.queues].filter(([, { size }]) => size > 0).map(([name, { size }]) => [name, size]),
+      ),
       leased: data.tasks.leased,
       deadLetters: data.deadLetters.size,
       ended: data.endedCount,

@@ -15,6 +15,9 @@ import type { QueueData, QueueEntry, StoredTask, TaskData } from "./memory-data.
 import type { Memory } from "./memory.ts";
 import { isBefore, type Place } from "./sorted-places.ts";
 
+/** From so many queues on those that are empty are not kept. */
+const MOST_EMPTY = 1_000;
+
 /** How long after a start somebody may still speak of a task that is not put back yet. */
 const CLAIMING_MS = 60_000;
 
@@ -221,8 +224,8 @@ export function addTask(memory: Memory, task: Task): void {
     leaseUntilMs: null,
     isRevoked: false,
   });
-  const queue = queues.get(task.queue) ?? { size: 0, heap: [] };
-  queues.set(task.queue, queue);
+  let queue = queues.get(task.queue);
+  if (queue === undefined) queues.set(task.queue, (queue = { size: 0, heap: [] }));
   queue.size += 1;
   pushHeap(queue.heap, { priority, order, token }, comesFirst);
   memory.waiters.wakeOne(queueKey(task.queue));
@@ -245,7 +248,9 @@ export function revokeTask(memory: Memory, token: string): void {
 function shrink(tasks: TaskData, name: string, queue: QueueData): void {
   queue.size -= 1;
   if (queue.size === 0) {
-    tasks.queues.delete(name);
+    // What is empty now is filled again in a moment, as a rule: it stays, unless there are very many.
+    queue.heap.length = 0;
+    if (tasks.queues.size > MOST_EMPTY) tasks.queues.delete(name);
   } else if (isMostlyStale(queue.heap.length, queue.size)) {
     const isLive = (entry: QueueEntry): boolean => queued(tasks, entry) !== undefined;
     rebuildHeap(queue.heap, queue.heap.filter(isLive), comesFirst);

@@ -1,0 +1,74 @@
+/**
+ * A map for what comes and goes all the time. Its values lie in a list, and the map behind it knows only their places.
+ *
+ * A `Map` makes itself anew when it is full of what was taken out, and V8 lets the table before point to the one after it.
+ * Once one of those tables has grown old, each new one is kept alive by the one before, with all that was in it, until
+ * the next full collection: everything that ever passed through such a map outlived all quick collections. Places are small numbers,
+ * so nothing hangs on those tables but names.
+ */
+export class SlotMap<Key, Value> implements ReadonlyMap<Key, Value> {
+  private readonly places = new Map<Key, number>();
+  private readonly held: (Value | undefined)[] = [];
+  private readonly free: number[] = [];
+
+  get size(): number {
+    return this.places.size;
+  }
+
+  get(key: Key): Value | undefined {
+    const place = this.places.get(key);
+    return place === undefined ? undefined : this.held[place];
+  }
+
+  has(key: Key): boolean {
+    return this.places.has(key);
+  }
+
+  /** One that is there keeps its place in the order. */
+  set(key: Key, value: Value): this {
+    let place = this.places.get(key);
+    if (place === undefined) {
+      place = this.free.pop() ?? this.held.length;
+      this.places.set(key, place);
+    }
+    this.held[place] = value;
+    return this;
+  }
+
+  delete(key: Key): boolean {
+    const place = this.places.get(key);
+    if (place === undefined) return false;
+    this.places.delete(key);
+    this.held[place] = undefined;
+    this.free.push(place);
+    return true;
+  }
+
+  clear(): void {
+    this.places.clear();
+    this.held.length = 0;
+    this.free.length = 0;
+  }
+
+  keys(): MapIterator<Key> {
+    return this.places.keys();
+  }
+
+  values(): MapIterator<Value> {
+    return this.places.values().map((place) => this.held[place]!) as MapIterator<Value>;
+  }
+
+  entries(): MapIterator<[Key, Value]> {
+    return this.places.entries().map(([key, place]) => [key, this.held[place]!]) as unknown as MapIterator<
+      [Key, Value]
+    >;
+  }
+
+  [Symbol.iterator](): MapIterator<[Key, Value]> {
+    return this.entries();
+  }
+
+  forEach(visit: (value: Value, key: Key, map: ReadonlyMap<Key, Value>) => void): void {
+    this.places.forEach((place, key) => visit(this.held[place]!, key, this));
+  }
+}
