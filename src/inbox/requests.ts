@@ -2,7 +2,8 @@ import type { Answer } from "../core/machine.ts";
 import { type Message, type MessageBody, messageText, type ReplyAddress } from "../core/message.ts";
 import { partitionOf } from "../core/entity.ts";
 import type { Host } from "../host/host.ts";
-import type { AppendOutcome, Reply, Store } from "../store/contract.ts";
+import type { AppendOutcome, Outgoing, Reply, Store } from "../store/contract.ts";
+import { Deadlines } from "./deadlines.ts";
 
 /** How a request came out. */
 export type RequestOutcome =
@@ -43,7 +44,8 @@ class Place implements Expected {
   }
 }
 
-const ANSWERED = "answered";
+/** What became of the append of some messages. */
+type Appended = { readonly outcomes: readonly AppendOutcome[] } | { readonly trouble: unknown };
 
 /** How long a caller waits for the owner's decision. */
 export const DECISION_TIMEOUT_MS = 10_000;
@@ -58,10 +60,15 @@ export class Requests {
   private readonly process: string;
   private readonly waiting = new Map<string, Place>();
   private readonly stopping = new AbortController();
+  private readonly deadlines: Deadlines;
 
   constructor(store: Store, host: Host) {
     this.store = store;
     this.host = host;
+    this.deadlines = new Deadlines(
+      () => host.monotonicMs(),
+      (ms) => host.sleep(ms),
+    );
     this.process = `api-${host.id()}`;
   }
 
@@ -73,9 +80,16 @@ export class Requests {
     this.stopping.abort();
   }
 
+  /** The same as `sendAll` for one, which nearly all are: without the lists. */
   async send(request: Request, timeoutMs: number = DECISION_TIMEOUT_MS): Promise<RequestOutcome> {
-    const [outcome] = await this.sendAll([request], timeoutMs);
-    return outcome!;
+    const untilMs = this.host.monotonicMs() + timeoutMs;
+    const place = this.place();
+    const appended = await this.append([this.messageTo(request, place)], timeoutMs);
+    if (isAppended(appended, 0) && place.answer === undefined) {
+      await this.wait([place], untilMs - this.host.monotonicMs());
+    }
+    this.waiting.delete(place.address.request);
+    return this.outcome(request, place, appended, 0);
   }
 
   /** Posts several at once, and waits for all of them. */
@@ -84,41 +98,42 @@ export class Requests {
     timeoutMs: number = DECISION_TIMEOUT_MS,
   ): Promise<readonly RequestOutcome[]> {
     const untilMs = this.host.monotonicMs() + timeoutMs;
-    const expected = requests.map(() => this.expect());
-    const appended = await this.append(requests, expected, timeoutMs);
-    const outcomeOf = (i: number): AppendOutcome | undefined =>
-      "outcomes" in appended ? appended.outcomes[i] : undefined;
+    const places = requests.map(() => this.place());
+    const messages = requests.map((request, i) => this.messageTo(request, places[i]!));
+    const appended = await this.append(messages, timeoutMs);
     await this.wait(
-      expected.filter((_, i) => outcomeOf(i) === "appended"),
+      places.filter((_, i) => isAppended(appended, i)),
       untilMs - this.host.monotonicMs(),
     );
-    this.forget(expected);
-    const outcome = async (request: Request, i: number): Promise<RequestOutcome> => {
-      const { answer } = expected[i]!;
-      if (answer !== undefined) return { kind: "answered", answer };
-      if (outcomeOf(i) === "full") return { kind: "overloaded", isFull: true };
-      if (outcomeOf(i) === "overloaded") return { kind: "overloaded" };
-      return this.unanswered(request, "trouble" in appended ? { trouble: appended.trouble } : {});
-    };
-    return Promise.all(requests.map(outcome));
+    this.forget(places);
+    return Promise.all(requests.map((request, i) => this.outcome(request, places[i]!, appended, i)));
   }
 
   /** A place for an answer to a message that is posted in another way, such as the settling of a task. */
   expect(): Expected {
+    return this.place();
+  }
+
+  private place(): Place {
     const place = new Place(this.process, this.host.id());
     this.waiting.set(place.address.request, place);
     return place;
   }
 
-  /** Until all of them have come, or the time is up. One timer for all: there may be hundreds. */
-  async wait(expected: readonly Expected[], timeoutMs: number): Promise<void> {
+  /** Until all of them have come, or the time is up. */
+  wait(expected: readonly Expected[], timeoutMs: number): Promise<void> {
     const open = (expected as readonly Place[]).filter(({ answer }) => answer === undefined);
-    if (open.length === 0) return;
-    const answered = new AbortController();
-    let left = open.length;
-    // With a reason of our own: making up an exception with its stack for every answer is dear.
-    for (const place of open) place.heard = () => void (--left === 0 && answered.abort(ANSWERED));
-    await this.host.sleep(Math.max(0, timeoutMs), answered.signal);
+    if (open.length === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const deadline = this.deadlines.add(Math.max(0, timeoutMs), resolve);
+      let left = open.length;
+      const heard = (): void => {
+        if (--left > 0) return;
+        this.deadlines.delete(deadline);
+        resolve();
+      };
+      for (const place of open) place.heard = heard;
+    });
   }
 
   /** Nobody looks at these places any more. To be called for each, whatever happens. */
@@ -126,31 +141,35 @@ export class Requests {
     for (const { address } of expected) this.waiting.delete(address.request);
   }
 
+  private async outcome(request: Request, { answer }: Place, appended: Appended, i: number): Promise<RequestOutcome> {
+    if (answer !== undefined) return { kind: "answered", answer };
+    if ("trouble" in appended) return this.unanswered(request, { trouble: appended.trouble });
+    const outcome = appended.outcomes[i];
+    if (outcome === "full") return { kind: "overloaded", isFull: true };
+    if (outcome === "overloaded") return { kind: "overloaded" };
+    return this.unanswered(request, {});
+  }
+
   private async unanswered(request: Request, trouble: { readonly trouble?: unknown }): Promise<RequestOutcome> {
     const found = await this.lookUp(request);
     return found === undefined ? { kind: "unknown", ...trouble } : { kind: "answered", answer: found };
   }
 
-  /** A store that keeps us waiting has failed as far as the caller is concerned; what we sent may still arrive. */
-  private async append(
-    requests: readonly Request[],
-    expected: readonly Expected[],
-    timeoutMs: number,
-  ): Promise<{ readonly outcomes: readonly AppendOutcome[] } | { readonly trouble: unknown }> {
-    const { partitionCount } = this.store.capabilities;
-    const appended = new AbortController();
-    const messages = requests.map((request, i) => ({
-      partition: partitionOf(request.to, partitionCount),
+  private messageTo(request: Request, { address }: Place): Outgoing {
+    return {
+      partition: partitionOf(request.to, this.store.capabilities.partitionCount),
       start: request.body.kind === "start",
-      text: messageText(messageOf(request, expected[i]!.address)),
-    }));
-    const late = this.host.sleep(timeoutMs, appended.signal).then(() => ({ trouble: "the store did not answer" }));
+      text: messageText(messageOf(request, address)),
+    };
+  }
+
+  /** A store that keeps us waiting has failed as far as the caller is concerned; what we sent may still arrive. */
+  private async append(messages: readonly Outgoing[], timeoutMs: number): Promise<Appended> {
     try {
-      return await Promise.race([this.store.inbox.append(messages).then((outcomes) => ({ outcomes })), late]);
+      const appending = this.store.inbox.append(messages);
+      return { outcomes: await this.deadlines.within(timeoutMs, appending, () => "the store did not answer") };
     } catch (trouble) {
       return { trouble };
-    } finally {
-      appended.abort(ANSWERED);
     }
   }
 
@@ -189,6 +208,10 @@ export class Requests {
       }
     }
   }
+}
+
+function isAppended(appended: Appended, i: number): boolean {
+  return "outcomes" in appended && appended.outcomes[i] === "appended";
 }
 
 function messageOf(request: Request, reply: ReplyAddress): Message {

@@ -1,3 +1,4 @@
+import { Deadlines } from "../../inbox/deadlines.ts";
 import type { Store } from "../../store/contract.ts";
 import { ArchiveAway, StoreError } from "../../store/store-error.ts";
 import { Refusal } from "./refusal.ts";
@@ -25,6 +26,12 @@ export function guarded(store: Store): Store {
   };
 }
 
+/** Whatever the store waits with keeps the process alive; this need not. */
+const deadlines = new Deadlines(
+  () => performance.now(),
+  (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
+);
+
 function guardRole<Role extends object>(role: Role): Role {
   const wrapped = new Map<string | symbol, unknown>();
   return new Proxy(role, {
@@ -34,7 +41,14 @@ function guardRole<Role extends object>(role: Role): Role {
         const method = Reflect.get(target, name) as unknown;
         if (typeof method !== "function") return method;
         const limitMs = WAITING.has(String(name)) ? LONGEST_MS : CALL_MS;
-        call = (...args: unknown[]) => within(limitMs, () => Reflect.apply(method, target, args) as Promise<unknown>);
+        const late = (): Error => new Error(`no answer within ${limitMs} ms`);
+        call = async (...args: unknown[]) => {
+          try {
+            return await deadlines.within(limitMs, Reflect.apply(method, target, args) as Promise<unknown>, late);
+          } catch (cause) {
+            throw storeTrouble(cause);
+          }
+        };
         wrapped.set(name, call);
       }
       return call;
@@ -47,18 +61,4 @@ export function storeTrouble(cause: unknown): Refusal {
   const isFull = (cause instanceof StoreError || cause instanceof Refusal) && cause.code === "STORE_FULL";
   const known = cause instanceof ArchiveAway ? { detail: cause.message } : {};
   return new Refusal(isFull ? "STORE_FULL" : "STORE_UNAVAILABLE", {}, { retryAfterSeconds: 1, ...known }, { cause });
-}
-
-async function within<Result>(limitMs: number, call: () => Promise<Result>): Promise<Result> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${limitMs} ms`)), limitMs);
-  });
-  try {
-    return await Promise.race([call(), late]);
-  } catch (cause) {
-    throw storeTrouble(cause);
-  } finally {
-    clearTimeout(timer);
-  }
 }

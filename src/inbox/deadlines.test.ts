@@ -1,0 +1,65 @@
+import { expect, test } from "vitest";
+import { nodeHost } from "../host/node-host.ts";
+import { Deadlines } from "./deadlines.ts";
+
+/** A clock that is moved by hand, and how often somebody slept. */
+function world(): {
+  readonly deadlines: Deadlines;
+  readonly sleeps: number[];
+  pass: (ms: number) => Promise<void>;
+} {
+  let nowMs = 0;
+  let wake = (): void => {};
+  const sleeps: number[] = [];
+  const sleep = (ms: number): Promise<void> => {
+    sleeps.push(ms);
+    return new Promise((resolve) => (wake = resolve));
+  };
+  const deadlines = new Deadlines(() => nowMs, sleep);
+  const pass = async (ms: number): Promise<void> => {
+    nowMs += ms;
+    wake();
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { deadlines, sleeps, pass };
+}
+
+test("each is told when its own time is up, and not before, in whatever order they came", async () => {
+  const { deadlines, pass } = world();
+  const late: string[] = [];
+  deadlines.add(300, () => late.push("long"));
+  deadlines.add(100, () => late.push("short"));
+  await pass(99);
+  expect(late).toEqual([]);
+  await pass(1);
+  expect(late).toEqual(["short"]);
+  await pass(200);
+  expect(late).toEqual(["short", "long"]);
+});
+
+test("what is over is not told, and nothing ticks while nobody waits", async () => {
+  const { deadlines, sleeps, pass } = world();
+  const late: string[] = [];
+  for (let i = 0; i < 50; i++) deadlines.delete(deadlines.add(10_000, () => late.push("over")));
+  expect(sleeps).toEqual([100]);
+  await pass(100);
+  await pass(10_000);
+  expect(late).toEqual([]);
+  expect(sleeps).toHaveLength(1);
+  // And it ticks again for the next.
+  deadlines.add(20, () => late.push("next"));
+  expect(sleeps).toEqual([100, 20]);
+  await pass(20);
+  expect(late).toEqual(["next"]);
+});
+
+test("a promise is what it comes to, a failure too, unless that takes too long", async () => {
+  const deadlines = new Deadlines(
+    () => performance.now(),
+    (ms) => nodeHost.sleep(ms),
+  );
+  const late = (): Error => new Error("late");
+  await expect(deadlines.within(1_000, Promise.resolve(7), late)).resolves.toBe(7);
+  await expect(deadlines.within(1_000, Promise.reject(new Error("its own")), late)).rejects.toThrow("its own");
+  await expect(deadlines.within(5, new Promise(() => {}), late)).rejects.toThrow("late");
+});

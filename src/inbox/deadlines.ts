@@ -1,0 +1,70 @@
+/** Something that waits, and what becomes of it when it has waited too long. */
+export interface Deadline {
+  readonly untilMs: number;
+  readonly late: () => void;
+}
+
+/** How late one may be told at most. */
+const TICK_MS = 100;
+
+/**
+ * Many waits, each with an end, and one timer for all of them: nearly all are over long before, so that a timer for each
+ * would only be made to be taken away again. Nothing ticks while nobody waits.
+ */
+export class Deadlines {
+  readonly #open = new Set<Deadline>();
+  readonly #nowMs: () => number;
+  readonly #sleep: (ms: number) => Promise<void>;
+  #isTicking = false;
+
+  constructor(nowMs: () => number, sleep: (ms: number) => Promise<void>) {
+    this.#nowMs = nowMs;
+    this.#sleep = sleep;
+  }
+
+  add(ms: number, late: () => void): Deadline {
+    const deadline = { untilMs: this.#nowMs() + ms, late };
+    this.#open.add(deadline);
+    if (!this.#isTicking) void this.#tick();
+    return deadline;
+  }
+
+  delete(deadline: Deadline): void {
+    this.#open.delete(deadline);
+  }
+
+  /** What a promise comes to; what `late` gives if that takes too long. */
+  within<Result>(ms: number, work: Promise<Result>, late: () => unknown): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const deadline = this.add(ms, () => reject(late()));
+      const settling =
+        <Given>(settle: (given: Given) => void) =>
+        (given: Given): void => {
+          this.#open.delete(deadline);
+          settle(given);
+        };
+      work.then(settling(resolve), settling(reject));
+    });
+  }
+
+  async #tick(): Promise<void> {
+    this.#isTicking = true;
+    while (this.#open.size > 0) {
+      await this.#sleep(this.#pauseMs());
+      const nowMs = this.#nowMs();
+      for (const deadline of this.#open) {
+        if (deadline.untilMs > nowMs) continue;
+        this.#open.delete(deadline);
+        deadline.late();
+      }
+    }
+    this.#isTicking = false;
+  }
+
+  #pauseMs(): number {
+    const nowMs = this.#nowMs();
+    let pauseMs = TICK_MS;
+    for (const { untilMs } of this.#open) pauseMs = Math.min(pauseMs, Math.max(1, untilMs - nowMs));
+    return pauseMs;
+  }
+}
