@@ -13,13 +13,21 @@ beforeEach(() => {
 afterEach(() => world.close());
 
 /** What a reader asks the journal for. */
-function counted(store: Store): { readonly store: Store; readonly loads: (number | undefined)[] } {
+function counted(store: Store): {
+  readonly store: Store;
+  readonly loads: (number | undefined)[];
+  readonly watches: () => number;
+} {
   const loads: (number | undefined)[] = [];
+  let watches = 0;
   const { journal } = store;
   const own: Journal = {
     commit: (batches) => journal.commit(batches),
     due: (...args) => journal.due(...args),
-    watch: (...args) => journal.watch(...args),
+    watch: (...args) => {
+      watches++;
+      return journal.watch(...args);
+    },
     load: (requests) => {
       loads.push(...requests.map(({ aboveVersion }) => aboveVersion));
       return journal.load(requests);
@@ -28,6 +36,7 @@ function counted(store: Store): { readonly store: Store; readonly loads: (number
   const { capabilities, partitions, inbox, tasks, records, queries } = store;
   return {
     loads,
+    watches: () => watches,
     store: { capabilities, partitions, inbox, tasks, records, queries, journal: own, close: () => store.close() },
   };
 }
@@ -101,5 +110,40 @@ describe("a read", () => {
     expect(await own.read(id, ({ answer }) => answer("x"))).toBe("first");
     await world.send(id, { kind: "pause", request: "r" });
     expect(await own.read(id, ({ answer }) => answer("x"))).toBeUndefined();
+  });
+
+  test("is shared by all who ask while another is under way, and begins after they asked", async () => {
+    world.engine();
+    const id = await world.start(workflow([node("a")]));
+    const { store, loads, watches } = counted(world.memory);
+    const own = reader(store);
+    await own.read(id, () => true);
+    const status = (): Promise<string> => own.read(id, ({ state }) => state.status);
+    const first = status();
+    const others = Array.from({ length: 50 }, status);
+    expect(await Promise.all([first, ...others])).toEqual(Array(51).fill("running"));
+    expect(watches()).toBe(2);
+    await world.send(id, { kind: "cancel", request: "r" });
+    expect(await Promise.all([status(), status()])).toEqual(["cancelled", "cancelled"]);
+    expect(loads).toHaveLength(2);
+  });
+
+  test("whose look throws fails alone, one that finds nothing with all who share it, and the next is well", async () => {
+    world.engine();
+    const id = await world.start(workflow([node("a")]));
+    const own = reader(world.memory);
+    const status = (): Promise<string> => own.read(id, ({ state }) => state.status);
+    const bad = (): Promise<string> =>
+      own.read(id, () => {
+        throw new Error("mine");
+      });
+    const settled = await Promise.allSettled([status(), bad(), status()]);
+    expect(settled.map(({ status: how }) => how)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    const before = world.memory.dump();
+    world.memory.data.entities.delete(`execution/${id}`);
+    const gone = await Promise.allSettled([status(), status(), status()]);
+    expect(gone.map(({ status: how }) => how)).toEqual(Array(3).fill("rejected"));
+    world.memory.restore(before);
+    expect(await status()).toBe("running");
   });
 });

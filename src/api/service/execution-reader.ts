@@ -28,6 +28,12 @@ export interface Look {
   readonly keepAnswer: (of: string, text: string) => void;
 }
 
+/** Somebody who wants to look at an execution. */
+interface Reading {
+  readonly look: (look: Look) => void;
+  readonly failed: (error: unknown) => void;
+}
+
 /**
  * Executions as any process can read them: folds of their journals. The last ones stay in memory; every read of these asks
  * the store for the version first, so that it sees at least what was committed before it began, and folds only the tail.
@@ -36,8 +42,8 @@ export class ExecutionReader {
   readonly #store: Store;
   readonly #definitions: Definitions;
   readonly #cache = new Lru<Folded>(MAX_CACHED_CHARS);
-  /** The last read of each execution: the next one begins when it is done. */
-  readonly #turns = new Map<string, Promise<unknown>>();
+  /** Who waits for the next look at an execution, while one is under way: what that finds may be older than their question. */
+  readonly #next = new Map<string, Reading[]>();
 
   constructor(store: Store, definitions: Definitions) {
     this.#store = store;
@@ -54,14 +60,12 @@ export class ExecutionReader {
    */
   async read<Seen>(id: string, look: (look: Look) => Seen): Promise<Seen> {
     if (!isExecutionId(id)) throw notFound("execution", id);
-    const before = this.#turns.get(id);
-    const turn = this.#read(id, before, look);
-    this.#turns.set(id, turn);
-    try {
-      return await turn;
-    } finally {
-      if (this.#turns.get(id) === turn) this.#turns.delete(id);
-    }
+    return new Promise((resolve, reject) => {
+      const reading: Reading = { look: (seen) => resolve(look(seen)), failed: reject };
+      const next = this.#next.get(id);
+      if (next === undefined) void this.#serve(id, reading);
+      else next.push(reading);
+    });
   }
 
   /** The same of an execution that need not be there. */
@@ -79,23 +83,40 @@ export class ExecutionReader {
     return (await this.#store.journal.watch(this.partition(entity), entity, 0, 0)) > 0;
   }
 
-  async #read<Seen>(id: string, before: Promise<unknown> | undefined, look: (look: Look) => Seen): Promise<Seen> {
-    await before?.catch(() => undefined);
-    const folded = await this.#refresh(id);
+  /** One refresh for all who asked before it began, so that many who watch the same do not wait for each other. */
+  async #serve(id: string, first: Reading): Promise<void> {
+    for (let group: readonly Reading[] = [first]; group.length > 0; group = this.#next.get(id)!) {
+      this.#next.set(id, []);
+      try {
+        const folded = await this.#refresh(id);
+        // Before the next refresh begins: the state moves on with it.
+        for (const reading of group) this.#show(id, folded, reading);
+      } catch (error) {
+        for (const { failed } of group) failed(error);
+      }
+    }
+    this.#next.delete(id);
+  }
+
+  #show(id: string, folded: Folded, { look, failed }: Reading): void {
     const { state, answers } = folded;
     const { version } = state;
-    return look({
-      state,
-      answer: (of) => (folded.answersOf === version ? answers.get(of) : undefined),
-      keepAnswer: (of, text) => {
-        // Made while somebody else read on: it is not worth keeping.
-        if (state.version !== version) return;
-        if (folded.answersOf !== version) answers.clear();
-        folded.answersOf = version;
-        answers.set(of, text);
-        this.#cache.set(id, folded, folded.chars + text.length);
-      },
-    });
+    try {
+      look({
+        state,
+        answer: (of) => (folded.answersOf === version ? answers.get(of) : undefined),
+        keepAnswer: (of, text) => {
+          // Made while somebody else read on: it is not worth keeping.
+          if (state.version !== version) return;
+          if (folded.answersOf !== version) answers.clear();
+          folded.answersOf = version;
+          answers.set(of, text);
+          this.#cache.set(id, folded, folded.chars + text.length);
+        },
+      });
+    } catch (error) {
+      failed(error);
+    }
   }
 
   async #refresh(id: string): Promise<Folded> {
