@@ -30,6 +30,8 @@ export class Definition {
   version: number | undefined;
   /** Whether it is still published: asked with every submit of it. */
   look: SharedLook<Published | null> | undefined;
+  /** It was the newest of its name when that was asked last. */
+  isNewest = true;
   #workflow: Workflow | undefined;
   #plan: Plan | undefined;
   #input: Schema | undefined;
@@ -89,13 +91,26 @@ export class Definitions {
     const { hash, name } = definition;
     const { records } = this.#store;
     if (definition.version !== undefined && !again) {
-      definition.look ??= new SharedLook(() => records.published(name, hash));
+      definition.look ??= new SharedLook(() => this.#look(definition));
       const published = await definition.look.ask();
       if (published !== null) return published.version;
     }
     await this.keep(definition);
     definition.version = await records.publish(name, hash);
+    definition.isNewest = true;
     return definition.version;
+  }
+
+  /** Some stores know the newest of a name without a look, and what is submitted again and again is mostly that. */
+  async #look(definition: Definition): Promise<Published | null> {
+    const { name, hash } = definition;
+    const { records } = this.#store;
+    if (definition.isNewest) {
+      const newest = await records.published(name);
+      if (newest?.hash === hash) return newest;
+      definition.isNewest = false;
+    }
+    return records.published(name, hash);
   }
 
   /** The definition is in the store, under no name. */
