@@ -5,6 +5,7 @@ import type { Caller } from "../service/caller.ts";
 import type { Ingress } from "../service/ingress.ts";
 import type { Pressure } from "../service/pressure.ts";
 import { Refusal } from "../service/refusal.ts";
+import { type Soon, soon } from "../service/soon.ts";
 import { bearerKey, type Keys, type Principal } from "./keys.ts";
 import { checkLocal, checkOrigin } from "./loopback.ts";
 import { type Permission, permits, requirePermission } from "./permissions.ts";
@@ -15,8 +16,14 @@ import { WrongKeys } from "./wrong-keys.ts";
 /** What of a request decides whether it is let in. */
 export interface Knock {
   readonly method: string;
-  readonly header: (name: string) => string | undefined;
   readonly address: string;
+  header(name: string): string | undefined;
+}
+
+/** Whoever was let in. */
+export interface Admitted {
+  readonly caller: Caller;
+  readonly principal: Principal;
 }
 
 /** Bodies that are being read at a time: more would fill the memory before a single one is understood. */
@@ -51,17 +58,28 @@ export class Admission {
   }
 
   /** The caller of a request, if it may do what it asks for. */
-  async admit(route: Route, knock: Knock): Promise<{ readonly caller: Caller; readonly principal: Principal }> {
-    const principal = await this.#principal(route, knock);
-    this.require(principal, this.#isLocal && route.path === "/metrics" ? "open" : route.permission);
-    if (route.isIngress === true) await this.#pressure.check();
-    if (route.isIngress === true && this.#limiter !== undefined) {
-      const waitSeconds = await this.#limiter.take(principal === LOCAL ? knock.address : principal.id);
-      if (waitSeconds !== undefined) {
-        const reason = "Too many requests that start work; the Retry-After header says when to go on";
-        throw new Refusal("RATE_LIMITED", { reason }, { retryAfterSeconds: waitSeconds });
-      }
-    }
+  admit(route: Route, knock: Knock): Soon<Admitted> {
+    return soon(this.#principal(route, knock), (principal) => {
+      this.require(principal, this.#isLocal && route.path === "/metrics" ? "open" : route.permission);
+      if (route.isIngress !== true) return this.#admitted(principal, knock);
+      return soon(this.#pressure.check(), () =>
+        soon(this.#takeTurn(principal, knock), () => this.#admitted(principal, knock)),
+      );
+    });
+  }
+
+  #takeTurn(principal: Principal, knock: Knock): Soon<void> {
+    return this.#limiter === undefined ? undefined : this.#limited(this.#limiter, principal, knock);
+  }
+
+  async #limited(limiter: Ingress, principal: Principal, knock: Knock): Promise<void> {
+    const waitSeconds = await limiter.take(principal === LOCAL ? knock.address : principal.id);
+    if (waitSeconds === undefined) return;
+    const reason = "Too many requests that start work; the Retry-After header says when to go on";
+    throw new Refusal("RATE_LIMITED", { reason }, { retryAfterSeconds: waitSeconds });
+  }
+
+  #admitted(principal: Principal, knock: Knock): Admitted {
     const caller: Caller = {
       by: principal.id,
       tenant: "default",
@@ -93,27 +111,30 @@ export class Admission {
     };
   }
 
-  async #principal(route: Route, knock: Knock): Promise<Principal> {
+  #principal(route: Route, knock: Knock): Soon<Principal> {
     const given = knock.header("authorization");
     const isOpen = route.permission === "open" || (this.#isLocal && route.path === "/metrics");
     // A probe is answered whether or not the store is: it must not wait until that has told of keys.
     const isProbe = isOpen && given === undefined;
-    if (!(isProbe ? this.keys.isKnownSet() : await this.keys.isSet())) {
-      checkLocal(knock.header("host"), knock.header("origin"));
-      return isProbe ? NOBODY : LOCAL;
-    }
-    const key = bearerKey(given);
+    return soon(isProbe ? this.keys.isKnownSet() : this.keys.isSet(), (isSet) => {
+      if (!isSet) {
+        checkLocal(knock.header("host"), knock.header("origin"));
+        return isProbe ? NOBODY : LOCAL;
+      }
+      const key = bearerKey(given);
+      return soon(this.#shown(key, given, knock), (principal) => {
+        if (principal !== undefined) return principal;
+        if (isProbe) return NOBODY;
+        if (key !== undefined) this.#wrongKeys.count(knock.address);
+        throw new MillraceError("UNAUTHENTICATED", {});
+      });
+    });
+  }
+
+  #shown(key: string | undefined, given: string | undefined, knock: Knock): Soon<Principal | undefined> {
+    if (key !== undefined) return this.keys.principal(key);
     const isReading = given === undefined && (knock.method === "GET" || knock.method === "HEAD");
-    const principal =
-      key !== undefined
-        ? await this.keys.principal(key)
-        : isReading
-          ? await this.sessions.principal(knock.header("cookie"))
-          : undefined;
-    if (principal !== undefined) return principal;
-    if (isProbe) return NOBODY;
-    if (key !== undefined) this.#wrongKeys.count(knock.address);
-    throw new MillraceError("UNAUTHENTICATED", {});
+    return isReading ? this.sessions.principal(knock.header("cookie")) : undefined;
   }
 
   /** The cookie for a key that somebody has typed in; undefined if it is none. */
@@ -138,7 +159,8 @@ function isSecure(knock: Knock): boolean {
 const NOBODY: Principal = { id: "nobody", roles: [] };
 
 function traceOf(traceparent: string | undefined): string {
-  return /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(traceparent ?? "") ? traceparent! : "";
+  if (traceparent === undefined) return "";
+  return /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(traceparent) ? traceparent : "";
 }
 
 function keyOf(key: string | undefined): string | undefined {

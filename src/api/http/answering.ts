@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import { KEEP_ALIVE_MS, MAX_BODY_BYTES, MAX_STALL_MS, MAX_STREAMS, MAX_UNREAD_BYTES } from "../limits.ts";
@@ -7,18 +8,14 @@ import type { Metrics } from "../metrics/metrics.ts";
 import type { Caller } from "../service/caller.ts";
 import { Refusal } from "../service/refusal.ts";
 import type { Service } from "../service/service.ts";
-import type { Admission, Knock } from "./admission.ts";
+import { type Soon, soon } from "../service/soon.ts";
+import type { Admission } from "./admission.ts";
 import { checkBody, checkQuery, refuseCredentials } from "./check.ts";
-import type { Principal } from "./keys.ts";
 import { formatOf, readJsonBody } from "./read-body.ts";
-import type { Call, EventSink, Reply, Route } from "./route.ts";
+import { headerOf, RequestCall, RequestKnock } from "./request-call.ts";
+import type { EventSink, Reply, Route } from "./route.ts";
 import { emptyBody, noQuery } from "./schemas.ts";
 import { UsedKeys } from "./used-keys.ts";
-
-interface Admitted {
-  readonly caller: Caller;
-  readonly principal: Principal;
-}
 
 const NOTHING = new Uint8Array();
 const HEADERS: Readonly<Record<string, string>> = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
@@ -32,48 +29,64 @@ const PAGE_HEADERS: Readonly<Record<string, string>> = {
 /** From a request to a reply: who asks, what is asked, and how it is written down. */
 export class Answering {
   readonly admission: Admission;
-  readonly #service: Service;
+  readonly #parts: { readonly service: Service; readonly admission: Admission };
   readonly #metrics: Metrics;
-  readonly #admitted = new WeakMap<FastifyRequest, Admitted>();
   readonly #streams = new Set<AbortController>();
   readonly #usedKeys = new UsedKeys();
 
   constructor(service: Service, admission: Admission, metrics: Metrics) {
-    this.#service = service;
+    this.#parts = { service, admission };
     this.admission = admission;
     this.#metrics = metrics;
   }
 
   /** Before the body is read. */
-  async admit(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    // Before the key itself: whoever puts it there has none where it belongs.
-    if (hasQuery(route)) refuseCredentials(request.query as Record<string, unknown>);
+  admit(route: Route, request: FastifyRequest, reply: FastifyReply, go: (error?: Error) => void): void {
+    const refuse = (error: unknown): void => this.#refuse(route, request, reply, error as Error, go);
+    let entered: Soon<void>;
     try {
-      this.#admitted.set(request, await this.admission.admit(route, knockOf(request)));
+      // Before the key itself: whoever puts it there has none where it belongs.
+      if (hasQuery(route)) refuseCredentials(request.query as Record<string, unknown>);
+      entered = soon(this.admission.admit(route, new RequestKnock(request)), (admitted) => {
+        request.admitted = admitted;
+        return this.#reserve(route, request, reply);
+      });
     } catch (error) {
-      // Whoever looks at a page has no way to send a key along.
-      const isPage = route.tag === PAGES && route.permission !== "open";
-      if (!isPage || !(error instanceof MillraceError) || error.code !== "UNAUTHENTICATED") throw error;
-      const location = `/login?next=${encodeURIComponent(request.url)}`;
-      await reply
-        .code(303)
-        .headers({ ...HEADERS, location })
-        .send();
+      refuse(error);
       return;
     }
-    const { "content-length": length, "transfer-encoding": encoding } = request.headers;
-    if (length === undefined && encoding === undefined) return;
-    if (encoding !== undefined && encoding.toLowerCase() !== "chunked") {
-      const reason = `The transfer encoding ${JSON.stringify(encoding.slice(0, 80))} is not supported`;
-      throw new MillraceError("UNSUPPORTED_MEDIA_TYPE", { reason });
+    // Not a promise for what is known: this is on the way of every request.
+    if (entered instanceof Promise) void entered.then(() => go(), refuse);
+    else go();
+  }
+
+  #refuse(route: Route, request: FastifyRequest, reply: FastifyReply, error: Error, go: (error: Error) => void): void {
+    // Whoever looks at a page has no way to send a key along.
+    const isPage = route.tag === PAGES && route.permission !== "open";
+    if (!isPage || !(error instanceof MillraceError) || error.code !== "UNAUTHENTICATED") {
+      go(error);
+      return;
     }
+    const location = `/login?next=${encodeURIComponent(request.url)}`;
+    void reply
+      .code(303)
+      .headers({ ...HEADERS, location })
+      .send();
+  }
+
+  /** Room for its body, if it has one. */
+  #reserve(route: Route, request: FastifyRequest, reply: FastifyReply): Soon<void> {
+    const { "content-length": length, "transfer-encoding": encoding } = request.headers;
+    if (length === undefined && encoding === undefined) return undefined;
+    if (encoding !== undefined && encoding.toLowerCase() !== "chunked") return refuseEncoding(encoding);
     const limitBytes = route.body?.limitBytes ?? MAX_BODY_BYTES;
     if (Number(length ?? 0) > limitBytes) throw tooLarge(limitBytes);
     reply.raw.once("close", this.admission.reserve(length, encoding !== undefined, limitBytes));
+    return undefined;
   }
 
   async answer(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const { caller, principal } = this.#admitted.get(request)!;
+    const { caller } = request.admitted!;
     const given = request.body instanceof Uint8Array ? request.body : NOTHING;
     const isDefinition = route.body?.isDefinition === true;
     const format =
@@ -81,30 +94,15 @@ export class Answering {
         ? "json"
         : formatOf(headerOf(request, "content-type"), headerOf(request, "content-encoding"), isDefinition);
     if (route.body === undefined && given.length > 0) checkBody(emptyBody, readJsonBody(given));
-    const call: Call = {
-      service: this.#service,
-      caller,
-      params: request.params as Record<string, string>,
-      query: queryOf(route, request),
-      body:
-        route.body === undefined || isDefinition
-          ? undefined
-          : checkBody(
-              route.body.schema,
-              route.body.isForm === true ? readForm(given) : readJsonBody(given, route.body.maxDepth),
-            ),
-      source: { source: given.length === 0 ? EMPTY : given, format },
-      header: (name) => (name === "accept" && request.method === "HEAD" ? undefined : headerOf(request, name)),
-      get gone() {
-        return goneSignal(reply.raw);
-      },
-      demand: (permission) => this.admission.require(principal, permission),
-      session: {
-        begin: (key) => this.admission.logIn(key, knockOf(request)),
-        end: () => this.admission.logOut(knockOf(request)),
-        isOpen: async () => (await this.admission.sessions.principal(headerOf(request, "cookie"))) !== undefined,
-      },
-    };
+    const body =
+      route.body === undefined || isDefinition
+        ? undefined
+        : checkBody(
+            route.body.schema,
+            route.body.isForm === true ? readForm(given) : readJsonBody(given, route.body.maxDepth),
+          );
+    const source = { source: given.length === 0 ? EMPTY : given, format };
+    const call = new RequestCall(this.#parts, request, reply, { query: queryOf(route, request), body, source });
     const use =
       route.isRepeatable === true && caller.key !== undefined
         ? this.#usedKeys.use(`${caller.tenant} ${request.method} ${request.url}`, caller.key, given)
@@ -228,21 +226,11 @@ function readForm(bytes: Uint8Array): Record<string, string> {
   return Object.fromEntries(new URLSearchParams(Buffer.from(bytes).toString("utf8")));
 }
 
-function knockOf(request: FastifyRequest): Knock {
-  return { method: request.method, header: (name) => headerOf(request, name), address: request.ip };
-}
-
-function headerOf(request: FastifyRequest, name: string): string | undefined {
-  const value = request.headers[name];
-  return Array.isArray(value) ? value[0] : value;
-}
-
-function goneSignal(raw: ServerResponse): AbortSignal {
-  const gone = new AbortController();
-  raw.once("close", () => {
-    if (!raw.writableFinished) gone.abort("gone");
-  });
-  return gone.signal;
+/** After the parser, which may find that nobody can tell where such a body ends: it has the first word then. */
+async function refuseEncoding(encoding: string): Promise<never> {
+  await nextTurn();
+  const reason = `The transfer encoding ${JSON.stringify(encoding.slice(0, 80))} is not supported`;
+  throw new MillraceError("UNSUPPORTED_MEDIA_TYPE", { reason });
 }
 
 function tooLarge(limitBytes: number): MillraceError {

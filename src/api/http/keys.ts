@@ -1,5 +1,6 @@
 import { hash, randomBytes } from "node:crypto";
 import type { Store } from "../../store/contract.ts";
+import type { Soon } from "../service/soon.ts";
 import { isRole, type Role } from "./permissions.ts";
 
 /** Who presented a key. */
@@ -32,20 +33,18 @@ export class Keys {
   }
 
   /** Whether there is any key at all: without one, only this machine may come in. */
-  async isSet(): Promise<boolean> {
-    if (this.#configured.size > 0) return true;
-    if (this.#store === undefined) return false;
-    if (!this.#any.isSet && this.#nowMs() - this.#any.atMs > FRESH_MS) {
-      this.#asking ??= this.#ask(this.#store).finally(() => (this.#asking = undefined));
-      await this.#asking;
-    }
-    return this.#any.isSet;
+  isSet(): Soon<boolean> {
+    if (this.#configured.size > 0 || this.#any.isSet) return true;
+    if (this.#store === undefined || this.#nowMs() - this.#any.atMs <= FRESH_MS) return false;
+    this.#asking ??= this.#ask(this.#store).finally(() => (this.#asking = undefined));
+    return this.#asking.then(() => this.#any.isSet);
   }
 
   /** The same as far as it is known now: the store is asked, and nobody waits for its answer. */
   isKnownSet(): boolean {
     if (this.#configured.size > 0) return true;
-    void this.isSet().catch(() => undefined);
+    const asked = this.isSet();
+    if (asked instanceof Promise) void asked.catch(() => undefined);
     return this.#any.isSet;
   }
 
@@ -54,16 +53,20 @@ export class Keys {
     return hash("sha256", key, "hex");
   }
 
-  principal(key: string): Promise<Principal | undefined> {
+  principal(key: string): Soon<Principal | undefined> {
     return this.principalOf(this.digest(key));
   }
 
-  async principalOf(digest: string): Promise<Principal | undefined> {
+  principalOf(digest: string): Soon<Principal | undefined> {
     const configured = this.#configured.get(digest);
     if (configured !== undefined || this.#store === undefined) return configured;
     const known = this.#found.get(digest);
     if (known !== undefined && this.#nowMs() - known.atMs < FRESH_MS) return known.principal;
-    const [text, revoked] = await this.#store.records.get([
+    return this.#find(this.#store, digest);
+  }
+
+  async #find(store: Store, digest: string): Promise<Principal | undefined> {
+    const [text, revoked] = await store.records.get([
       { scope: SCOPE, hash: digest },
       { scope: SCOPE, hash: revokedName(digest) },
     ]);

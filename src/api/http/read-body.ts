@@ -14,7 +14,7 @@ export function formatOf(contentType: string | undefined, encoding: string | und
   if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
     throw unsupported(`The content encoding ${JSON.stringify(encoding.slice(0, 80))} is not supported`);
   }
-  if (contentType === undefined) return "json";
+  if (contentType === undefined || contentType === "application/json") return "json";
   const [type = "", ...parameters] = contentType
     .toLowerCase()
     .split(";")
@@ -54,9 +54,11 @@ export function readJsonBody(bytes: Uint8Array, maxDepth: number = MAX_JSON_DEPT
   }
 }
 
+const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
 function decode(bytes: Uint8Array): string {
   try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    return UTF8.decode(bytes);
   } catch {
     throw invalid("it is not UTF-8 text");
   }

@@ -14,12 +14,12 @@ export interface Call<Query = unknown, Body = unknown> {
   readonly body: Body;
   /** Of a route that takes definitions: the body as it came. */
   readonly source: { readonly source: Uint8Array; readonly format: "json" | "yaml" };
-  readonly header: (name: string) => string | undefined;
   /** Aborted when nobody waits for the answer any more. */
   readonly gone: AbortSignal;
-  /** Throws unless the caller may do this too. */
-  readonly demand: (permission: Permission) => void;
   readonly session: Session;
+  header(name: string): string | undefined;
+  /** Throws unless the caller may do this too. */
+  demand(permission: Permission): void;
 }
 
 /** How a browser gets in, where keys are needed. */

@@ -96,7 +96,7 @@ export class ApiServer {
     const sessions = new Sessions(new Signing(service.store), keys, () => service.host.wallMs());
     const { host: machine, pressure } = service;
     const admission = new Admission({ keys, sessions, limiter, isLocal, host: machine, pressure });
-    metrics.watchAdmission(() => pressure.closed());
+    metrics.watchAdmission(async () => pressure.closed());
     metrics.watchLimits(async () => (await service.limits.list({ limit: 500 })).items);
     this.#answering = new Answering(service, admission, metrics);
     this.app = this.#build();
@@ -158,6 +158,7 @@ export class ApiServer {
     app.server.on("connect", (_request: IncomingMessage, socket: Socket) => {
       endSocket(socket, plainProblem("METHOD_NOT_ALLOWED", { method: "CONNECT", allowed: ["GET", "POST"] }));
     });
+    app.decorateRequest("admitted");
     app.removeAllContentTypeParsers();
     // Read here, understood by the route: a definition is not parsed twice.
     app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
@@ -176,7 +177,7 @@ export class ApiServer {
       url: route.path.replaceAll(/\{(\w+)\}/g, ":$1"),
       ...(route.body !== undefined && { bodyLimit: route.body.limitBytes }),
       config: { route },
-      onRequest: (request, reply) => this.#answering.admit(route, request, reply),
+      onRequest: (request, reply, done) => this.#answering.admit(route, request, reply, done),
       handler: (request, reply) => this.#answering.answer(route, request, reply),
     });
   }

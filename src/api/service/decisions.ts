@@ -61,11 +61,11 @@ export class Decisions {
     return { to: executionKey(id), by, tenant, trace, id: name, body };
   }
 
-  async send(request: Request): Promise<RequestOutcome> {
+  send(request: Request): Promise<RequestOutcome> {
     return this.#requests.send(request);
   }
 
-  async sendAll(requests: readonly Request[]): Promise<readonly RequestOutcome[]> {
+  sendAll(requests: readonly Request[]): Promise<readonly RequestOutcome[]> {
     return this.#requests.sendAll(requests);
   }
 }

@@ -7,6 +7,7 @@ import { MAX_DEFINITION_CHARS, THREAD_BYTES } from "../limits.ts";
 import { type Checked, type CheckOrder, checkSource } from "./check-definition.ts";
 import type { HandlerDirectory, KnownEntries } from "./handler-directory.ts";
 import { Lru } from "./lru.ts";
+import { type Soon, soon } from "./soon.ts";
 
 /** A definition as it arrives: text, or a value that somebody has built. */
 export type DefinitionSource =
@@ -32,40 +33,39 @@ export class DefinitionChecker {
       "source" in given
         ? { ...given, isWritten: true }
         : { source: JSON.stringify(given), format: "json", isWritten: false };
-    const handlers = await this.#directory.entries();
-    const checked = await this.#against(handlers, text, allowMissing);
+    const handlers = this.#directory.fresh() ?? (await this.#directory.refresh());
+    const against = this.#against(handlers, text, allowMissing);
+    const checked = against instanceof Promise ? await against : against;
     const isUnknown = checked.errors.some(({ code }) => code === "UNKNOWN_HANDLER");
-    if (!isUnknown) return this.#withLiveWorkers(checked);
+    if (!isUnknown) return withLiveWorkers(checked, handlers);
     // The worker that serves a handler may have come a moment ago.
     const now = await this.#directory.refresh();
     const isNews = now.revision !== handlers.revision;
-    return this.#withLiveWorkers(isNews ? await this.#against(now, text, allowMissing) : checked);
+    return withLiveWorkers(isNews ? await this.#against(now, text, allowMissing) : checked, now);
   }
 
-  async #against(handlers: KnownEntries, { source, format, isWritten }: Text, allowMissing: boolean): Promise<Checked> {
+  #against(handlers: KnownEntries, { source, format, isWritten }: Text, allowMissing: boolean): Soon<Checked> {
     const key = `${format} ${isWritten} ${allowMissing} ${handlers.revision} ${hash("sha256", source, "hex")}`;
     const cached = this.#cache.get(key);
     if (cached !== undefined) return cached;
     const { defaults } = this.#directory;
     const order: CheckOrder = { source, format, isWritten, allowMissing, defaults, handlers: [...handlers.entries] };
-    const checked = source.length > THREAD_BYTES ? await inThread(order) : checkSource(order);
-    this.#cache.set(key, checked, source.length);
-    return checked;
+    return soon(source.length > THREAD_BYTES ? inThread(order) : checkSource(order), (checked) => {
+      this.#cache.set(key, checked, source.length);
+      return checked;
+    });
   }
+}
 
-  async #withLiveWorkers(checked: Checked): Promise<Checked> {
-    const wanted = checked.served?.filter((handler) => !BUILTIN_HANDLERS.has(handler)) ?? [];
-    if (wanted.length === 0) return checked;
-    const { alive } = await this.#directory.entries();
-    const missing = wanted.filter((handler) => !alive.has(handler));
-    if (missing.length === 0) return checked;
-    const warnings = missing.map((handler) => ({
-      code: "NO_LIVE_WORKER" as const,
-      path: "",
-      message: errorMessage("NO_LIVE_WORKER", { handler }),
-    }));
-    return { ...checked, warnings: [...checked.warnings, ...warnings] };
-  }
+function withLiveWorkers(checked: Checked, { alive }: KnownEntries): Checked {
+  const missing = checked.served?.filter((handler) => !alive.has(handler) && !BUILTIN_HANDLERS.has(handler)) ?? [];
+  if (missing.length === 0) return checked;
+  const warnings = missing.map((handler) => ({
+    code: "NO_LIVE_WORKER" as const,
+    path: "",
+    message: errorMessage("NO_LIVE_WORKER", { handler }),
+  }));
+  return { ...checked, warnings: [...checked.warnings, ...warnings] };
 }
 
 function inThread(order: CheckOrder): Promise<Checked> {

@@ -61,7 +61,12 @@ export class HandlerDirectory {
   }
 
   async entries(): Promise<KnownEntries> {
-    return this.#host.monotonicMs() - this.#known.atMs > FRESH_MS ? this.refresh() : this.#known;
+    return this.fresh() ?? this.refresh();
+  }
+
+  /** What was found a moment ago; undefined if that is too long ago. */
+  fresh(): KnownEntries | undefined {
+    return this.#host.monotonicMs() - this.#known.atMs > FRESH_MS ? undefined : this.#known;
   }
 
   /** Looks again. Whether that is news to somebody is told by the revision: others may have looked in between. */

@@ -10,6 +10,7 @@ import type { ExecutionReader } from "./execution-reader.ts";
 import { executionKey } from "./ids.ts";
 import { Lru } from "./lru.ts";
 import { Refusal } from "./refusal.ts";
+import type { Soon } from "./soon.ts";
 
 /** From this size on a value says how large it is, so that nobody has to write it down only to know. */
 const SAID_BYTES = 1024;
@@ -36,9 +37,13 @@ export class Payloads {
   }
 
   /** An input as events and messages carry it; a large one is written first, under its execution. */
-  async keep(id: string, json: Json, limitBytes = MAX_INPUT_BYTES): Promise<Value> {
+  keep(id: string, json: Json, limitBytes = MAX_INPUT_BYTES): Soon<Value> {
     const { text, bytes } = sizedInput(json, limitBytes);
     if (bytes <= INLINE_BYTES) return bytes < SAID_BYTES ? { json } : { json, bytes };
+    return this.#keepApart(id, text, bytes);
+  }
+
+  async #keepApart(id: string, text: string, bytes: number): Promise<Value> {
     const hash = contentHash(text);
     const put = await this.#store.records.put([{ scope: executionKey(id), hash, text }], { refusable: true });
     if (put === "refused") throw new Refusal("STORE_FULL", {}, { retryAfterSeconds: 2 });

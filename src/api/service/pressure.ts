@@ -2,6 +2,7 @@ import type { Host } from "../../host/host.ts";
 import type { Counts, Registration, Store } from "../../store/contract.ts";
 import { serving } from "./handler-directory.ts";
 import { Refusal } from "./refusal.ts";
+import { type Soon, soon } from "./soon.ts";
 
 /** Beyond these, new work is refused; what was accepted goes on. */
 export interface HighWater {
@@ -51,16 +52,12 @@ export class Pressure {
   }
 
   /** Refuses new work while there is too much of it. */
-  async check(): Promise<void> {
-    const closed = await this.closed();
-    if (closed === undefined) return;
-    const code = closed.by === "store" ? "STORE_FULL" : "OVERLOADED";
-    const detail = `New work is refused: ${closed.sentence}. Try again a little later.`;
-    throw new Refusal(code, {}, { detail, retryAfterSeconds: RETRY_AFTER_SECONDS });
+  check(): Soon<void> {
+    return soon(this.closed(), refuse);
   }
 
   /** What stands in the way of new work; undefined if nothing does. */
-  async closed(): Promise<Closed | undefined> {
+  closed(): Soon<Closed | undefined> {
     const used = this.#memory();
     if (used > this.#highWater.memory) {
       return { by: "memory", sentence: `this process uses ${percent(used)} of its memory` };
@@ -68,7 +65,7 @@ export class Pressure {
     if (this.#host.monotonicMs() - this.#lookedAtMs > FRESH_MS) {
       this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
       // Only the first request waits: a store that is slow to count must not slow down everybody.
-      if (this.#lookedAtMs === -Infinity) await this.#looking;
+      if (this.#lookedAtMs === -Infinity) return this.#looking.then(() => this.#closed);
     }
     return this.#closed;
   }
@@ -86,6 +83,13 @@ export class Pressure {
     }
     this.#lookedAtMs = this.#host.monotonicMs();
   }
+}
+
+function refuse(closed: Closed | undefined): void {
+  if (closed === undefined) return;
+  const code = closed.by === "store" ? "STORE_FULL" : "OVERLOADED";
+  const detail = `New work is refused: ${closed.sentence}. Try again a little later.`;
+  throw new Refusal(code, {}, { detail, retryAfterSeconds: RETRY_AFTER_SECONDS });
 }
 
 /** A queue that nobody serves says nothing about how much can be done. */

@@ -1,11 +1,13 @@
 import { forkedNodes } from "../../core/execution/view.ts";
+import type { Answer } from "../../core/machine.ts";
 import type { Fork, Labels, Start, Trigger } from "../../core/message.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Host } from "../../host/host.ts";
-import type { RequestOutcome } from "../../inbox/requests.ts";
+import type { Request, RequestOutcome } from "../../inbox/requests.ts";
 import { canonicalHash } from "../../json/canonical.ts";
 import { isLongerThan } from "../../json/characters.ts";
 import { drawnAtMs } from "../../host/time-id.ts";
+import type { Value } from "../../core/value.ts";
 import type { Json } from "../../json/json.ts";
 import { pointerTo } from "../../json/pointer.ts";
 import type { Store } from "../../store/contract.ts";
@@ -22,6 +24,7 @@ import { readLabels } from "./labels.ts";
 import { Lru } from "./lru.ts";
 import { type Payloads, sizedInput } from "./payloads.ts";
 import { type Fault, notFound, Refusal, refusedByOwner } from "./refusal.ts";
+import { type Soon, soon } from "./soon.ts";
 
 export interface SubmitOptions {
   /** Run at once. */
@@ -174,7 +177,7 @@ export class Submissions {
   async trigger(caller: Caller, id: string, given: Json | undefined, labels?: Labels): Promise<Json> {
     if (!isExecutionId(id)) throw notFound("execution", id);
     const input = given ?? undefined;
-    await this.#checkTriggered(id, input);
+    if (!this.#takesAny(id)) await this.#checkTriggered(id, input);
     const value = input === undefined ? undefined : await this.#payloads.keep(id, input);
     const body = { ...(input !== undefined && { input_params: input }), ...(labels !== undefined && { labels }) };
     const answer = await this.#decisions.command(caller, id, "trigger", body, (command): Trigger => ({
@@ -340,10 +343,15 @@ export class Submissions {
     if (used !== undefined && used !== bodyHash) throw refusedByOwner("IDEMPOTENCY_KEY_REUSED", id, {});
   }
 
+  /** It was submitted here, and its workflow asks for no input in particular. */
+  #takesAny(id: string): boolean {
+    const submitted = this.#submitted.get(id);
+    return submitted !== undefined && submitted.inputSchema === undefined;
+  }
+
   /** An input that does not fit leaves the execution as it is. What is not waiting to be triggered is judged by its owner. */
   async #checkTriggered(id: string, input: Json | undefined): Promise<void> {
     const submitted = this.#submitted.get(id);
-    if (submitted !== undefined && submitted.inputSchema === undefined) return;
     const held = await this.#reader.read(id, ({ state }) =>
       state.status === "pending" ? { hash: state.plan.hash, input: state.input } : undefined,
     );
@@ -353,14 +361,16 @@ export class Submissions {
     checkInput(definition, input ?? (JSON.parse(await this.#payloads.text(id, held.input)) as Json));
   }
 
-  async #accept(caller: Caller, draft: Draft): Promise<Parameters<typeof accepted>[1]> {
-    const outcome = await this.#outcome(caller, draft);
-    if (outcome.kind === "answered") return outcome.answer;
-    throw undecided(outcome);
+  async #accept(caller: Caller, draft: Draft): Promise<Answer> {
+    const request = this.#request(caller, draft);
+    return decided(await this.#send(draft, request instanceof Promise ? await request : request));
   }
 
   async #outcome(caller: Caller, draft: Draft): Promise<RequestOutcome> {
-    const request = await this.#request(caller, draft);
+    return this.#send(draft, await this.#request(caller, draft));
+  }
+
+  async #send(draft: Draft, request: Request): Promise<RequestOutcome> {
     const outcome = await this.#decisions.send(request);
     if (!isLost(outcome)) return outcome;
     // Nobody can start with a definition that the store does not have; it had it once, or we would not have come here.
@@ -370,7 +380,7 @@ export class Submissions {
   }
 
   async #acceptAll(caller: Caller, drafts: readonly Draft[]): Promise<readonly BulkItem[]> {
-    const requests = await Promise.all(drafts.map((draft) => this.#request(caller, draft)));
+    const requests = await Promise.all(drafts.map(async (draft) => this.#request(caller, draft)));
     let outcomes = await this.#decisions.sendAll(requests);
     if (outcomes.some(isLost)) {
       await this.#definitions.publish(drafts[0]!.definition, true);
@@ -379,10 +389,14 @@ export class Submissions {
     return drafts.map((draft, i) => itemOf(draft, outcomes[i]!));
   }
 
-  async #request(caller: Caller, draft: Draft): Promise<ReturnType<Decisions["request"]>> {
-    const { id, definition, input, hold, bodyHash, fork, labels } = draft;
+  #request(caller: Caller, draft: Draft): Soon<Request> {
+    const limitBytes = draft.isUnnamed === true ? MAX_BATCH_BYTES : undefined;
+    return soon(this.#payloads.keep(draft.id, draft.input, limitBytes), (value) => this.#start(caller, draft, value));
+  }
+
+  #start(caller: Caller, draft: Draft, value: Value): Request {
+    const { id, definition, hold, bodyHash, fork, labels } = draft;
     const keyAtMs = caller.key === undefined ? undefined : drawnAtMs(caller.key);
-    const value = await this.#payloads.keep(id, input, draft.isUnnamed === true ? MAX_BATCH_BYTES : undefined);
     const body: Start = {
       kind: "start",
       workflow: definition.name,
@@ -417,6 +431,11 @@ function goodLabels(given: Json): Labels {
 
 function published({ hash, name }: Definition, version: number, { warnings }: Checked): Published {
   return { workflow_definition_id: hash, name, version, ...(warnings.length > 0 && { warnings }) };
+}
+
+function decided(outcome: RequestOutcome): Answer {
+  if (outcome.kind === "answered") return outcome.answer;
+  throw undecided(outcome);
 }
 
 function isLost(outcome: RequestOutcome): boolean {

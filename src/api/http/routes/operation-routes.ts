@@ -129,8 +129,9 @@ export const operationRoutes: readonly Route[] = [
     body: { schema: shape.replayOneBody, limitBytes: MAX_BODY_BYTES },
     answers: { 202: { description: "It runs again", schema: shape.commanded } },
     problems: ["EXECUTION_OPEN", "ALREADY_REPLAYED", "INVALID_DEFINITION", "NO_OWNER"],
-    handle: async ({ service, caller, params, body, demand }) => {
-      if (body.config !== undefined) demand("edit");
+    handle: async (call) => {
+      const { service, caller, params, body } = call;
+      if (body.config !== undefined) call.demand("edit");
       const config = body.config === undefined ? undefined : (asJson(body.config) as JsonObject);
       return json(202, await service.letters.replay(caller, params["id"]!, config));
     },

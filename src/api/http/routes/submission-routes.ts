@@ -16,9 +16,10 @@ export const submissionRoutes: readonly Route[] = [
     answers: { 201: { description: "Accepted", schema: shape.submitted } },
     problems: ["INVALID_DEFINITION", "INPUT_INVALID", "IDEMPOTENCY_KEY_REUSED", "STORE_FULL", "OVERLOADED", "NO_OWNER"],
     isIngress: true,
-    handle: async ({ service, caller, query, source, demand }) => {
+    handle: async (call) => {
+      const { service, caller, query, source } = call;
       const start = query.start ?? false;
-      if (start) demand("start");
+      if (start) call.demand("start");
       const options = { start, allowMissing: service.submissions.allowing(query.allow_missing_handlers) };
       return json(201, await service.submissions.submit(caller, source, options));
     },
