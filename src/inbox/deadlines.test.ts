@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { nodeHost } from "../host/node-host.ts";
 import { Deadlines } from "./deadlines.ts";
 
 /** A clock that is moved by hand, and how often somebody slept. */
@@ -51,15 +50,4 @@ test("what is over is not told, and nothing ticks while nobody waits", async () 
   expect(sleeps).toEqual([100, 20]);
   await pass(20);
   expect(late).toEqual(["next"]);
-});
-
-test("a promise is what it comes to, a failure too, unless that takes too long", async () => {
-  const deadlines = new Deadlines(
-    () => performance.now(),
-    (ms) => nodeHost.sleep(ms),
-  );
-  const late = (): Error => new Error("late");
-  await expect(deadlines.within(1_000, Promise.resolve(7), late)).resolves.toBe(7);
-  await expect(deadlines.within(1_000, Promise.reject(new Error("its own")), late)).rejects.toThrow("its own");
-  await expect(deadlines.within(5, new Promise(() => {}), late)).rejects.toThrow("late");
 });

@@ -33,20 +33,6 @@ export class Deadlines {
     this.#open.delete(deadline);
   }
 
-  /** What a promise comes to; what `late` gives if that takes too long. */
-  within<Result>(ms: number, work: Promise<Result>, late: () => unknown): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      const deadline = this.add(ms, () => reject(late()));
-      const settling =
-        <Given>(settle: (given: Given) => void) =>
-        (given: Given): void => {
-          this.#open.delete(deadline);
-          settle(given);
-        };
-      work.then(settling(resolve), settling(reject));
-    });
-  }
-
   async #tick(): Promise<void> {
     this.#isTicking = true;
     while (this.#open.size > 0) {

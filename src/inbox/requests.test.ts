@@ -188,3 +188,26 @@ test("several are posted at once, and each gets its own answer", async () => {
     { answer: { refused: "ALREADY_TERMINAL" } },
   ]);
 });
+
+test("an answer counts though the store does not say that it has taken the message", async () => {
+  world.engine();
+  const id = await world.start(one);
+  const append: Inbox["append"] = async (messages) => {
+    await world.memory.inbox.append(messages);
+    return new Promise(() => {});
+  };
+  requests = new Requests(withInbox(world.memory, { append }), nodeHost);
+  requests.start();
+  expect(await requests.send(cancel(id, "r1"), 5_000)).toMatchObject({ answer: { ok: { status: "CANCELLED" } } });
+});
+
+test("of several, those that are refused keep nobody waiting, and the others are answered", async () => {
+  world.engine();
+  const id = await world.start(one);
+  const append: Inbox["append"] = async ([, ...rest]) => ["overloaded", ...(await world.memory.inbox.append(rest))];
+  requests = new Requests(withInbox(world.memory, { append }), nodeHost);
+  requests.start();
+  const outcomes = await requests.sendAll([cancel("nobody", "r1"), cancel(id, "r2")], 5_000);
+  expect(outcomes).toMatchObject([{ kind: "overloaded" }, { answer: { ok: { status: "CANCELLED" } } }]);
+  expect(await requests.sendAll([], 5_000)).toEqual([]);
+});

@@ -47,6 +47,8 @@ class Place implements Expected {
 /** What became of the append of some messages. */
 type Appended = { readonly outcomes: readonly AppendOutcome[] } | { readonly trouble: unknown };
 
+const LATE: Appended = { trouble: "the store did not answer" };
+
 /** How long a caller waits for the owner's decision. */
 export const DECISION_TIMEOUT_MS = 10_000;
 
@@ -82,14 +84,11 @@ export class Requests {
 
   /** The same as `sendAll` for one, which nearly all are: without the lists. */
   async send(request: Request, timeoutMs: number = DECISION_TIMEOUT_MS): Promise<RequestOutcome> {
-    const untilMs = this.host.monotonicMs() + timeoutMs;
     const place = this.place();
-    const appended = await this.append([this.messageTo(request, place)], timeoutMs);
-    if (isAppended(appended, 0) && place.answer === undefined) {
-      await this.wait([place], untilMs - this.host.monotonicMs());
-    }
+    const appended = await this.post([this.messageTo(request, place)], [place], timeoutMs);
     this.waiting.delete(place.address.request);
-    return this.outcome(request, place, appended, 0);
+    const { answer } = place;
+    return answer === undefined ? this.undecided(request, appended, 0) : { kind: "answered", answer };
   }
 
   /** Posts several at once, and waits for all of them. */
@@ -97,16 +96,16 @@ export class Requests {
     requests: readonly Request[],
     timeoutMs: number = DECISION_TIMEOUT_MS,
   ): Promise<readonly RequestOutcome[]> {
-    const untilMs = this.host.monotonicMs() + timeoutMs;
+    if (requests.length === 0) return [];
     const places = requests.map(() => this.place());
     const messages = requests.map((request, i) => this.messageTo(request, places[i]!));
-    const appended = await this.append(messages, timeoutMs);
-    await this.wait(
-      places.filter((_, i) => isAppended(appended, i)),
-      untilMs - this.host.monotonicMs(),
-    );
+    const appended = await this.post(messages, places, timeoutMs);
     this.forget(places);
-    return Promise.all(requests.map((request, i) => this.outcome(request, places[i]!, appended, i)));
+    const outcome = async (request: Request, i: number): Promise<RequestOutcome> => {
+      const { answer } = places[i]!;
+      return answer === undefined ? this.undecided(request, appended, i) : { kind: "answered", answer };
+    };
+    return Promise.all(requests.map(outcome));
   }
 
   /** A place for an answer to a message that is posted in another way, such as the settling of a task. */
@@ -141,8 +140,7 @@ export class Requests {
     for (const { address } of expected) this.waiting.delete(address.request);
   }
 
-  private async outcome(request: Request, { answer }: Place, appended: Appended, i: number): Promise<RequestOutcome> {
-    if (answer !== undefined) return { kind: "answered", answer };
+  private undecided(request: Request, appended: Appended, i: number): RequestOutcome | Promise<RequestOutcome> {
     if ("trouble" in appended) return this.unanswered(request, { trouble: appended.trouble });
     const outcome = appended.outcomes[i];
     if (outcome === "full") return { kind: "overloaded", isFull: true };
@@ -163,14 +161,39 @@ export class Requests {
     };
   }
 
-  /** A store that keeps us waiting has failed as far as the caller is concerned; what we sent may still arrive. */
-  private async append(messages: readonly Outgoing[], timeoutMs: number): Promise<Appended> {
-    try {
-      const appending = this.store.inbox.append(messages);
-      return { outcomes: await this.deadlines.within(timeoutMs, appending, () => "the store did not answer") };
-    } catch (trouble) {
-      return { trouble };
-    }
+  /**
+   * Until each of them is answered or refused, or the time is up. A store that keeps us waiting has failed as far as the
+   * caller is concerned; what we sent may still arrive.
+   */
+  private post(messages: readonly Outgoing[], places: readonly Place[], timeoutMs: number): Promise<Appended> {
+    return new Promise((resolve) => {
+      let appended: Appended = LATE;
+      let left = places.length;
+      const end = (): void => {
+        this.deadlines.delete(deadline);
+        resolve(appended);
+      };
+      const deadline = this.deadlines.add(timeoutMs, end);
+      const settled = (): void => {
+        if (--left === 0) end();
+      };
+      for (const place of places) place.heard = settled;
+      const taken = (outcomes: readonly AppendOutcome[]): void => {
+        appended = { outcomes };
+        for (const [i, { answer }] of places.entries()) {
+          if (outcomes[i] !== "appended" && answer === undefined) settled();
+        }
+      };
+      const failed = (trouble: unknown): void => {
+        appended = { trouble };
+        end();
+      };
+      try {
+        this.store.inbox.append(messages).then(taken, failed);
+      } catch (trouble) {
+        failed(trouble);
+      }
+    });
   }
 
   /** Replies are best effort. What was decided stands in the journal, under the id of the request. */
@@ -208,10 +231,6 @@ export class Requests {
       }
     }
   }
-}
-
-function isAppended(appended: Appended, i: number): boolean {
-  return "outcomes" in appended && appended.outcomes[i] === "appended";
 }
 
 function messageOf(request: Request, reply: ReplyAddress): Message {

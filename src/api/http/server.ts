@@ -161,7 +161,10 @@ export class ApiServer {
     app.decorateRequest("admitted");
     app.removeAllContentTypeParsers();
     // Read here, understood by the route: a definition is not parsed twice.
-    app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+    // JSON by its name too: Fastify remembers which parser that leads to, and takes all other types apart each time.
+    for (const type of ["application/json", "*"]) {
+      app.addContentTypeParser(type, { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+    }
     app.setErrorHandler((error, request, reply) => this.#error(error, request, reply));
     app.setNotFoundHandler((request, reply) => this.#notFound(request, reply));
     app.addHook("onResponse", (request, reply, done) => {

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { openMemory } from "../../drivers/memory/memory-store.ts";
 import { nodeHost } from "../../host/node-host.ts";
 import { ArchiveAway, StoreError } from "../../store/store-error.ts";
@@ -32,5 +32,18 @@ test("an archive that does not answer is not told as the store", async () => {
     .catch((error: unknown) => error);
   const detail = "The archive does not answer, and this may be only there. Try again a little later.";
   expect(told).toMatchObject({ code: "STORE_UNAVAILABLE", more: { detail, retryAfterSeconds: 1 } });
+  await memory.close();
+});
+
+test("a call that is not answered is given up, and says so", async () => {
+  vi.useFakeTimers();
+  const memory = openMemory({ host: nodeHost });
+  memory.records.published = () => new Promise(() => {});
+  const told = guarded(memory)
+    .records.published("w")
+    .catch((error: unknown) => error);
+  await vi.advanceTimersByTimeAsync(10_200);
+  expect(await told).toMatchObject({ code: "STORE_UNAVAILABLE", cause: new Error("no answer within 10000 ms") });
+  vi.useRealTimers();
   await memory.close();
 });

@@ -41,14 +41,7 @@ function guardRole<Role extends object>(role: Role): Role {
         const method = Reflect.get(target, name) as unknown;
         if (typeof method !== "function") return method;
         const limitMs = WAITING.has(String(name)) ? LONGEST_MS : CALL_MS;
-        const late = (): Error => new Error(`no answer within ${limitMs} ms`);
-        call = async (...args: unknown[]) => {
-          try {
-            return await deadlines.within(limitMs, Reflect.apply(method, target, args) as Promise<unknown>, late);
-          } catch (cause) {
-            throw storeTrouble(cause);
-          }
-        };
+        call = (...args: unknown[]) => within(limitMs, () => Reflect.apply(method, target, args) as Promise<unknown>);
         wrapped.set(name, call);
       }
       return call;
@@ -61,4 +54,23 @@ export function storeTrouble(cause: unknown): Refusal {
   const isFull = (cause instanceof StoreError || cause instanceof Refusal) && cause.code === "STORE_FULL";
   const known = cause instanceof ArchiveAway ? { detail: cause.message } : {};
   return new Refusal(isFull ? "STORE_FULL" : "STORE_UNAVAILABLE", {}, { retryAfterSeconds: 1, ...known }, { cause });
+}
+
+function within<Result>(limitMs: number, call: () => Promise<Result>): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const fail = (cause: unknown): void => {
+      deadlines.delete(deadline);
+      reject(storeTrouble(cause));
+    };
+    const deadline = deadlines.add(limitMs, () => fail(new Error(`no answer within ${limitMs} ms`)));
+    const answered = (result: Result): void => {
+      deadlines.delete(deadline);
+      resolve(result);
+    };
+    try {
+      call().then(answered, fail);
+    } catch (cause) {
+      fail(cause);
+    }
+  });
 }

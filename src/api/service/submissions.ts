@@ -147,7 +147,7 @@ export class Submissions {
     if (checked.input !== undefined) sizedInput(checked.input);
     const labels = checked.labels === undefined ? undefined : goodLabels(checked.labels);
     const { key, tenant } = caller;
-    const asked = [
+    const asked = (): Json => [
       definition.hash,
       checked.input ?? null,
       start,
@@ -159,7 +159,7 @@ export class Submissions {
       definition,
       input: checked.input ?? {},
       hold: !start,
-      bodyHash: key === undefined ? "" : canonicalHash(asked),
+      bodyHash: key === undefined ? "" : canonicalHash(asked()),
       labels,
     };
     if (key !== undefined) await this.#refuseReuse(draft);
