@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { node, Trial, workflow } from "../../core/execution/test-execution.ts";
 import type { Store } from "../../store/contract.ts";
@@ -30,4 +31,31 @@ test("an output that no text can hold is refused before it is read, with the way
     code: "PAYLOAD_TOO_LARGE",
     more: { detail: expect.stringContaining("/v1/executions/x/nodes/{node}") },
   });
+});
+
+test("a page is looked at once for all who ask for the same while a look is under way, and after they asked", async () => {
+  const asked: unknown[] = [];
+  let version = 0;
+  const paging = {
+    page: async (list: string) => {
+      asked.push(list);
+      const items = [++version];
+      await nextTurn();
+      return { items, next_cursor: null };
+    },
+  } as unknown as Paging;
+  const executions = new Executions({
+    store: {} as Store,
+    reader: {} as ExecutionReader,
+    definitions: {} as Definitions,
+    payloads: {} as Payloads,
+    paging,
+  });
+  const list = async (limit: number): Promise<unknown> => (await executions.list({}, { limit })).items[0];
+  const [first, other, ...rest] = await Promise.all([list(50), list(20), list(50), list(50)]);
+  expect([first, other, ...rest]).toEqual([1, 2, 3, 3]);
+  expect(await list(50)).toBe(4);
+  expect(asked).toHaveLength(4);
+  await Promise.all([list(50), executions.list({ workflow: "w" }, { limit: 50 })]);
+  expect(asked).toHaveLength(6);
 });

@@ -8,10 +8,11 @@ import type { Header, HeaderClass, Page, Store } from "../../store/contract.ts";
 import { MAX_WHOLE_OUTPUT_BYTES } from "../limits.ts";
 import type { Definitions } from "./definitions.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
-import { draftExecution, draftNode, draftOutput, iso, nodeHref } from "./execution-view.ts";
+import { draftExecution, draftNode, draftOutput, iso, isoTime, nodeHref } from "./execution-view.ts";
 import type { PageOf, PageRequest, Paging } from "./paging.ts";
 import { type Payloads, sizeOf } from "./payloads.ts";
 import { notFound, Refusal } from "./refusal.ts";
+import { SharedLook } from "./shared-look.ts";
 import { isName } from "./submissions.ts";
 
 /** The states of an execution, as clients name them, and how lists of the store class them. */
@@ -61,6 +62,8 @@ export class Executions {
   readonly #definitions: Definitions;
   readonly #payloads: Payloads;
   readonly #paging: Paging;
+  /** Pages that somebody waits for, by what was asked. */
+  readonly #pages = new Map<string, SharedLook<PageOf<ListedExecution>>>();
 
   constructor(parts: {
     readonly store: Store;
@@ -76,8 +79,19 @@ export class Executions {
     this.#paging = parts.paging;
   }
 
-  /** Newest first. */
-  list(filter: ExecutionFilter, page: PageRequest): Promise<PageOf<ListedExecution>> {
+  /** Newest first. Whoever asks for the same page at the same time shares a look at it. */
+  async list(filter: ExecutionFilter, page: PageRequest): Promise<PageOf<ListedExecution>> {
+    const asked = JSON.stringify([filter, page]);
+    const look = this.#pages.get(asked) ?? new SharedLook(() => this.#list(filter, page));
+    this.#pages.set(asked, look);
+    try {
+      return await look.ask();
+    } finally {
+      if (look.isIdle) this.#pages.delete(asked);
+    }
+  }
+
+  #list(filter: ExecutionFilter, page: PageRequest): Promise<PageOf<ListedExecution>> {
     const { status, workflow, sinceMs, labels } = filter;
     const [label] = Object.entries(labels ?? {});
     if (workflow !== undefined && !isName(workflow)) return Promise.resolve({ items: [], next_cursor: null });
@@ -198,7 +212,7 @@ function showHeader({ entity, workflow, status, createdAtMs, endedAtMs }: Header
     execution_id: entityId(entity),
     workflow,
     status,
-    created_at: new Date(createdAtMs).toISOString(),
+    created_at: isoTime(createdAtMs),
     finished_at: iso(endedAtMs),
   };
 }

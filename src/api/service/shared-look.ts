@@ -18,6 +18,11 @@ export class SharedLook<Found> {
     return (this.#next = this.#current.then(() => this.#begin()));
   }
 
+  /** Nobody waits for it. */
+  get isIdle(): boolean {
+    return this.#current === undefined && this.#next === undefined;
+  }
+
   #begin(): Promise<Found> {
     this.#next = undefined;
     const looking = this.#look();
