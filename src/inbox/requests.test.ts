@@ -198,7 +198,7 @@ test("an answer counts though the store does not say that it has taken the messa
   };
   requests = new Requests(withInbox(world.memory, { append }), nodeHost);
   requests.start();
-  expect(await requests.send(cancel(id, "r1"), 5_000)).toMatchObject({ answer: { ok: { status: "CANCELLED" } } });
+  expect(await requests.send(cancel(id, "r1"), 600_000)).toMatchObject({ answer: { ok: { status: "CANCELLED" } } });
 });
 
 test("of several, those that are refused keep nobody waiting, and the others are answered", async () => {
@@ -207,7 +207,7 @@ test("of several, those that are refused keep nobody waiting, and the others are
   const append: Inbox["append"] = async ([, ...rest]) => ["overloaded", ...(await world.memory.inbox.append(rest))];
   requests = new Requests(withInbox(world.memory, { append }), nodeHost);
   requests.start();
-  const outcomes = await requests.sendAll([cancel("nobody", "r1"), cancel(id, "r2")], 5_000);
+  const outcomes = await requests.sendAll([cancel("nobody", "r1"), cancel(id, "r2")], 600_000);
   expect(outcomes).toMatchObject([{ kind: "overloaded" }, { answer: { ok: { status: "CANCELLED" } } }]);
-  expect(await requests.sendAll([], 5_000)).toEqual([]);
+  expect(await requests.sendAll([], 600_000)).toEqual([]);
 });

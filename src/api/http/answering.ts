@@ -1,6 +1,5 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import { KEEP_ALIVE_MS, MAX_BODY_BYTES, MAX_STALL_MS, MAX_STREAMS, MAX_UNREAD_BYTES } from "../limits.ts";
@@ -226,11 +225,10 @@ function readForm(bytes: Uint8Array): Record<string, string> {
   return Object.fromEntries(new URLSearchParams(Buffer.from(bytes).toString("utf8")));
 }
 
-/** After the parser, which may find that nobody can tell where such a body ends: it has the first word then. */
-async function refuseEncoding(encoding: string): Promise<never> {
-  await nextTurn();
+/** Later than the parser, which may find that nobody can tell where such a body ends: it has the first word then. */
+function refuseEncoding(encoding: string): Promise<never> {
   const reason = `The transfer encoding ${JSON.stringify(encoding.slice(0, 80))} is not supported`;
-  throw new MillraceError("UNSUPPORTED_MEDIA_TYPE", { reason });
+  return Promise.reject(new MillraceError("UNSUPPORTED_MEDIA_TYPE", { reason }));
 }
 
 function tooLarge(limitBytes: number): MillraceError {
