@@ -19,6 +19,9 @@ const USAGE = `usage: npm run simulate -- [options]
   --json           print the summary as JSON
 exit: 0 nothing was violated, 1 something was, 2 usage`;
 
+/** A world takes a second, and many on a busy machine: one that takes so long turns in circles, and somebody waits for it. */
+const STUCK_MS = 600_000;
+
 interface Plan {
   readonly from: number;
   readonly count: number;
@@ -139,8 +142,10 @@ async function runAll(plans: readonly Plan[], quiet: boolean): Promise<Summary> 
       ({ plan, child }) =>
         new Promise<void>((resolve, reject) => {
           let done = 0;
+          const watchdog = setTimeout(() => void child.kill("SIGKILL"), STUCK_MS);
           child.on("message", (message) => {
             done++;
+            watchdog.refresh();
             const verdict = message as Verdict;
             add(summary, verdict);
             // At once: a long run may be ended before it has come to its report.
@@ -151,6 +156,7 @@ async function runAll(plans: readonly Plan[], quiet: boolean): Promise<Summary> 
             for (const other of children) other.child.kill();
           });
           child.on("exit", (code, signal) => {
+            clearTimeout(watchdog);
             if (done < plan.count && !isEnough) {
               reject(new Error(`the process for seed ${plan.from + done * plan.step} died: ${code ?? signal}`));
             } else resolve();
