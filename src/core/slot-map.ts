@@ -55,7 +55,7 @@ export class SlotMap<Key, Value> implements ReadonlyMap<Key, Value> {
   }
 
   values(): MapIterator<Value> {
-    return this.places.values().map((place) => this.held[place]!) as MapIterator<Value>;
+    return this.places.values().map((place) => this.held[place]!);
   }
 
   entries(): MapIterator<[Key, Value]> {

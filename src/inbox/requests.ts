@@ -1,6 +1,7 @@
 import type { Answer } from "../core/machine.ts";
 import { type Message, type MessageBody, messageText, type ReplyAddress } from "../core/message.ts";
 import { partitionOf } from "../core/entity.ts";
+import { SlotMap } from "../core/slot-map.ts";
 import type { Host } from "../host/host.ts";
 import type { AppendOutcome, Outgoing, Reply, Store } from "../store/contract.ts";
 import { Deadlines } from "./deadlines.ts";
@@ -60,7 +61,7 @@ export class Requests {
   private readonly store: Store;
   private readonly host: Host;
   private readonly process: string;
-  private readonly waiting = new Map<string, Place>();
+  private readonly waiting = new SlotMap<string, Place>();
   private readonly stopping = new AbortController();
   private readonly deadlines: Deadlines;
 
