@@ -40,16 +40,8 @@ async function moveTimes(url: string, prefix: string, ms: number): Promise<void>
   await client.hIncrBy(`${prefix}:partition:0`, "until", ms);
   const alive = `${prefix}:registrations:until`;
   for (const member of await client.zRange(alive, 0, -1)) await client.zIncrBy(alive, ms, member);
-  for (const line of await client.keys(`${prefix}:line:*`)) {
-    for (const { id, consumer, millisecondsSinceLastDelivery } of await client.xPendingRange(
-      line,
-      "workers",
-      "-",
-      "+",
-      1000,
-    )) {
-      await client.xClaimJustId(line, "workers", consumer, 0, id, { IDLE: millisecondsSinceLastDelivery - ms });
-    }
+  for (const leases of await client.keys(`${prefix}:leases:*`)) {
+    for (const token of await client.zRange(leases, 0, -1)) await client.zIncrBy(leases, ms, token);
   }
   client.destroy();
 }

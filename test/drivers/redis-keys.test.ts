@@ -1,18 +1,34 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createClient, type RedisClientType } from "@redis/client";
+import { createClient, type RedisClientType, RESP_TYPES } from "@redis/client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Service } from "../../scripts/services/service.ts";
 import { openRedis } from "../../src/drivers/redis/redis-store.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
 import { acquire } from "../../src/store/conformance/owner.ts";
-import { header, lease, leaseOne, message, record, settlement, task } from "../../src/store/conformance/things.ts";
+import {
+  header,
+  inboxTexts,
+  lease,
+  leaseOne,
+  message,
+  record,
+  settlement,
+  snapshot,
+  task,
+} from "../../src/store/conformance/things.ts";
 import type { CommitBatch, Header, Store } from "../../src/store/contract.ts";
 import { redisService } from "../support/services.ts";
 
 const SCRIPTS = join(import.meta.dirname, "../../src/drivers/redis/lua");
 const DAY_MS = 86_400_000;
-const NAMES: Readonly<Record<string, string>> = { zset: "sorted set", hash: "hash", list: "list", stream: "stream" };
+const NAMES: Readonly<Record<string, string>> = {
+  zset: "sorted set",
+  hash: "hash",
+  list: "list",
+  stream: "stream",
+  set: "set",
+};
 const TYPES = new Set(["string", ...Object.values(NAMES)]);
 
 describe("what the Redis driver does to its keys", () => {
@@ -139,7 +155,7 @@ describe("what the Redis driver does to its keys", () => {
     replies: [{ process: "p", request: "r", text: "1" }],
     deadLetters: [{ id: "l", class: "poison", queue: "q", entity: "execution/e", atMs: 1, text: "{}" }],
     listings: [{ list: "reviews", id: "1", entity: "execution/g", atMs: 1, text: "{}" }],
-    revoke: ["queued"],
+    revoke: ["queued", "leased"],
     purge: ["execution/h"],
   };
   /** What the batch takes away. */
@@ -150,19 +166,24 @@ describe("what the Redis driver does to its keys", () => {
       { list: "old", id: "1", entity: "execution/h", atMs: 1, text: "{}" },
       { list: "reviews", id: "1", entity: "execution/i", atMs: 1, text: "{}" },
     ],
-    tasks: [task("queued", { priority: 7 })],
+    tasks: [task("queued", { priority: 7 }), task("leased", { queue: "other" })],
   };
   const KEYS = [
-    "entity:execution/e",
+    "journals",
     "journal:execution/e",
-    "entity:execution/f",
+    "headers",
+    "places",
+    "snapshots",
     "headers:open",
     "headers:endedBadly",
     "wakes:0",
     "tasks",
     "queues",
     "line:3:queue",
-    "line:7:queue",
+    "leases:3:queue",
+    "leases:0:other",
+    "gone",
+    "revoked",
     "bell:queue",
     "inbox:0",
     "inbox:1",
@@ -175,13 +196,14 @@ describe("what the Redis driver does to its keys", () => {
     "listed:execution/i",
     "list:old",
     "listing:old",
-    "entity:execution/h",
     "listed:execution/h",
   ];
 
   test.each(KEYS)("a commit that would meet a foreign value at %s writes nothing", async (name) => {
     const owner = await acquire(store);
-    await owner.commit(earlier);
+    await owner.commit({ ...earlier, snapshots: [snapshot("execution/h", 1)] });
+    await lease(store, { queues: ["other"] });
+    const kept = await dumped(name);
     // Of a type that the driver does not use.
     await client.set(`${prefix}:${name}`, "somebody's");
     const before = await snapshotOf();
@@ -189,18 +211,51 @@ describe("what the Redis driver does to its keys", () => {
     await expect(store.journal.commit([batch])).rejects.toThrow(/FOREIGN/);
     expect(await snapshotOf()).toEqual(before);
     await client.unlink(`${prefix}:${name}`);
+    if (kept !== null) await client.restore(`${prefix}:${name}`, 0, kept);
     expect(await store.journal.commit([batch])).toEqual([{ kind: "committed" }]);
   });
 
-  test("a task whose stream or group somebody removed can be withdrawn", async () => {
+  test("a journal that is found foreign after others were written to leaves those as they were", async () => {
+    const owner = await acquire(store);
+    await owner.commit({ records: [record("execution/a", 1)] });
+    await client.set(`${prefix}:journal:execution/c`, "somebody's");
+    const before = await snapshotOf();
+    const records = [record("execution/a", 2), record("execution/b", 1), record("execution/c", 1)];
+    await expect(store.journal.commit([owner.batch({ records })])).rejects.toThrow(/FOREIGN/);
+    expect(await snapshotOf()).toEqual(before);
+    await client.unlink(`${prefix}:journal:execution/c`);
+    await owner.commit({ records });
+    const [loaded] = await store.journal.load([{ partition: 0, entity: "execution/a" }]);
+    expect(loaded!.records).toEqual([record("execution/a", 1), record("execution/a", 2)]);
+  });
+
+  test("a task whose line or leases somebody removed can be withdrawn", async () => {
     const owner = await acquire(store);
     await owner.commit({ tasks: [task("a"), task("b", { priority: 1 })] });
+    await lease(store, { max: 1 });
     await client.del(`${prefix}:line:0:queue`);
-    await client.xGroupDestroy(`${prefix}:line:1:queue`, "workers");
+    await client.del(`${prefix}:leases:1:queue`);
     await owner.commit({ records: [record("execution/e", 1)], revoke: ["a", "b"] });
     expect(await lease(store)).toEqual([]);
     expect(await client.exists(`${prefix}:tasks`)).toBe(0);
   });
+
+  test("what was consumed is gone and nothing else, whether or not it was the oldest", async () => {
+    const owner = await acquire(store);
+    await store.inbox.append(["a", "b", "c", "d", "e"].map((text) => message(`"${text}"`)));
+    const request = { partition: 0, limit: 2, maxChars: 1e6 };
+    const [first] = await store.inbox.read([{ ...request, after: null }], 0);
+    const [second] = await store.inbox.read([{ ...request, after: first!.position }], 0);
+    await owner.commit({ consumed: second!.position });
+    expect(await inboxTexts(store)).toEqual(['"a"', '"b"', '"e"']);
+    await owner.commit({ consumed: first!.position });
+    expect(await inboxTexts(store)).toEqual(['"e"']);
+  });
+
+  async function dumped(name: string): Promise<Buffer | null> {
+    const raw = client.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer });
+    return raw.dump(`${prefix}:${name}`);
+  }
 
   /** Every key with what is in it. */
   async function snapshotOf(): Promise<unknown> {
@@ -232,19 +287,40 @@ describe("what the Redis driver does to its keys", () => {
 
   // ── tasks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  test("the pending entry is the lease: of one consumer for each store that is open, and gone with the task", async () => {
+  test("a task is on its line or among its leases, and its text is gone with it", async () => {
     const owner = await acquire(store);
-    const leased = await leaseOne(store, owner, "t");
-    const line = `${prefix}:line:0:queue`;
-    expect(await client.xPending(line, "workers")).toMatchObject({ pending: 1, consumers: [{ deliveriesCounter: 1 }] });
-    const other = await openRedis({ url: service.url, host: nodeHost, prefix, partitions: 4 });
-    await owner.commit({ tasks: [task("u")] });
-    await lease(other);
-    expect((await client.xPending(line, "workers")).consumers).toHaveLength(2);
-    await other.close();
-    await store.tasks.settle([settlement(leased, "completed")]);
-    expect(await client.xPending(line, "workers")).toMatchObject({ pending: 1 });
-    expect(await client.xLen(line)).toBe(1);
+    await owner.commit({ tasks: [task("t"), task("u")] });
+    const found = async (): Promise<unknown> => [
+      await client.lRange(`${prefix}:line:0:queue`, 0, -1),
+      await client.zRange(`${prefix}:leases:0:queue`, 0, -1),
+      (await client.hKeys(`${prefix}:tasks`)).sort(),
+    ];
+    expect(await found()).toEqual([["t", "u"], [], ["t", "u"]]);
+    const [leased] = await lease(store, { max: 1 });
+    expect(await found()).toEqual([["u"], ["t"], ["t", "u"]]);
+    await owner.commit({ revoke: ["t"] });
+    await store.tasks.settle([settlement(leased!, "completed")]);
+    expect(await found()).toEqual([["u"], [], ["u"]]);
+    expect(await client.exists(`${prefix}:revoked`)).toBe(0);
+  });
+
+  test("what was withdrawn while it waited is counted nowhere, and nobody is given less for it", async () => {
+    const owner = await acquire(store);
+    await owner.commit({ tasks: ["a", "b", "c", "d", "e"].map((token) => task(token)) });
+    await owner.commit({ revoke: ["a", "b", "d"] });
+    expect(await store.queries.counts()).toMatchObject({ queued: { queue: 2 }, leased: 0 });
+    expect((await lease(store, { max: 2 })).map(({ token }) => token)).toEqual(["c", "e"]);
+    await owner.commit({ tasks: [task("f")] });
+    expect(await store.queries.counts()).toMatchObject({ queued: { queue: 1 }, leased: 2 });
+  });
+
+  test("tasks are not taken off a line from which they cannot be leased", async () => {
+    const owner = await acquire(store);
+    await owner.commit({ tasks: [task("a")] });
+    await client.set(`${prefix}:leases:0:queue`, "somebody's");
+    expect(await lease(store)).toEqual([]);
+    await client.unlink(`${prefix}:leases:0:queue`);
+    expect((await lease(store)).map(({ token }) => token)).toEqual(["a"]);
   });
 
   test("a result that cannot be posted leaves the task where it is", async () => {
@@ -302,7 +378,7 @@ describe("what the Redis driver does to its keys", () => {
     monitor.destroy();
   });
 
-  test("a queue whose stream or group somebody removed serves what comes next", async () => {
+  test("a queue whose line somebody removed serves what comes next", async () => {
     const owner = await acquire(store);
     const line = `${prefix}:line:0:queue`;
     await owner.commit({ tasks: [task("lost")] });
@@ -310,26 +386,39 @@ describe("what the Redis driver does to its keys", () => {
     expect(await lease(store)).toEqual([]);
     expect(await store.tasks.lapse(10)).toBe(0);
     await owner.commit({ tasks: [task("a")] });
-    await client.xGroupDestroy(line, "workers");
-    expect(await store.tasks.lapse(10)).toBe(0);
     expect((await lease(store)).map(({ token }) => token)).toEqual(["a"]);
   });
 
-  test("a queue that nobody uses leaves no key, and what nobody holds leaves no consumer", async () => {
+  test("a lease of which somebody removed the task lapses without a word", async () => {
+    const owner = await acquire(store);
+    await owner.commit({ tasks: [task("a")] });
+    await lease(store, { leaseMs: 0 });
+    await client.del(`${prefix}:tasks`);
+    expect(await store.tasks.lapse(10)).toBe(0);
+    expect(await client.exists(`${prefix}:leases:0:queue`)).toBe(0);
+    expect(await inboxTexts(store)).toEqual([]);
+  });
+
+  test("a queue that nobody uses leaves no key", async () => {
     const owner = await acquire(store);
     const leased = await leaseOne(store, owner, "t");
-    const line = `${prefix}:line:0:queue`;
+    await owner.commit({ tasks: [task("u", { priority: 4 })] });
     await store.tasks.settle([settlement(leased, "completed")]);
     await store.tasks.lapse(10);
-    expect(await client.exists(line)).toBe(1);
-    // As if the last task had come two minutes ago.
-    await client.del(line);
-    await client.xGroupCreate(line, "workers", "0", { MKSTREAM: true });
-    await client.xAdd(line, `${Date.now() - 120_000}-0`, { token: "x", task: "y" });
-    await client.xTrim(line, "MAXLEN", 0);
+    expect(await client.hGetAll(`${prefix}:queues`)).toEqual({ queue: "4" });
+    await store.tasks.settle((await lease(store)).map((one) => settlement(one, "completed")));
     await store.tasks.lapse(10);
-    expect(await client.exists(line)).toBe(0);
-    expect(await client.hGetAll(`${prefix}:queues`)).toEqual({});
+    expect((await store.queries.counts()).queued).toEqual({ queue: 0 });
+    // As if it had been so for two minutes.
+    await client.hIncrBy(`${prefix}:unused`, "queue", -120_000);
+    await owner.commit({ tasks: [task("v")] });
+    await store.tasks.lapse(10);
+    expect(await client.hGetAll(`${prefix}:queues`)).toEqual({ queue: "0" });
+    await store.tasks.settle((await lease(store)).map((one) => settlement(one, "completed")));
+    await store.tasks.lapse(10);
+    await client.hIncrBy(`${prefix}:unused`, "queue", -120_000);
+    await store.tasks.lapse(10);
+    expect(await client.exists([`${prefix}:queues`, `${prefix}:unused`, `${prefix}:bell:queue`])).toBe(0);
     expect((await store.queries.counts()).queued).toEqual({});
   });
 
@@ -392,7 +481,12 @@ describe("what the Redis driver does to its keys", () => {
 
   test("docs/redis.md has every key with its type, and none that is not there", async () => {
     const owner = await acquire(store);
-    await owner.commit({ ...everything, revoke: [], purge: [] });
+    await owner.commit({ ...everything, tasks: [task("a"), task("b"), task("c")], revoke: [], purge: [] });
+    await lease(store, { max: 1 });
+    await owner.commit({ revoke: ["a", "b"] });
+    await owner.commit({ tasks: [task("d", { queue: "idle" })], revoke: ["d"] });
+    await lease(store, { queues: ["idle"] });
+    await store.tasks.lapse(1);
     await store.records.put([{ scope: "execution/e", hash: "h", text: "1" }]);
     await store.records.publish("name", "hash");
     await store.records.register({ process: "p", role: "worker", text: "{}" }, 60_000);

@@ -77,9 +77,9 @@ describe("a Redis that the store may not use", () => {
     await (await openRedis({ url: server.url, host: nodeHost })).close();
     const again = await openRedis({ url: server.url, host: nodeHost });
     await again.close();
-    await command(server, "HSET", "millrace:store", "format", "2");
+    await command(server, "HSET", "millrace:store", "format", "3");
     const opening = openRedis({ url: server.url, host: nodeHost });
-    await expect(opening).rejects.toMatchObject({ code: "STORE_TOO_NEW", message: /format 2/ });
+    await expect(opening).rejects.toMatchObject({ code: "STORE_TOO_NEW", message: /format 3/ });
     await command(server, "HDEL", "millrace:store", "format");
     await expect(openRedis({ url: server.url, host: nodeHost })).rejects.toMatchObject({ code: "STORE_INVALID" });
   });

@@ -12,10 +12,10 @@ import type {
   WatchOptions,
 } from "../../store/contract.ts";
 import type { HandOver } from "../../store/hand-over.ts";
-import { commitArguments } from "./commit-arguments.ts";
+import { pushCommit } from "./commit-arguments.ts";
 import { handedOf, inboxKeys, partitionsOf } from "./inbox.ts";
 import { placesFrom } from "./places.ts";
-import { checkPartition, type Redis, run } from "./redis.ts";
+import { checkPartition, type Redis, run, runCall, scriptCall } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 import { bellOf } from "./tasks.ts";
 import type { Standing, VersionHints } from "./version-hints.ts";
@@ -85,9 +85,12 @@ export class RedisJournal implements Journal {
   }
 
   async #load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
-    const values = requests.flatMap(({ partition, entity, aboveVersion }) => [partition, entity, aboveVersion ?? ""]);
     type Answer = readonly (readonly [string, string, ...(readonly string[])])[];
-    const answer = await run<Answer>(this.#redis, scripts.load, ...values);
+    const call = scriptCall(this.#redis, scripts.load);
+    call.push(String(requests.length));
+    for (const { entity } of requests) call.push(entity);
+    for (const { partition, aboveVersion } of requests) call.push(String(partition), String(aboveVersion ?? ""));
+    const answer = await runCall<Answer>(this.#redis, scripts.load, call);
     return answer.map(([snapshot, wake, ...records], i) => {
       const { entity } = requests[i]!;
       return {
@@ -115,8 +118,9 @@ export class RedisJournal implements Journal {
     checkPartition(this.#redis, batch.fence.partition);
     for (const { partition } of batch.mail) checkPartition(this.#redis, partition);
     try {
-      const values = commitArguments(batch, this.#attended(batch));
-      const kind = await run<"committed" | "alreadyApplied" | "fenced">(this.#redis, scripts.commit, ...values);
+      const call = scriptCall(this.#redis, scripts.commit);
+      pushCommit(call, batch, { attended: this.#attended(batch), nowMs: this.#redis.clock.nowMs() });
+      const kind = await runCall<"committed" | "alreadyApplied" | "fenced">(this.#redis, scripts.commit, call);
       this.#handOver.decided(handedOf(batch.consumed), kind);
       return { kind };
     } catch (error) {

@@ -25,6 +25,7 @@ export class RedisPartitions implements Partitions {
     const values = fences.flatMap(({ partition, incarnation, epoch, nonce }) => [partition, incarnation, epoch, nonce]);
     type Answer = readonly [number, ...(readonly string[])];
     const [storeTimeMs, ...seqs] = await run<Answer>(this.#redis, scripts.renew, leaseMs, ...values);
+    this.#redis.clock.told(storeTimeMs);
     const partitions = fences.map(({ partition }, i): RenewOutcome["partitions"][number] =>
       seqs[i] === "" ? { kind: "lost", partition } : { kind: "held", partition, seq: Number(seqs[i]) },
     );
@@ -46,6 +47,7 @@ export class RedisPartitions implements Partitions {
     const answer = await run<Held | Acquired>(this.#redis, scripts.acquire, partition, owner, leaseMs, nonce, ...fence);
     if (answer[0] === "held") return { kind: "held", by: answer[1] };
     const [, incarnation, epoch, seq, lastTimeMs, storeTimeMs, strikes, suspect = null] = answer;
+    this.#redis.clock.told(storeTimeMs);
     return {
       kind: "acquired",
       tenure: {

@@ -43,7 +43,7 @@ export class RedisQueries implements Queries {
   }
 
   async header(_partition: number, entity: EntityKey): Promise<Header | null> {
-    return this.#one<Header>(keyOf(this.#redis, "entity", entity), "header");
+    return this.#one<Header>(keyOf(this.#redis, "headers"), entity);
   }
 
   async deadLetters(query: DeadLetterQuery): Promise<Page<DeadLetter>> {

@@ -7,10 +7,11 @@ import { RedisJournal } from "./journal.ts";
 import { RedisPartitions } from "./partitions.ts";
 import { RedisQueries } from "./queries.ts";
 import { RedisRecords } from "./records.ts";
-import { keyOf, type Redis } from "./redis.ts";
-import { runScript, scripts } from "./scripts.ts";
+import { keyOf, type Redis, StoreClock } from "./redis.ts";
+import { callOf, runScript, scripts } from "./scripts.ts";
 import { checkServer, makeAofWhole, readFacts } from "./server.ts";
 import { RedisTasks } from "./tasks.ts";
+import { upgrade } from "./upgrade.ts";
 import { VersionHints } from "./version-hints.ts";
 import { Waiting } from "./waiting.ts";
 
@@ -35,7 +36,7 @@ export interface RedisOptions {
 }
 
 /** How keys and values are laid out. A store of a higher number was written by a later release. */
-const FORMAT = 1;
+const FORMAT = 2;
 
 export async function openRedis(options: RedisOptions): Promise<Store> {
   const { url, host, prefix = "millrace", partitions = 32, maxInbox = 10_000 } = options;
@@ -56,13 +57,22 @@ export async function openRedis(options: RedisOptions): Promise<Store> {
     const fresh = options.existing === true ? undefined : host.id();
     const incarnation = await identity.find(await connection.line(), fresh, partitions);
     const waiting = new Waiting(connection, host, commandMs);
-    const shared = { connection, waiting, host, prefix, incarnation, partitionCount: partitions, maxInbox, lose };
-    return new RedisStore(shared, identity.lost);
+    const clock = new StoreClock(host);
+    const limits = { partitionCount: partitions, maxInbox };
+    return new RedisStore({ connection, waiting, host, prefix, incarnation, clock, lose, ...limits }, identity.lost);
   } catch (error) {
     connection.close();
     throw error;
   }
 }
+
+/** What create.lua says is there. Without an incarnation it is of format 1, or is being brought up to date. */
+type Found = readonly [
+  incarnation: string | null,
+  partitions: string | null,
+  format: string | null,
+  ofFormat1: string | null,
+];
 
 /** Which store is there: drawn when it was made, and looked at by every connection and every script. */
 class Identity {
@@ -83,12 +93,12 @@ class Identity {
   /** Where there is none, it is made with the fresh incarnation, if there is one. */
   async find(line: Line, fresh: string | undefined, partitions: number): Promise<string> {
     const prefix = this.#key.slice(0, -":store".length);
-    type Answer = readonly [string | null, string | null, string | null];
-    const found = await runScript<Answer>(line, scripts.create, [prefix, fresh ?? "", partitions, FORMAT]);
-    const [incarnation, count, format] = found;
-    if (fresh === undefined && incarnation === null)
+    const found = await this.#look(line, fresh, partitions);
+    const [, count, format, incarnationBefore] = found;
+    if (fresh === undefined && incarnationBefore === null)
       throw new StoreError("STORE_MISSING", "There is no store in this Redis");
-    if (incarnation === null || format === null) throw new StoreError("STORE_INVALID", `${this.#key} is not a store`);
+    if (incarnationBefore === null || format === null)
+      throw new StoreError("STORE_INVALID", `${this.#key} is not a store`);
     if (Number(format) > FORMAT) {
       const told = `The store has format ${format}, written by a later release; this one knows ${FORMAT}`;
       throw new StoreError("STORE_TOO_NEW", told);
@@ -97,14 +107,26 @@ class Identity {
       const told = `The store was created with ${count} partitions, not ${partitions}, and that never changes`;
       throw new StoreError("STORE_INVALID", told);
     }
+    if (found[0] === null) await upgrade(line, prefix, FORMAT);
+    const [incarnation] = found[0] === null ? await this.#look(line, undefined, partitions) : found;
+    if (incarnation === null) throw new StoreError("STORE_INVALID", `${this.#key} is not a store`);
     this.#incarnation = incarnation;
     return incarnation;
+  }
+
+  #look(line: Line, fresh: string | undefined, partitions: number): Promise<Found> {
+    const prefix = this.#key.slice(0, -":store".length);
+    const call = callOf(scripts.create, prefix, fresh ?? "", String(partitions), String(FORMAT));
+    return runScript<Found>(line, scripts.create, call);
   }
 
   /** Or there is none yet that could be gone. */
   async isThere(line: Line): Promise<boolean> {
     if (this.#incarnation === undefined) return true;
-    return (await line.send<string | null>(["HGET", this.#key, "incarnation"])) === this.#incarnation;
+    // One of format 1, or one that is being brought up to date, has it elsewhere.
+    const fields = ["id", "upgrading", "incarnation"];
+    const [id, upgrading, old] = await line.send<readonly (string | null)[]>(["HMGET", this.#key, ...fields]);
+    return (id ?? upgrading ?? old) === this.#incarnation;
   }
 
   /** What was acknowledged is gone, and with it the ground for every decision: nothing goes on. */

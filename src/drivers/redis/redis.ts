@@ -3,7 +3,7 @@ import type { Host } from "../../host/host.ts";
 import { StoreError } from "../../store/store-error.ts";
 import type { Connection } from "./connection.ts";
 import type { Waiting } from "./waiting.ts";
-import { runScript, type Script } from "./scripts.ts";
+import { callOf, runScript, type Script } from "./scripts.ts";
 
 /** What the roles of one store share. */
 export interface Redis {
@@ -15,8 +15,29 @@ export interface Redis {
   readonly incarnation: string;
   readonly partitionCount: number;
   readonly maxInbox: number;
+  /** What time the store has, as far as it has told. */
+  readonly clock: StoreClock;
   /** Says that the store is not there any more, and never comes back. */
   readonly lose: () => StoreError;
+}
+
+/** The wall clock of the server, as it was told last and has gone on since. */
+export class StoreClock {
+  readonly #host: Host;
+  #aheadMs: number | undefined;
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  told(storeTimeMs: number): void {
+    this.#aheadMs = storeTimeMs - this.#host.monotonicMs();
+  }
+
+  /** 0 if nobody knows. */
+  nowMs(): number {
+    return this.#aheadMs === undefined ? 0 : this.#aheadMs + this.#host.monotonicMs();
+  }
 }
 
 /** As `key` in library.lua makes them. */
@@ -34,7 +55,7 @@ export async function look<Answer>(redis: Redis, ...command: readonly string[]):
   const answer = await send<Answer>(redis, ...command);
   const isNothing = answer === null || (Array.isArray(answer) && answer.length === 0);
   if (isNothing) {
-    const incarnation = await send<string | null>(redis, "HGET", keyOf(redis, "store"), "incarnation");
+    const incarnation = await send<string | null>(redis, "HGET", keyOf(redis, "store"), "id");
     if (incarnation !== redis.incarnation) throw redis.lose();
   }
   return answer;
@@ -45,9 +66,20 @@ export async function run<Answer>(
   script: Script,
   ...values: readonly (string | number)[]
 ): Promise<Answer> {
+  const call = scriptCall(redis, script);
+  for (const value of values) call.push(String(value));
+  return runCall(redis, script, call);
+}
+
+/** What every call begins with; its values come behind. */
+export function scriptCall({ prefix, incarnation }: Redis, script: Script): string[] {
+  return callOf(script, prefix, incarnation);
+}
+
+export async function runCall<Answer>(redis: Redis, script: Script, call: readonly string[]): Promise<Answer> {
   const line = await redis.connection.line();
   try {
-    return await runScript<Answer>(line, script, [redis.prefix, redis.incarnation, ...values]);
+    return await runScript<Answer>(line, script, call);
   } catch (error) {
     throw error instanceof ErrorReply && error.message.startsWith("STORELOST") ? redis.lose() : error;
   }

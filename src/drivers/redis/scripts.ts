@@ -14,6 +14,7 @@ const ALLOW_OOM = " flags=allow-oom";
 export const scripts = {
   create: loadAlone("create"),
   noteRun: loadAlone("note-run"),
+  upgrade: loadAlone("upgrade"),
   acquire: load("acquire"),
   renew: load("renew"),
   release: load("release"),
@@ -40,18 +41,18 @@ export const scripts = {
   register: load("register"),
 };
 
-/** Sends the script's hash; the text only to a server that does not know it, as after a restart. */
-export async function runScript<Answer>(
-  line: Line,
-  script: Script,
-  values: readonly (string | number)[],
-): Promise<Answer> {
-  const rest = ["0", ...values.map(String)];
+/** A call of a script, as it is sent: with its hash, and values behind. */
+export function callOf(script: Script, ...values: readonly string[]): string[] {
+  return ["EVALSHA", script.sha, "0", ...values];
+}
+
+/** Sends the text only to a server that does not know the script, as after a restart. */
+export async function runScript<Answer>(line: Line, script: Script, call: readonly string[]): Promise<Answer> {
   try {
-    return await line.send<Answer>(["EVALSHA", script.sha, ...rest]);
+    return await line.send<Answer>(call);
   } catch (error) {
     if (!(error instanceof ErrorReply && error.message.startsWith("NOSCRIPT"))) throw error;
-    return line.send<Answer>(["EVAL", script.text, ...rest]);
+    return line.send<Answer>(["EVAL", script.text, ...call.slice(2)]);
   }
 }
 

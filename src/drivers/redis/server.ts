@@ -2,7 +2,7 @@ import { ErrorReply } from "@redis/client";
 import type { Host } from "../../host/host.ts";
 import { StoreError } from "../../store/store-error.ts";
 import type { Line } from "./connection.ts";
-import { runScript, scripts } from "./scripts.ts";
+import { callOf, runScript, scripts } from "./scripts.ts";
 
 /** What `INFO` says. */
 export type ServerFacts = ReadonlyMap<string, string>;
@@ -54,7 +54,7 @@ export async function makeAofWhole(line: Line, host: Host, facts: ServerFacts): 
     }
     await host.sleep(LOOK_EVERY_MS);
   }
-  await runScript(line, scripts.noteRun, [RUN_KEY, run]);
+  await runScript(line, scripts.noteRun, callOf(scripts.noteRun, RUN_KEY, run));
 }
 
 function refusedRewrite(error: unknown): unknown {

@@ -12,9 +12,10 @@ import type {
 import { HandOver } from "../../store/hand-over.ts";
 import type { Line } from "./connection.ts";
 import { Gathering } from "./gathering.ts";
-import { placeOf, unpackTask } from "./packed-task.ts";
+import { byPartition, pushSettle } from "./settle-arguments.ts";
+import { lineNamed, lineOf, unpackTask } from "./packed-task.ts";
 import { inboxKeys, partitionsOf } from "./inbox.ts";
-import { keyOf, type Redis, run, send } from "./redis.ts";
+import { keyOf, type Redis, run, runCall, scriptCall, send } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
 /** Results in one script, as many as one may take its time for. */
@@ -23,15 +24,12 @@ const MOST_SETTLED = 200;
 export class RedisTasks implements Tasks {
   readonly handOver: HandOver;
   readonly #redis: Redis;
-  /** Drawn at every start: nothing that an earlier process left behind looks like ours. */
-  readonly #consumer: string;
   readonly #settling: Gathering<Settlement, SettleOutcome>;
   /** Queues, as they are asked for, that had nothing left when they were last looked at. */
   readonly #drained = new Set<string>();
 
   constructor(redis: Redis) {
     this.#redis = redis;
-    this.#consumer = redis.host.id();
     this.#settling = new Gathering(MOST_SETTLED, (results) => this.#settle(results));
     this.handOver = new HandOver({
       host: redis.host,
@@ -45,8 +43,7 @@ export class RedisTasks implements Tasks {
     if (queues.length === 0) return this.#redis.waiting.inVain(waitMs);
     const name = queues.join(" ");
     const attempt = async (): Promise<readonly LeasedTask[] | undefined> => {
-      const values = [max, leaseMs, this.#consumer, ...queues];
-      const tasks = unpackTasks(await run<readonly string[]>(this.#redis, scripts.lease, ...values), this.#consumer);
+      const tasks = unpackTasks(await run<readonly string[]>(this.#redis, scripts.lease, max, leaseMs, ...queues));
       // It has seen the end of all of them, and taken away their bells: whatever comes now rings.
       if (tasks.length < max) this.#drained.add(name);
       else this.#drained.delete(name);
@@ -67,7 +64,7 @@ export class RedisTasks implements Tasks {
     if (beats.length === 0) return { lost: [], cancelled: [] };
     const values = beats.flatMap(({ ref, token, started }) => {
       const { partition, text } = started ?? { partition: "", text: "" };
-      return [ref, token, partition, text];
+      return [lineNamed({ ref, token }) ?? "", token, partition, text];
     });
     type Answer = readonly ("held" | "cancelled" | "lost")[];
     const outcomes = await run<Answer>(this.#redis, scripts.heartbeat, leaseMs, ...values);
@@ -81,13 +78,17 @@ export class RedisTasks implements Tasks {
   }
 
   async #settle(results: readonly Settlement[]): Promise<readonly SettleOutcome[]> {
-    const values = results.flatMap(({ ref, token, partition, outcome, text }) => {
-      const isCompletion = outcome === "completed" ? "1" : "0";
-      return [placeOf(ref), token, partition, isCompletion, text];
-    });
-    const settling = run<readonly SettleOutcome[]>(this.#redis, scripts.settle, ...values);
+    const order = byPartition(results);
+    const call = scriptCall(this.#redis, scripts.settle);
+    pushSettle(
+      call,
+      order.map((place) => results[place]!),
+    );
+    const settling = runCall<readonly SettleOutcome[]>(this.#redis, scripts.settle, call);
     this.#redis.waiting.hint(inboxKeys(this.#redis, partitionsOf(results)));
-    return settling;
+    const outcomes: SettleOutcome[] = [];
+    for (const [i, outcome] of (await settling).entries()) outcomes[order[i]!] = outcome;
+    return outcomes;
   }
 
   async lapse(limit: number): Promise<number> {
@@ -95,7 +96,7 @@ export class RedisTasks implements Tasks {
     if (lapsed.length === 0) return 0;
     const values = lapsed.flatMap((task) => {
       const text = taskMessage(task, "store", { kind: "deliveryLost", token: task.token });
-      return [task.ref, task.token, task.partition, text];
+      return [lineOf(task), task.token, task.partition, text];
     });
     return run<number>(this.#redis, scripts.lapse, ...values);
   }
@@ -109,12 +110,9 @@ export function bellOf(redis: Redis, queue: string): string {
   return keyOf(redis, "bell", queue);
 }
 
-/** Each as lease.lua and lapsed.lua tell of it; who has it comes first. */
-function unpackTasks(answer: readonly string[], consumer?: string): readonly LeasedTask[] {
-  const size = consumer === undefined ? 5 : 4;
-  return Array.from({ length: answer.length / size }, (_, i) => {
-    const fields = answer.slice(i * size, (i + 1) * size);
-    const [holder, id, line, token, packed] = consumer === undefined ? fields : [consumer, ...fields];
-    return unpackTask(holder!, id!, line!, token!, packed!);
-  });
+/** Each as lease.lua and lapsed.lua tell of it. */
+function unpackTasks(answer: readonly string[]): readonly LeasedTask[] {
+  const tasks: LeasedTask[] = [];
+  for (let i = 0; i < answer.length; i += 2) tasks.push(unpackTask(answer[i]!, answer[i + 1]!));
+  return tasks;
 }

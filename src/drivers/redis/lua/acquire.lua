@@ -6,7 +6,7 @@
 local partition, owner, lease, nonce = argument(), argument(), tonumber(argument()), argument()
 local incarnation, epoch, old_nonce = argument(), argument(), argument()
 local partition_key = key('partition', partition)
-local known = redis.call('HMGET', partition_key, 'owner', 'until', 'nonce', 'clean', 'strikes', 'suspect')
+local known = call('HMGET', partition_key, 'owner', 'until', 'nonce', 'clean', 'strikes', 'suspect')
 local now = lease_ms()
 local is_free = not known[3] or tonumber(known[2]) <= now
 local strikes, suspect = tonumber(known[5] or 0), known[6]
@@ -22,8 +22,8 @@ else
 end
 if not is_free then return { 'held', known[1] or '' } end
 
-local next_epoch = redis.call('HINCRBY', partition_key, 'epoch', 1)
-redis.call('HSET', partition_key, 'nonce', nonce, 'owner', owner, 'until', now + lease, 'clean', 0, 'strikes', strikes)
-if not suspect then redis.call('HDEL', partition_key, 'suspect') end
-local rest = redis.call('HMGET', partition_key, 'seq', 'time')
+local next_epoch = call('HINCRBY', partition_key, 'epoch', 1)
+call('HSET', partition_key, 'nonce', nonce, 'owner', owner, 'until', now + lease, 'clean', 0, 'strikes', strikes)
+if not suspect then call('HDEL', partition_key, 'suspect') end
+local rest = call('HMGET', partition_key, 'seq', 'time')
 return { 'acquired', ARGV[2], next_epoch, rest[1] or '0', rest[2] or '0', wall_ms(), strikes, suspect }

@@ -8,7 +8,7 @@ local most = tonumber(argument())
 local outcomes, lengths = {}, {}
 while at < #ARGV do
   local partition, is_start, text = argument(), argument(), argument()
-  if is_start == '1' and not lengths[partition] then lengths[partition] = redis.call('XLEN', key('inbox', partition)) end
+  if is_start == '1' and not lengths[partition] then lengths[partition] = call('XLEN', key('inbox', partition)) end
   if is_start == '1' and lengths[partition] >= most then
     outcomes[#outcomes + 1] = 0
   else

@@ -1,53 +1,14 @@
 #!lua flags=allow-oom
 -- Commits one batch whole or not at all. A script that fails half way is not rolled back: so every guard comes first, and
 -- then only writes that cannot fail. Full memory does not stop it, or nothing could ever end and make room.
--- arguments  prefix, incarnation, partition, incarnation, epoch, nonce, seq, id, timeMs, suspect or '', then the lists below,
---            each after the number of its items
+-- arguments  prefix, incarnation, partition, incarnation, epoch, nonce, seq, id, timeMs, suspect or '', then what
+--            commit-arguments.ts makes of the batch, in the order in which it is taken up below
 -- returns    'committed', 'alreadyApplied' or 'fenced'; an error if a version is not the next one, or a key is not ours
 
 local partition, incarnation, epoch, nonce = argument(), argument(), argument(), argument()
 local seq, id, time, suspect = argument(), argument(), argument(), argument()
-local LISTS = {
-  { 'records', 4 }, -- entity, version, count, stored text
-  { 'consumed', 1 }, -- id
-  { 'settled', 2 }, -- token, place
-  { 'snapshots', 3 }, -- entity, version, stored text
-  { 'headers', 5 }, -- entity, class, createdAtMs, workflow, text
-  { 'wakes', 2 }, -- entity, atMs or ''
-  { 'tasks', 4 }, -- token, queue, priority, packed text
-  { 'revoke', 1 }, -- token
-  { 'mail', 2 }, -- partition, text
-  { 'replies', 2 }, -- process, text
-  { 'discard', 1 }, -- id
-  { 'letters', 3 }, -- id, atMs, text
-  { 'listings', 5 }, -- list, id, entity, atMs, text or ''
-  { 'purge', 1 }, -- entity
-  { 'cut', 2 }, -- entity, version
-  { 'attended', 2 }, -- queue, how many of its tasks the caller looks for without a bell
-}
-local lists = {}
-for _, list in ipairs(LISTS) do
-  local count = tonumber(argument())
-  lists[list[1]] = { at = at, count = count, width = list[2] }
-  at = at + count * list[2]
-end
-if at ~= #ARGV then return redis.error_reply('MALFORMED these are not the arguments of a commit') end
-
-local function each(name, visit)
-  local list = lists[name]
-  for i = 0, list.count - 1 do
-    local before = list.at + i * list.width
-    visit(unpack(ARGV, before + 1, before + list.width))
-  end
-end
-
-local partition_key, tasks, queues = key('partition', partition), key('tasks'), key('queues')
-local wakes, letters, letters_at = key('wakes', partition), key('letters'), key('letters', 'at')
-local REPLIES, REPLY_SECONDS, BELLS = 10000, 3600, 100
-
--- ── guards ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-local known = redis.call('HMGET', partition_key, 'epoch', 'nonce', 'seq', 'time', 'batch', 'suspect')
+local partition_key = key('partition', partition)
+local known = call('HMGET', partition_key, 'epoch', 'nonce', 'seq', 'time', 'batch', 'suspect')
 if incarnation ~= ARGV[2] or known[1] ~= epoch or known[2] ~= nonce then return 'fenced' end
 local next_seq = known[3] or '0'
 if next_seq ~= seq then
@@ -55,317 +16,365 @@ if next_seq ~= seq then
   return is_resend and 'alreadyApplied' or 'fenced'
 end
 
+local hints = argument() -- what is published: versions and entities
+local before = argument() -- the versions that entities must have which have new records, with spaces between
+local news, news_end, changed = list(2) -- these entities, each once, and the version of each from now on
+local records, records_end = list(2) -- entity, stored text
+local oldest, newest, behind = argument(), argument(), argument() -- ids: first and last consumed, and the next there may be
+local snapshots, snapshots_end = list(3) -- entity, version, stored text
+local headers, headers_end, headed = list(2) -- entity, each once, text
+local placed = list(1) -- the place of each in the lists: class, createdAtMs, workflow
+local asleep, asleep_end = list(1) -- entity
+local awake, awake_end = list(2) -- atMs, entity
+local packed, packed_end, sent = list(2) -- of tasks, each once, line by line: token, packed text
+local revoke, revoke_end, withdrawn = list(1) -- token
+local mail, mail_end = list(2) -- partition, text
+local discard, discard_end = list(1) -- id
+local letters, letters_end = list(2) -- id, text
+local dates, dates_end = list(2) -- atMs, id
+local listings, listings_end = list(5) -- list, id, entity, atMs, text or ''
+local purge, purge_end, purged = list(1) -- entity
+local cut, cut_end = list(2) -- entity, version
+
+-- Lists that have a name, each with values of its own in front of it.
+local function groups(width)
+  local all = {}
+  for i = 1, tonumber(argument()) do
+    local group = { unpack(ARGV, at + 1, at + width) }
+    at = at + width
+    group.first, group.last = list(1)
+    all[i] = group
+  end
+  return all
+end
+local lines = {} -- line, queue, priority, how many bells to ring, how many tasks
+for i = 1, tonumber(argument()) do
+  lines[i] = { argument(), argument(), argument(), tonumber(argument()), tonumber(argument()) }
+end
+local done = groups(1) -- line; tokens of tasks whose results came with the batch and not through the inbox
+local answers = groups(1) -- process; replies
+if at ~= #ARGV then return redis.error_reply('MALFORMED these are not the arguments of a commit') end
+
+local versions, places, tasks, queues = key('journals'), key('places'), key('tasks'), key('queues')
+local inbox, wakes, journal = key('inbox', partition), key('wakes', partition), prefix .. ':journal:'
+local dead, dead_at = key('letters'), key('letters', 'at')
+local REPLIES, REPLY_SECONDS, BELLS = 10000, 3600, 100
+
+-- ── guards ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
 local foreign
-local checked = {}
 local function must_be(kind, name)
-  if checked[name] then return end
-  checked[name] = true
-  local found = redis.call('TYPE', name).ok
-  if found ~= kind and found ~= 'none' then foreign = name end
+  if not may_be(kind, name) then foreign = name end
+end
+local function look(command, name, values, first, last)
+  local found = read(command, name, values, first, last)
+  if not found.err then return found end
+  foreign = name
+  return {}
+end
+local function class_of(place) return string.match(place, '^%S+') end
+local function may_leave_list(place)
+  if place then must_be('zset', key('headers', class_of(place))) end
 end
 
--- What is known of each entity that the batch tells about, and what is to be written of it, in one go for each.
-local entities, names = {}, {}
-local function entity_of(name)
-  local entity = entities[name]
-  if entity then return entity end
-  entity = { key = key('entity', name), writes = {} }
-  local fields = redis.pcall('HMGET', entity.key, 'place')
-  if fields.err then
-    foreign, fields = entity.key, {}
-  end
-  entity.place = fields[1]
-  entity.old_place = entity.place
-  entities[name] = entity
-  names[#names + 1] = name
-  return entity
-end
-local function may_leave_list(entity)
-  local class = entity.place and string.match(entity.place, '^%S+')
-  if class then must_be('zset', key('headers', class)) end
+-- Every other argument.
+local function halves(first, count)
+  local half = {}
+  for i = 1, count do half[i] = ARGV[first + 2 * i - 2] end
+  return half
 end
 
--- Where the journal of an entity may begin that is not there.
-local beginnings = {}
-each('cut', function(name, below)
-  beginnings[name] = below
-  must_be('list', key('journal', name))
-end)
-
--- The version an entity has is where the last record of its journal ends.
-local versions, written = {}, {}
-local function version_of(name)
-  if versions[name] then return versions[name] end
-  written[#written + 1] = name
-  local last = redis.pcall('LINDEX', key('journal', name), -1)
-  if type(last) == 'table' then foreign = key('journal', name) end
-  if type(last) ~= 'string' then return 0 end
-  local version, count = string.match(last, '^(%d+) (%d+) ')
-  return version + count - 1
-end
+local names = halves(news, changed)
+local reached = look('HMGET', versions, names, 1, changed)
+for i = 1, changed do reached[i] = reached[i] or '0' end
 local wrong
-each('records', function(name, version, count)
-  local reached = version_of(name)
-  if reached == 0 and beginnings[name] == version then reached = version - 1 end
-  if tonumber(version) ~= reached + 1 or tonumber(count) < 1 then wrong = name end
-  versions[name] = version + count - 1
-end)
-each('snapshots', entity_of)
-local ended = {}
-each('headers', function(name, class)
-  if class ~= 'open' then ended[name] = '+' end
-  may_leave_list(entity_of(name))
-  must_be('zset', key('headers', class))
-end)
-each('tasks', function(_, queue, priority)
-  must_be('stream', key('line', priority .. ':' .. queue))
-  must_be('list', key('bell', queue))
-end)
-each('mail', function(to) must_be('stream', key('inbox', to)) end)
-each('replies', function(process) must_be('list', key('replies', process)) end)
-local function may_be_on(list)
-  must_be('hash', key('list', list))
-  must_be('zset', key('listing', list))
-end
-each('listings', function(list, id, name)
-  may_be_on(list)
-  must_be('hash', key('listed', name))
-  local stored = not foreign and redis.call('HGET', key('list', list), id)
-  if stored then must_be('hash', key('listed', string.match(stored, '^[^%z]*'))) end
-end)
-each('purge', function(name)
-  may_leave_list(entity_of(name))
-  must_be('hash', key('listed', name))
-  if foreign then return end
-  for _, listed in ipairs(redis.call('HKEYS', key('listed', name))) do
-    may_be_on(string.match(listed, '^[^%z]*'))
+if not foreign and table.concat(reached, ' ') ~= before then
+  local i = 0
+  for expected in string.gmatch(before, '%d+') do
+    i = i + 1
+    local is_next = reached[i] == expected
+    -- What is not there may begin where its journal is cut.
+    for j = cut, cut_end, 2 do
+      is_next = is_next or reached[i] == '0' and ARGV[j] == names[i] and tonumber(ARGV[j + 1]) == expected + 1
+    end
+    wrong = wrong or not is_next and names[i]
   end
-end)
-must_be('stream', key('inbox', partition))
-must_be('zset', wakes)
-if lists.tasks.count + lists.revoke.count + lists.settled.count > 0 then
+end
+for i = cut, cut_end, 2 do must_be('list', journal .. ARGV[i]) end
+if snapshots_end > snapshots then must_be('hash', key('snapshots')) end
+
+local named = halves(headers, headed)
+local stood = look('HMGET', places, named, 1, headed)
+if headed > 0 then must_be('hash', key('headers')) end
+for i = 1, headed do
+  local place, old = ARGV[placed + i - 1], stood[i]
+  if place ~= old then
+    may_leave_list(old)
+    must_be('zset', key('headers', class_of(place)))
+  end
+end
+
+local tokens = halves(packed, sent)
+local out = look('HMGET', tasks, tokens, 1, sent)
+local priorities = {}
+for i, group in ipairs(lines) do
+  must_be('list', key('line', group[1]))
+  must_be('list', key('bell', group[2]))
+  local found = pcall('HGET', queues, group[2])
+  if type(found) == 'table' then foreign, found = queues, false end
+  priorities[i] = found
+end
+local stored = look('HMGET', tasks, ARGV, revoke, revoke_end)
+if withdrawn > 0 then
+  must_be('set', key('revoked'))
+  must_be('hash', key('gone'))
+  for i = 1, withdrawn do
+    local line = stored[i] and line_of(stored[i])
+    if line then must_be('zset', key('leases', line)) end
+  end
+end
+for _, group in ipairs(lines) do must_be('zset', key('leases', group[1])) end
+for _, group in ipairs(done) do must_be('zset', key('leases', group[1])) end
+if #done > 0 then
   must_be('hash', tasks)
-  must_be('hash', queues)
+  must_be('set', key('revoked'))
 end
-if lists.discard.count + lists.letters.count > 0 then
-  must_be('hash', letters)
-  must_be('zset', letters_at)
+
+must_be('stream', inbox)
+must_be('zset', wakes)
+for i = mail, mail_end, 2 do must_be('stream', key('inbox', ARGV[i])) end
+for _, group in ipairs(answers) do must_be('list', key('replies', group[1])) end
+if discard_end >= discard or letters_end >= letters then
+  must_be('hash', dead)
+  must_be('zset', dead_at)
 end
-local done, done_at = {}, {}
-each('settled', function(token, place)
-  done[#done + 1], done_at[#done_at + 1] = token, place
-  if line_of(place) then must_be('stream', key('line', line_of(place))) end
-end)
-each('revoke', function(token)
-  local stored = not foreign and redis.call('HGET', tasks, token)
-  if stored then must_be('stream', key('line', string.match(stored, '^%S+ (.*)$'))) end
-end)
-if foreign then return redis.error_reply('FOREIGN the key ' .. foreign .. ' is not what this store put there') end
+-- No name has a NUL in it, so one stands between them: in the fields of an entity's `listed`, which are list and id, and
+-- in front of the text of an entry, which begins with its entity.
+local function may_be_on(name)
+  must_be('hash', key('list', name))
+  must_be('zset', key('listing', name))
+end
+for i = listings, listings_end, 5 do
+  may_be_on(ARGV[i])
+  must_be('hash', key('listed', ARGV[i + 2]))
+  local entry = not foreign and call('HGET', key('list', ARGV[i]), ARGV[i + 1])
+  if entry then must_be('hash', key('listed', string.match(entry, '^[^%z]*'))) end
+end
+local left = look('HMGET', places, ARGV, purge, purge_end)
+for i = 1, purged do
+  may_leave_list(left[i])
+  must_be('hash', key('listed', ARGV[purge + i - 1]))
+  if not foreign then
+    for _, listed in ipairs(call('HKEYS', key('listed', ARGV[purge + i - 1]))) do
+      may_be_on(string.match(listed, '^[^%z]*'))
+    end
+  end
+end
+if purged > 0 then
+  must_be('hash', versions)
+  must_be('hash', key('headers'))
+  must_be('hash', key('snapshots'))
+end
+local function is_foreign(name)
+  return redis.error_reply('FOREIGN the key ' .. name .. ' is not what this store put there')
+end
+if foreign then return is_foreign(foreign) end
 if wrong then return redis.error_reply('VERSION is not the next one of ' .. wrong) end
 
 -- ── writes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
--- A call costs Redis more than what it does: whatever can go in one call does.
-
-each('records', function(name, _, _, stored) redis.call('RPUSH', key('journal', name), stored) end)
-if #written > 0 then
-  local hints = {}
-  for i, name in ipairs(written) do hints[i] = (ended[name] or '') .. versions[name] .. ' ' .. name end
-  redis.call('PUBLISH', key('commits', partition), table.concat(hints, '\n'))
+-- A call costs Redis more than what it does: whatever can go in one call does. A journal is not looked at before it is
+-- written to, so this comes first and can be undone.
+for i = records, records_end, 2 do
+  if type(pcall('RPUSH', journal .. ARGV[i], ARGV[i + 1])) == 'table' then
+    for j = records, i - 2, 2 do call('LTRIM', journal .. ARGV[j], 0, -2) end
+    return is_foreign(journal .. ARGV[i])
+  end
 end
+write('HSET', versions, ARGV, news, news_end)
+if hints ~= '' then call('PUBLISH', key('commits', partition), hints) end
 
 local last_time = known[4] or '0'
 if tonumber(time) > tonumber(last_time) then last_time = time end
 local advanced = tonumber(seq) + 1
 if suspect == '' then
-  redis.call('HSET', partition_key, 'seq', advanced, 'batch', id, 'time', last_time, 'clean', 1, 'strikes', 0)
-  if known[6] then redis.call('HDEL', partition_key, 'suspect') end
+  call('HSET', partition_key, 'seq', advanced, 'batch', id, 'time', last_time, 'clean', '1', 'strikes', '0')
+  if known[6] then call('HDEL', partition_key, 'suspect') end
 else
   -- The owner has yet to show that it survives: vanishing now is a strike.
-  redis.call('HSET', partition_key, 'seq', advanced, 'batch', id, 'time', last_time, 'clean', 0, 'suspect', suspect)
+  call('HSET', partition_key, 'seq', advanced, 'batch', id, 'time', last_time, 'clean', '0', 'suspect', suspect)
+end
+-- Messages are read from the oldest on, so what is older than the next there may be has been consumed. Unless something
+-- older is there.
+if oldest ~= '' then
+  local first = call('XRANGE', inbox, '-', '+', 'COUNT', 1)[1]
+  if first and first[1] == oldest then
+    call('XTRIM', inbox, 'MINID', '=', behind)
+  elseif first then
+    for _, entry in ipairs(call('XRANGE', inbox, oldest, newest)) do call('XDEL', inbox, entry[1]) end
+  end
 end
 
-local consumed = {}
-each('consumed', function(entry) consumed[#consumed + 1] = entry end)
-call_in_parts({ 'XDEL', key('inbox', partition) }, consumed, {})
+for _, group in ipairs(done) do
+  write('ZREM', key('leases', group[1]), ARGV, group.first, group.last)
+  write('HDEL', tasks, ARGV, group.first, group.last)
+  if is_there(key('revoked')) then write('SREM', key('revoked'), ARGV, group.first, group.last) end
+end
 
--- Tasks whose results came with the batch and not through the inbox.
-remove_tasks(done, done_at, find_out(done, done_at))
-
-each('snapshots', function(name, version, stored)
-  local entity = entities[name]
-  local old = entity.writes.snapshot or redis.call('HGET', entity.key, 'snapshot')
-  if not old or tonumber(string.match(old, '^(%d+) ')) <= tonumber(version) then entity.writes.snapshot = stored end
-end)
+for i = snapshots, snapshots_end, 3 do
+  local old = call('HGET', key('snapshots'), ARGV[i])
+  if not old or tonumber(string.match(old, '^(%d+) ')) <= tonumber(ARGV[i + 1]) then
+    call('HSET', key('snapshots'), ARGV[i], ARGV[i + 2])
+  end
+end
 
 -- The lists of executions: one sorted set for each class. The place an entity has there is written beside its header, so
 -- that a header of the same class costs no write to a list.
-each('headers', function(name, class, created, workflow, text)
-  local entity = entities[name]
-  entity.place = class .. ' ' .. created .. ' ' .. workflow
-  entity.writes.header = text
-end)
-local leaving, entering = {}, {}
-local function among(groups, class)
-  groups[class] = groups[class] or {}
-  return groups[class]
+local leaving, entering, moved, place_of = {}, {}, {}, {}
+local function among(all, name)
+  local group = all[name]
+  if not group then
+    group = {}
+    all[name] = group
+  end
+  return group
 end
 local function leave_list(name, place)
   local class, workflow = string.match(place, '^(%S+) %S+ (.*)$')
   local members = among(leaving, class)
   members[#members + 1] = name .. '\0' .. workflow
 end
-for _, name in ipairs(names) do
-  local entity = entities[name]
-  if entity.place ~= entity.old_place then
-    if entity.old_place then leave_list(name, entity.old_place) end
-    local class, created, workflow = string.match(entity.place, '^(%S+) (%S+) (.*)$')
-    local members = among(entering, class)
-    members[#members + 1] = created
-    members[#members + 1] = name .. '\0' .. workflow
-    entity.writes.place = entity.place
-  end
-  local fields = {}
-  for field, value in pairs(entity.writes) do
-    fields[#fields + 1] = field
-    fields[#fields + 1] = value
-  end
-  if #fields > 0 then redis.call('HSET', entity.key, unpack(fields)) end
-end
 local function leave_lists()
-  for class, members in pairs(leaving) do call_in_parts({ 'ZREM', key('headers', class) }, members, {}) end
+  for class, members in pairs(leaving) do write('ZREM', key('headers', class), members, 1, #members) end
   leaving = {}
 end
+for i = 1, headed do
+  local name, place, old = named[i], ARGV[placed + i - 1], stood[i]
+  if place ~= old then
+    if old then leave_list(name, old) end
+    local class, created, workflow = string.match(place, '^(%S+) (%S+) (.*)$')
+    local members, size = among(entering, class), #moved
+    members[#members + 1] = created
+    members[#members + 1] = name .. '\0' .. workflow
+    moved[size + 1], moved[size + 2] = name, place
+    place_of[name] = place
+  end
+end
+write('HSET', key('headers'), ARGV, headers, headers_end)
+write('HSET', places, moved, 1, #moved)
 leave_lists()
-for class, members in pairs(entering) do call_in_parts({ 'ZADD', key('headers', class) }, members, {}) end
+for class, members in pairs(entering) do write('ZADD', key('headers', class), members, 1, #members) end
 
--- What is said last of an entity counts.
-local wake_of, asleep, awake = {}, {}, {}
-each('wakes', function(entity, wake) wake_of[entity] = wake end)
-for entity, wake in pairs(wake_of) do
-  if wake == '' then
-    asleep[#asleep + 1] = entity
+write('ZREM', wakes, ARGV, asleep, asleep_end)
+write('ZADD', wakes, ARGV, awake, awake_end)
+
+-- One that is out stays as it is.
+local is_out
+for i = 1, sent do
+  if out[i] then
+    is_out = is_out or {}
+    is_out[tokens[i]] = true
+  end
+end
+if is_out then
+  for i = packed, packed_end, 2 do
+    if not is_out[ARGV[i]] then call('HSET', tasks, ARGV[i], ARGV[i + 1]) end
+  end
+else
+  write('HSET', tasks, ARGV, packed, packed_end)
+end
+local from = 0
+for i, group in ipairs(lines) do
+  local line, queue, priority, rings = key('line', group[1]), group[2], group[3], group[4]
+  local there = priorities[i]
+  if not there or not string.find(' ' .. there .. ' ', ' ' .. priority .. ' ', 1, true) then
+    add_priority(queue, call('HGET', queues, queue), priority)
+  end
+  if is_out then
+    for j = from + 1, from + group[5] do
+      if not is_out[tokens[j]] then call('RPUSH', line, tokens[j]) end
+    end
   else
-    awake[#awake + 1] = wake
-    awake[#awake + 1] = entity
+    write('RPUSH', line, tokens, from + 1, from + group[5])
   end
-end
-call_in_parts({ 'ZREM', wakes }, asleep, {})
-call_in_parts({ 'ZADD', wakes }, awake, {})
-
--- A queue's priorities, the highest first.
-local function add_line(queue, priority)
-  local priorities = { priority }
-  for other in string.gmatch(redis.call('HGET', queues, queue) or '', '%S+') do
-    if other ~= priority then priorities[#priorities + 1] = other end
-  end
-  table.sort(priorities, function(a, b) return tonumber(a) > tonumber(b) end)
-  redis.call('HSET', queues, queue, table.concat(priorities, ' '))
-  redis.call('XGROUP', 'CREATE', key('line', priority .. ':' .. queue), WORKERS, '0', 'MKSTREAM')
-end
-local made, bells, places, tokens, is_out = {}, {}, {}, {}, {}
-each('tasks', function(token) tokens[#tokens + 1] = token end)
-for i, place in ipairs(places_of(tokens)) do is_out[tokens[i]] = place end
-each('tasks', function(token, queue, priority, text)
-  if is_out[token] then return end
-  is_out[token] = true
-  local line = priority .. ':' .. queue
-  if not made[line] and redis.call('EXISTS', key('line', line)) == 0 then add_line(queue, priority) end
-  made[line] = true
-  places[#places + 1] = token
-  places[#places + 1] = redis.call('XADD', key('line', line), '*', 'token', token, 'task', text) .. ' ' .. line
-  bells[queue] = (bells[queue] or 0) + 1
-end)
-call_in_parts({ 'HSET', tasks }, places, {})
--- One for each task, as far as there can be somebody who waits: nobody need be woken who is at work.
-each('attended', function(queue, count) bells[queue] = bells[queue] and bells[queue] - count end)
-for queue, count in pairs(bells) do
-  local rings = {}
-  for i = 1, math.min(count, BELLS) do rings[i] = '' end
-  if #rings > 0 then
-    local length = redis.call('RPUSH', key('bell', queue), unpack(rings))
-    if length > BELLS then redis.call('LTRIM', key('bell', queue), 0, BELLS - 1) end
+  from = from + group[5]
+  -- One for each task, as far as there can be somebody who waits: nobody need be woken who is at work.
+  if rings > 0 then
+    local bell, empty = key('bell', queue), {}
+    for j = 1, math.min(rings, BELLS) do empty[j] = '' end
+    if call('RPUSH', bell, unpack(empty)) > BELLS then call('LTRIM', bell, 0, BELLS - 1) end
   end
 end
 -- After the tasks: what one batch both sends out and withdraws has to be gone.
-each('revoke', function(token)
-  local stored = redis.call('HGET', tasks, token)
-  if not stored or string.sub(stored, 1, 1) == '!' then return end
-  local entry, line = string.match(stored, '^(%S+) (.*)$')
-  local pending = redis.pcall('XPENDING', key('line', line), WORKERS, entry, entry, 1)
-  -- Without its group, which somebody has removed, nobody has it.
-  if not pending.err and #pending > 0 then
-    redis.call('HSET', tasks, token, '!' .. stored)
-  else
-    redis.call('XDEL', key('line', line), entry)
-    redis.call('HDEL', tasks, token)
+for i = revoke, revoke_end do
+  local token = ARGV[i]
+  local text = call('HGET', tasks, token)
+  local line = text and line_of(text)
+  if line and call('ZSCORE', key('leases', line), token) then
+    call('SADD', key('revoked'), token)
+  elseif text then
+    call('HDEL', tasks, token)
+    if line then call('HINCRBY', key('gone'), line, 1) end
   end
-end)
-
-each('mail', post)
-local answers = {}
-each('replies', function(process, text)
-  local texts = among(answers, process)
-  texts[#texts + 1] = text
-end)
-for process, texts in pairs(answers) do
-  local replies = key('replies', process)
-  call_in_parts({ 'RPUSH', replies }, texts, {})
-  redis.call('LTRIM', replies, -REPLIES, -1)
-  redis.call('EXPIRE', replies, REPLY_SECONDS)
 end
-each('discard', function(letter)
-  redis.call('HDEL', letters, letter)
-  redis.call('ZREM', letters_at, letter)
-end)
-each('letters', function(letter, at_ms, text)
-  redis.call('HSET', letters, letter, text)
-  redis.call('ZADD', letters_at, at_ms, letter)
-end)
 
--- No name has a NUL in it, so one stands between them: in the fields of an entity's `listed`, which are list and id, and
--- in front of the text of an entry, which begins with its entity.
-local function take_off(list, entry)
-  local stored = redis.call('HGET', key('list', list), entry)
-  if not stored then return end
-  redis.call('HDEL', key('listed', string.match(stored, '^[^%z]*')), list .. '\0' .. entry)
-  redis.call('HDEL', key('list', list), entry)
-  redis.call('ZREM', key('listing', list), entry)
+for i = mail, mail_end, 2 do post(ARGV[i], ARGV[i + 1]) end
+for _, group in ipairs(answers) do
+  local replies = key('replies', group[1])
+  write('RPUSH', replies, ARGV, group.first, group.last)
+  call('LTRIM', replies, -REPLIES, -1)
+  call('EXPIRE', replies, REPLY_SECONDS)
 end
-each('listings', function(list, entry, entity, at_ms, text)
-  take_off(list, entry)
+write('HDEL', dead, ARGV, discard, discard_end)
+write('ZREM', dead_at, ARGV, discard, discard_end)
+write('HSET', dead, ARGV, letters, letters_end)
+write('ZADD', dead_at, ARGV, dates, dates_end)
+
+local function take_off(name, entry)
+  local there = call('HGET', key('list', name), entry)
+  if not there then return end
+  call('HDEL', key('listed', string.match(there, '^[^%z]*')), name .. '\0' .. entry)
+  call('HDEL', key('list', name), entry)
+  call('ZREM', key('listing', name), entry)
+end
+for i = listings, listings_end, 5 do
+  local name, entry, entity, at_ms, text = unpack(ARGV, i, i + 4)
+  take_off(name, entry)
   if text ~= '' then
-    redis.call('HSET', key('list', list), entry, entity .. '\0' .. text)
-    redis.call('ZADD', key('listing', list), at_ms, entry)
-    redis.call('HSET', key('listed', entity), list .. '\0' .. entry, '')
+    call('HSET', key('list', name), entry, entity .. '\0' .. text)
+    call('ZADD', key('listing', name), at_ms, entry)
+    call('HSET', key('listed', entity), name .. '\0' .. entry, '')
   end
-end)
+end
 -- What ends before a version goes: found by halves, as records are in order of their versions. Of very many some stay.
 local CUT = 10000
-each('cut', function(name, below)
-  local journal = key('journal', name)
-  local low, high = 0, redis.call('LLEN', journal)
+for i = cut, cut_end, 2 do
+  local name, below = journal .. ARGV[i], tonumber(ARGV[i + 1])
+  local low, high = 0, call('LLEN', name)
   while low < high do
     local middle = math.floor((low + high) / 2)
-    local version, count = string.match(redis.call('LINDEX', journal, middle), '^(%d+) (%d+) ')
-    if version + count <= tonumber(below) then
+    local version, count = string.match(call('LINDEX', name, middle), '^(%d+) (%d+) ')
+    if version + count <= below then
       low = middle + 1
     else
       high = middle
     end
   end
-  if low > 0 then redis.call('LTRIM', journal, math.min(low, CUT), -1) end
-end)
+  if low > 0 then call('LTRIM', name, math.min(low, CUT), -1) end
+end
 -- Last: whatever else the batch says of an entity it purges, nothing of it is left.
-each('purge', function(name)
-  local entity = entities[name]
-  for _, listed in ipairs(redis.call('HKEYS', key('listed', name))) do
+for i = 1, purged do
+  local name = ARGV[purge + i - 1]
+  for _, listed in ipairs(call('HKEYS', key('listed', name))) do
     take_off(string.match(listed, '^(.*)%z(.*)$'))
   end
-  if entity.place then leave_list(name, entity.place) end
-  entity.place = false
-  redis.call('UNLINK', key('journal', name), entity.key, key('records', name))
-  redis.call('ZREM', wakes, name)
-end)
+  local place = place_of[name] or left[i]
+  if place then leave_list(name, place) end
+  call('UNLINK', journal .. name, key('records', name))
+end
+for _, name in ipairs({ versions, places, key('headers'), key('snapshots') }) do
+  write('HDEL', name, ARGV, purge, purge_end)
+end
+write('ZREM', wakes, ARGV, purge, purge_end)
 leave_lists()
 return 'committed'

@@ -3,33 +3,30 @@
 -- returns    {storeTimeMs, messages in inboxes, leased tasks, dead letters, then for each queue: name, queued tasks, leased
 --            tasks, when the oldest of the queued ones came, or 0}
 
+local LOOK = 100
 local inbox, leased = 0, 0
 for partition = 0, tonumber(argument()) - 1 do
-  inbox = inbox + redis.call('XLEN', key('inbox', partition))
+  inbox = inbox + call('XLEN', key('inbox', partition))
 end
--- The first that nobody has been given: its id begins with the time at which it came.
+-- The first that is still there. Where many were withdrawn it may be none of those that are looked at, and nobody knows.
 local function oldest(line)
-  local groups = redis.pcall('XINFO', 'GROUPS', line)
-  local last = '0'
-  for _, group in ipairs(groups.err and {} or groups) do
-    for i = 1, #group, 2 do
-      if group[i] == 'last-delivered-id' then last = group[i + 1] end
-    end
+  for _, token in ipairs(call('LRANGE', key('line', line), 0, LOOK - 1)) do
+    local packed = call('HGET', key('tasks'), token)
+    if packed then return (names_of(packed) or {})[5] or 0 end
   end
-  local first = redis.call('XRANGE', line, '(' .. last, '+', 'COUNT', 1)[1]
-  return first and tonumber(string.match(first[1], '^%d+')) or 0
+  return 0
 end
 
-local answer = { wall_ms(), 0, 0, redis.call('HLEN', key('letters')) }
-local all = redis.call('HGETALL', key('queues'))
+local answer = { wall_ms(), 0, 0, call('HLEN', key('letters')) }
+local all = call('HGETALL', key('queues'))
 for i = 1, #all, 2 do
   local queued, taken_of, since = 0, 0, 0
   for priority in string.gmatch(all[i + 1], '%S+') do
-    local line = key('line', priority .. ':' .. all[i])
-    local pending = redis.pcall('XPENDING', line, WORKERS)
-    local taken = pending.err and 0 or pending[1]
+    local line = priority .. ':' .. all[i]
+    local taken = call('ZCARD', key('leases', line))
     leased, taken_of = leased + taken, taken_of + taken
-    queued = queued + redis.call('XLEN', line) - taken
+    local gone = tonumber(call('HGET', key('gone'), line) or 0)
+    queued = queued + math.max(0, call('LLEN', key('line', line)) - gone)
     local first = oldest(line)
     if first > 0 and (since == 0 or first < since) then since = first end
   end

@@ -1,10 +1,13 @@
 #!lua
 -- Makes the store where there is none, and says what is there. Refused when Redis is full.
+-- The field `incarnation` is what releases that know format 1 alone compare, and fits none of them: they write no more.
 -- arguments  prefix, new incarnation or '' to make none, partitions, format
--- returns    {incarnation, partitions, format}; all nil where there is none, the last in a store from before there was one
+-- returns    {incarnation, partitions, format, the incarnation of format 1}; all nil where there is none, the format in a store
+--            from before there was one
 
 local store = ARGV[1] .. ':store'
 if ARGV[2] ~= '' and redis.call('EXISTS', store) == 0 then
-  redis.call('HSET', store, 'incarnation', ARGV[2], 'partitions', ARGV[3], 'format', ARGV[4])
+  local fields = { 'id', ARGV[2], 'incarnation', 'see id', 'partitions', ARGV[3], 'format', ARGV[4] }
+  redis.call('HSET', store, unpack(fields))
 end
-return redis.call('HMGET', store, 'incarnation', 'partitions', 'format')
+return redis.call('HMGET', store, 'id', 'partitions', 'format', 'incarnation')

@@ -1,17 +1,17 @@
 #!lua flags=allow-oom
--- Makes the leases longer that are named by both name and token, and posts a message for those that bring one.
--- arguments  prefix, incarnation, leaseMs, then for each: ref, token, partition and text of the message or '' and ''
+-- Makes leases longer, and posts a message for those that bring one.
+-- arguments  prefix, incarnation, leaseMs, then for each: line, token, partition and text of the message or '' and ''
 -- returns    for each 'held', 'cancelled' or 'lost'
 
-local until_ms = lease_ms() + tonumber(argument())
+local until_ms = string.format('%.0f', lease_ms() + tonumber(argument()))
 local outcomes = {}
 while at < #ARGV do
-  local ref, token, partition, text = argument(), argument(), argument(), argument()
-  local task = find_task(token, ref)
+  local leases, token, partition, text = key('leases', argument()), argument(), argument(), argument()
   local outcome = 'lost'
-  if task and claim(task.line, task.consumer, { task.id }, until_ms) == 1 then
+  if call('ZSCORE', leases, token) then
+    call('ZADD', leases, until_ms, token)
     if text ~= '' then post(partition, text) end
-    outcome = task.is_revoked and 'cancelled' or 'held'
+    outcome = call('SISMEMBER', key('revoked'), token) == 1 and 'cancelled' or 'held'
   end
   outcomes[#outcomes + 1] = outcome
 end

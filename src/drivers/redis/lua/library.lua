@@ -1,6 +1,9 @@
 -- What the scripts share; put in front of each of them. The first arguments of every script are the prefix of all keys and
 -- the incarnation its caller has opened. Keys are made here and not declared: the profile is one primary, never a cluster.
+-- Redis runs a command in less time than Lua takes to make its arguments and to read its answer. So arguments come in the
+-- order in which a command takes them, and go to it in one piece.
 
+local call, pcall = redis.call, redis.pcall
 local prefix = ARGV[1]
 local at = 2
 
@@ -15,12 +18,12 @@ local function key(kind, name)
 end
 
 -- Another store, or none, under the same address: whatever the caller knows, it does not know of this one.
-if redis.call('HGET', key('store'), 'incarnation') ~= ARGV[2] then
+if call('HGET', prefix .. ':store', 'id') ~= ARGV[2] then
   return redis.error_reply('STORELOST the store that was opened is not here any more')
 end
 
 local function wall_ms()
-  local time = redis.call('TIME')
+  local time = call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
@@ -28,110 +31,100 @@ end
 -- second and not at every look: with a sync for every write, a look that finds nothing would cost as much as a commit.
 local function lease_ms()
   local now = wall_ms()
-  local known = redis.call('HMGET', key('clock'), 'wall', 'offset')
+  local known = call('HMGET', key('clock'), 'wall', 'offset')
   local wall, offset = tonumber(known[1] or 0), tonumber(known[2] or 0)
   if now < wall then
     offset = offset + wall - now
-    redis.call('HSET', key('clock'), 'wall', now, 'offset', offset)
+    call('HSET', key('clock'), 'wall', now, 'offset', offset)
   elseif now > wall + 100 then
-    redis.call('HSET', key('clock'), 'wall', now)
+    call('HSET', key('clock'), 'wall', now)
   end
-  return now + offset, offset
+  return now + offset
 end
 
 local function is_holder(partition, incarnation, epoch, nonce)
   if incarnation ~= ARGV[2] then return false end
-  local known = redis.call('HMGET', key('partition', partition), 'epoch', 'nonce')
+  local known = call('HMGET', key('partition', partition), 'epoch', 'nonce')
   return known[1] == epoch and known[2] == nonce
 end
 
-local function post(partition, text)
-  redis.call('XADD', key('inbox', partition), '*', 'text', text)
+local function post(partition, text) call('XADD', prefix .. ':inbox:' .. partition, '*', 'text', text) end
+
+-- The next list of arguments, of so many items with so many values each, which their number stands in front of: where it
+-- begins and ends, and that number.
+local function list(width)
+  local count = tonumber(argument())
+  local first = at + 1
+  at = at + count * width
+  return first, at, count
+end
+
+-- Calls with so many values that Lua could not hand them over at once: its stack ends near 8,000. Parts are even, so that
+-- pairs stay together.
+local PART = 1000
+
+local function write(command, name, values, first, last)
+  for from = first, last, PART do
+    call(command, name, unpack(values, from, math.min(from + PART - 1, last)))
+  end
+end
+
+-- The answers to a call that tells something of each value, in one table; an error as `pcall` gives it.
+local function read(command, name, values, first, last)
+  if last < first then return {} end
+  if last - first < PART then return pcall(command, name, unpack(values, first, last)) end
+  local answers = {}
+  for from = first, last, PART do
+    local part = pcall(command, name, unpack(values, from, math.min(from + PART - 1, last)))
+    if part.err then return part end
+    for i = 1, #part do answers[from - first + i] = part[i] end
+  end
+  return answers
 end
 
 -- To be asked before anything is taken away for which something is posted: a script that fails is not undone.
-local streams = {}
-local function may_be_stream(name)
-  if streams[name] == nil then
-    local found = redis.call('TYPE', name).ok
-    streams[name] = found == 'stream' or found == 'none'
+local kinds = {}
+local function may_be(kind, name)
+  local found = kinds[name]
+  if found == nil then
+    found = call('TYPE', name).ok
+    kinds[name] = found
   end
-  return streams[name]
+  return found == kind or found == 'none'
 end
-local function can_post(partition) return may_be_stream(key('inbox', partition)) end
-
--- Calls with so many values that Lua could not hand them over at once: its stack ends near 8,000. Each answer is heard
--- together with where its values begin.
-local function call_in_parts(head, values, tail, hear)
-  for from = 1, #values, 1000 do
-    local call = {}
-    for i = 1, #head do call[i] = head[i] end
-    for i = from, math.min(from + 999, #values) do call[#call + 1] = values[i] end
-    for i = 1, #tail do call[#call + 1] = tail[i] end
-    local answer = redis.call(unpack(call))
-    if hear then hear(answer, from) end
-  end
-end
+-- Of one that was asked about.
+local function is_there(name) return kinds[name] ~= 'none' end
 
 -- ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
--- A queue is one stream for each priority, and a line is the name of one: `<priority>:<queue>`. The hash `tasks` tells of
--- each token where its task is, `<id> <line>`, with a `!` in front once it is revoked. The pending entry is the lease. Its
--- delivery time is when the lease ends by the clock for leases, moved back by an age, as Redis takes no time to come.
+-- The hash `tasks` has each task that is out, by its token. A queue is one list of tokens for each priority, and a line is
+-- the name of one: `<priority>:<queue>`. What is leased is not on it any more but among the `leases` of its line, by when its
+-- lease ends. A task that is withdrawn before it was leased leaves its token on the line, as nobody can find it there; `gone`
+-- counts those.
 
-local WORKERS = 'workers'
-local AGE = 68719476736
-
-local function claim(line, consumer, ids, until_ms, flag)
-  local head = { 'XCLAIM', key('line', line), WORKERS, consumer, 0 }
-  local tail = { 'TIME', string.format('%.0f', until_ms - AGE), 'JUSTID', flag }
-  local count = 0
-  call_in_parts(head, ids, tail, function(claimed) count = count + #claimed end)
-  return count
+-- The names that are packed in front of a task's text, see packed-task.ts. Of what we did not put there, nothing.
+local function names_of(packed)
+  local head = string.match(packed, '^%[[^\n]*')
+  return head and cjson.decode(head)
 end
 
--- What is told of each token, false of those that are not out.
-local function places_of(tokens)
-  local places = {}
-  call_in_parts({ 'HMGET', key('tasks') }, tokens, {}, function(found, from)
-    for i, place in ipairs(found) do places[from + i - 1] = place end
-  end)
-  return places
+local function line_of(packed)
+  local names = names_of(packed)
+  return names and string.format('%d:%s', names[4], names[1])
 end
 
--- A task's name is `<consumer> <id> <line>`: who has it, and where it is. Nothing if it is not of this token.
-local function find_task(token, ref)
-  local stored = redis.call('HGET', key('tasks'), token)
-  if not stored then return nil end
-  local consumer, id, line = string.match(ref, '^(%S+) (%S+) (.*)$')
-  local is_revoked = string.sub(stored, 1, 1) == '!'
-  if consumer == nil or string.sub(stored, is_revoked and 2 or 1) ~= id .. ' ' .. line then return nil end
-  return { consumer = consumer, id = id, line = line, is_revoked = is_revoked }
-end
-
--- Which of these are out at the places that were given with them, by their numbers, each token once. What is out under the
--- name that was given with it has been leased, and nobody but a settlement or a lapse removes that.
-local function find_out(tokens, places)
-  local stored, is_out = {}, {}
-  for i, place in ipairs(places_of(tokens)) do stored[tokens[i]] = place and string.gsub(place, '^!', '') end
-  for i, token in ipairs(tokens) do
-    if stored[token] and stored[token] == places[i] then is_out[i], stored[token] = true, false end
+local function lease_until(line, until_ms, tokens)
+  local moments, score = {}, string.format('%.0f', until_ms)
+  for i = 1, #tokens do
+    moments[2 * i - 1] = score
+    moments[2 * i] = tokens[i]
   end
-  return is_out
+  write('ZADD', key('leases', line), moments, 1, #moments)
 end
 
-local function line_of(place) return string.match(place, '^%S+ (.*)$') end
-
-local function remove_tasks(tokens, places, is_out)
-  local ids_of, removed = {}, {}
-  for i in pairs(is_out) do
-    local line = line_of(places[i])
-    ids_of[line] = ids_of[line] or {}
-    table.insert(ids_of[line], string.match(places[i], '^%S+'))
-    removed[#removed + 1] = tokens[i]
-  end
-  for line, ids in pairs(ids_of) do
-    call_in_parts({ 'XACK', key('line', line), WORKERS }, ids, {})
-    call_in_parts({ 'XDEL', key('line', line) }, ids, {})
-  end
-  call_in_parts({ 'HDEL', key('tasks') }, removed, {})
+-- The priorities of a queue, the highest first.
+local function add_priority(queue, known, priority)
+  local priorities = { priority }
+  for other in string.gmatch(known or '', '%S+') do priorities[#priorities + 1] = other end
+  table.sort(priorities, function(a, b) return tonumber(a) > tonumber(b) end)
+  call('HSET', key('queues'), queue, table.concat(priorities, ' '))
 end

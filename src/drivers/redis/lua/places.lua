@@ -7,10 +7,10 @@ local set, from, start, limit = key(argument()), argument(), argument(), argumen
 local is_earliest = from == 'earliest'
 local function range(first, last, ...)
   local direction = is_earliest and {} or { 'REV' }
-  local call = { 'ZRANGE', set, first, last, 'BYSCORE', 'WITHSCORES' }
-  for _, word in ipairs(direction) do call[#call + 1] = word end
-  for _, word in ipairs({ ... }) do call[#call + 1] = word end
-  return redis.call(unpack(call))
+  local command = { 'ZRANGE', set, first, last, 'BYSCORE', 'WITHSCORES' }
+  for _, word in ipairs(direction) do command[#command + 1] = word end
+  for _, word in ipairs({ ... }) do command[#command + 1] = word end
+  return call(unpack(command))
 end
 local answer = start == '' and {} or range(start, start)
 local first = start == '' and (is_earliest and '-inf' or '+inf') or '(' .. start

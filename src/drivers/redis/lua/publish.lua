@@ -4,8 +4,8 @@
 
 local name, hash = argument(), argument()
 local numbers = key('published', name)
-redis.call('HSETNX', numbers, hash, redis.call('HLEN', numbers) + 1)
-local version = redis.call('HGET', numbers, hash)
-redis.call('ZADD', key('versions', name), version, hash)
-redis.call('ZADD', key('workflows'), 0, name)
+call('HSETNX', numbers, hash, call('HLEN', numbers) + 1)
+local version = call('HGET', numbers, hash)
+call('ZADD', key('versions', name), version, hash)
+call('ZADD', key('workflows'), 0, name)
 return version

@@ -6,5 +6,5 @@
 
 while at < #ARGV do
   local scope, hash = argument(), argument()
-  redis.call('HSETNX', key('records', scope), hash, argument())
+  call('HSETNX', key('records', scope), hash, argument())
 end

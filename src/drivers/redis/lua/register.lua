@@ -6,12 +6,12 @@
 local now = lease_ms()
 local ttl, process, text = tonumber(argument()), argument(), argument()
 if process then
-  redis.call('HSET', key('registrations'), process, text)
-  redis.call('ZADD', key('registrations', 'until'), now + ttl, process)
+  call('HSET', key('registrations'), process, text)
+  call('ZADD', key('registrations', 'until'), now + ttl, process)
 end
-local dead = redis.call('ZRANGE', key('registrations', 'until'), '-inf', now, 'BYSCORE')
+local dead = call('ZRANGE', key('registrations', 'until'), '-inf', now, 'BYSCORE')
 for i = 1, #dead do
-  redis.call('HDEL', key('registrations'), dead[i])
-  redis.call('ZREM', key('registrations', 'until'), dead[i])
+  call('HDEL', key('registrations'), dead[i])
+  call('ZREM', key('registrations', 'until'), dead[i])
 end
-return redis.call('HVALS', key('registrations'))
+return call('HVALS', key('registrations'))

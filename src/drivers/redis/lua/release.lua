@@ -5,6 +5,6 @@
 
 local partition, incarnation, epoch, nonce = argument(), argument(), argument(), argument()
 if is_holder(partition, incarnation, epoch, nonce) then
-  redis.call('HDEL', key('partition', partition), 'nonce')
-  redis.call('HSET', key('partition', partition), 'owner', '', 'until', 0, 'clean', 1)
+  call('HDEL', key('partition', partition), 'nonce')
+  call('HSET', key('partition', partition), 'owner', '', 'until', 0, 'clean', 1)
 end

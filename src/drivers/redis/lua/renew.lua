@@ -8,8 +8,8 @@ local answer = { wall_ms() }
 while at < #ARGV do
   local partition, incarnation, epoch, nonce = argument(), argument(), argument(), argument()
   if is_holder(partition, incarnation, epoch, nonce) then
-    redis.call('HSET', key('partition', partition), 'until', until_ms)
-    answer[#answer + 1] = redis.call('HGET', key('partition', partition), 'seq') or '0'
+    call('HSET', key('partition', partition), 'until', until_ms)
+    answer[#answer + 1] = call('HGET', key('partition', partition), 'seq') or '0'
   else
     answer[#answer + 1] = ''
   end

@@ -2,4 +2,4 @@
 -- arguments  prefix, incarnation, process, limit
 -- returns    the oldest replies for a process, which are gone with this
 
-return redis.call('LPOP', key('replies', argument()), argument()) or {}
+return call('LPOP', key('replies', argument()), argument()) or {}

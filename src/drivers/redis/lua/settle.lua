@@ -1,28 +1,58 @@
 #!lua flags=allow-oom
 -- Removes tasks and posts their results in one step. Of a task that is gone only a completion is posted.
--- arguments  prefix, incarnation, then for each: place, token, partition, '1' for a completion, text
--- returns    for each 'settled', 'posted' or 'stale'
+-- arguments  prefix, incarnation, for each result '1' for a completion or '0', all in one word, the number of partitions, each
+--            with the number of its results; texts and tokens in this order, partition by partition; then for each line
+--            that tasks were leased from its name and a list of their tokens, none twice: if there is one line only and
+--            its tokens are all, its name alone
+-- returns    for each result 'settled', 'posted' or 'stale'
 
-local results, tokens, places = {}, {}, {}
+local kinds_of = argument()
+local count = #kinds_of
+local function foreign(name) return redis.error_reply('FOREIGN the key ' .. name) end
+local tasks, revoked = key('tasks'), key('revoked')
+if not may_be('hash', tasks) then return foreign(tasks) end
+if not may_be('set', revoked) then return foreign(revoked) end
+local partitions = {}
+for i = 1, tonumber(argument()) do
+  local inbox = key('inbox', argument())
+  partitions[i] = { inbox, tonumber(argument()) }
+  if not may_be('stream', inbox) then return foreign(inbox) end
+end
+local texts, tokens = at, at + count
+at = tokens + count
+
+-- What is leased from another line than the one named with it is not there.
+local lines, ends = {}, {}
 while at < #ARGV do
-  local i = #results + 1
-  places[i], tokens[i] = argument(), argument()
-  results[i] = { partition = argument(), is_completion = argument() == '1', text = argument() }
-  if not can_post(results[i].partition) then
-    return redis.error_reply('FOREIGN the inbox of partition ' .. results[i].partition)
+  local leases = key('leases', argument())
+  local first, last = tokens + 1, tokens + count
+  if at < #ARGV then
+    first, last = list(1)
   end
+  local found = read('ZMSCORE', leases, ARGV, first, last)
+  if found.err then return foreign(leases) end
+  for i = first, last do ends[ARGV[i]] = found[i - first + 1] end
+  lines[#lines + 1] = { leases, first, last }
 end
 
-local is_out = find_out(tokens, places)
-for i in pairs(is_out) do
-  local line = line_of(places[i])
-  if not may_be_stream(key('line', line)) then return redis.error_reply('FOREIGN the line ' .. line) end
+local outcomes, removed, from = {}, {}, 0
+for _, partition in ipairs(partitions) do
+  local inbox = partition[1]
+  for i = from + 1, from + partition[2] do
+    local token = ARGV[tokens + i]
+    local is_out = ends[token]
+    local is_posted = is_out or string.byte(kinds_of, i) == 49
+    if is_out then
+      removed[#removed + 1] = token
+      -- A second result for the same is one for a task that is gone.
+      ends[token] = nil
+    end
+    if is_posted then call('XADD', inbox, '*', 'text', ARGV[texts + i]) end
+    outcomes[i] = is_out and 'settled' or is_posted and 'posted' or 'stale'
+  end
+  from = from + partition[2]
 end
-remove_tasks(tokens, places, is_out)
-local outcomes = {}
-for i, result in ipairs(results) do
-  local is_posted = is_out[i] or result.is_completion
-  if is_posted then post(result.partition, result.text) end
-  outcomes[i] = is_out[i] and 'settled' or is_posted and 'posted' or 'stale'
-end
+for _, line in ipairs(lines) do write('ZREM', line[1], ARGV, line[2], line[3]) end
+write('HDEL', tasks, removed, 1, #removed)
+if is_there(revoked) then write('SREM', revoked, removed, 1, #removed) end
 return outcomes

@@ -4,5 +4,5 @@
 -- returns    nothing
 
 local name = argument()
-redis.call('DEL', key('versions', name))
-redis.call('ZREM', key('workflows'), name)
+call('DEL', key('versions', name))
+call('ZREM', key('workflows'), name)

@@ -4,10 +4,10 @@
 -- returns    for each: name, hash, version
 
 local limit, after = argument(), argument()
-local names = redis.call('ZRANGE', key('workflows'), after and '(' .. after or '-', '+', 'BYLEX', 'LIMIT', 0, limit)
+local names = call('ZRANGE', key('workflows'), after and '(' .. after or '-', '+', 'BYLEX', 'LIMIT', 0, limit)
 local answer = {}
 for i = 1, #names do
-  local newest = redis.call('ZRANGE', key('versions', names[i]), -1, -1, 'WITHSCORES')
+  local newest = call('ZRANGE', key('versions', names[i]), -1, -1, 'WITHSCORES')
   answer[3 * i - 2] = names[i]
   answer[3 * i - 1] = newest[1]
   answer[3 * i] = newest[2]
