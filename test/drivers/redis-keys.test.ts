@@ -12,6 +12,7 @@ import {
   lease,
   leaseOne,
   message,
+  read,
   record,
   settlement,
   snapshot,
@@ -203,11 +204,13 @@ describe("what the Redis driver does to its keys", () => {
     const owner = await acquire(store);
     await owner.commit({ ...earlier, snapshots: [snapshot("execution/h", 1)] });
     await lease(store, { queues: ["other"] });
+    await store.inbox.append([message('"read"')]);
+    const consumed = (await read(store)).position;
     const kept = await dumped(name);
     // Of a type that the driver does not use.
     await client.set(`${prefix}:${name}`, "somebody's");
     const before = await snapshotOf();
-    const batch = owner.batch(everything);
+    const batch = owner.batch({ ...everything, consumed });
     await expect(store.journal.commit([batch])).rejects.toThrow(/FOREIGN/);
     expect(await snapshotOf()).toEqual(before);
     await client.unlink(`${prefix}:${name}`);
@@ -323,12 +326,15 @@ describe("what the Redis driver does to its keys", () => {
     expect((await lease(store)).map(({ token }) => token)).toEqual(["a"]);
   });
 
-  test("a result that cannot be posted leaves the task where it is", async () => {
-    const leased = await leaseOne(store, await acquire(store), "t");
-    await client.set(`${prefix}:inbox:0`, "somebody's");
-    await expect(store.tasks.settle([settlement(leased, "completed")])).rejects.toThrow(/FOREIGN/);
-    await client.unlink(`${prefix}:inbox:0`);
-    expect(await store.tasks.settle([settlement(leased, "completed")])).toEqual(["settled"]);
+  test("a result that cannot be posted leaves the task where it is, and those that came with it", async () => {
+    const owner = await acquire(store);
+    await owner.commit({ tasks: [task("t"), task("u", { partition: 1 })] });
+    const results = (await lease(store, { max: 2 })).map((one) => settlement(one, "completed"));
+    await client.set(`${prefix}:inbox:1`, "somebody's");
+    await expect(store.tasks.settle(results)).rejects.toThrow(/FOREIGN/);
+    expect(await inboxTexts(store)).toEqual([]);
+    await client.unlink(`${prefix}:inbox:1`);
+    expect(await store.tasks.settle(results)).toEqual(["settled", "settled"]);
   });
 
   test("results that come at the same time are settled together, each with its own answer", async () => {

@@ -20,78 +20,34 @@ const MOST_RINGS = 100;
  */
 export function pushCommit(args: string[], batch: CommitBatch, context: CommitContext): void {
   const { partition, incarnation, epoch, nonce, seq } = batch.fence;
-  const headers = lastOf(batch.headers);
-  const records = groupedBy(batch.records, ({ entity }) => entity);
-  const lines = groupedBy(firstOf(batch.tasks), lineOf);
-  const wakes = new Map(batch.wakes.map(({ entity, atMs }) => [entity, atMs]));
   args.push(String(partition), incarnation, String(epoch), nonce, String(seq), batch.id);
-  args.push(number(batch.timeMs), batch.suspect ?? "", hintsOf(records, headers));
-  const list = <Item>(items: Iterable<Item>, ...fields: readonly ((item: Item) => string)[]): void => {
-    const at = args.push("");
-    for (const item of items) for (const field of fields) args.push(field(item));
-    args[at - 1] = String((args.length - at) / fields.length);
-  };
-  args.push(Array.from(records.values(), ([first]) => first!.version - 1).join(" "));
-  list(
-    records,
-    ([entity]) => entity,
-    ([, ofOne]) => String(reached(ofOne)),
-  );
-  list(
-    batch.records,
-    ({ entity }) => entity,
-    ({ version, count, format, text }) => `${version} ${count} ${format} ${text}`,
-  );
+  args.push(number(batch.timeMs), batch.suspect ?? "");
+  const headers = lastOf(batch.headers);
+  pushRecords(args, batch.records, headers);
   pushConsumed(args, batch.consumed === null ? [] : idsOf(batch.consumed));
-  list(
-    batch.snapshots,
-    ({ entity }) => entity,
-    ({ version }) => String(version),
-    ({ version, format, text }) => `${version} ${format} ${text}`,
+  pushList(args, batch.snapshots, ({ entity, version, format, text }) =>
+    args.push(entity, String(version), `${version} ${format} ${text}`),
   );
-  list(headers.values(), ({ entity }) => entity, textOf);
-  list(headers.values(), (header) => `${header.class} ${number(header.createdAtMs)} ${header.workflow}`);
-  list(
-    filter(wakes, ([, atMs]) => atMs === null),
-    ([entity]) => entity,
-  );
-  list(
-    filter(wakes, ([, atMs]) => atMs !== null),
-    ([, atMs]) => number(atMs!),
-    ([entity]) => entity,
-  );
-  list(
-    [...lines.values()].flat(),
-    ({ token }) => token,
-    (task) => packTask(task, context.nowMs),
-  );
-  list(batch.revoke, same);
-  list(
-    batch.mail,
-    ({ partition }) => String(partition),
-    ({ text }) => text,
-  );
-  list(batch.discard, same);
-  list(batch.deadLetters, ({ id }) => id, textOf);
-  list(
-    batch.deadLetters,
-    ({ atMs }) => number(atMs),
-    ({ id }) => id,
-  );
-  list(
-    batch.listings ?? [],
-    ({ list }) => list,
-    ({ id }) => id,
-    ({ entity }) => entity,
-    ({ atMs }) => number(atMs),
-    (listing) => (listing.text === null ? "" : JSON.stringify(listing)),
-  );
-  list(batch.purge, same);
-  list(
-    batch.cut ?? [],
-    ({ entity }) => entity,
-    ({ belowVersion }) => String(belowVersion),
-  );
+  args.push(String(headers.size));
+  for (const header of headers.values()) args.push(header.entity, JSON.stringify(header));
+  args.push(String(headers.size));
+  for (const header of headers.values()) args.push(`${header.class} ${number(header.createdAtMs)} ${header.workflow}`);
+  pushWakes(args, batch.wakes);
+  const lines = groupedBy(firstOf(batch.tasks), lineOf);
+  const at = args.push("");
+  for (const tasks of lines.values()) for (const task of tasks) args.push(task.token, packTask(task, context.nowMs));
+  args[at - 1] = String((args.length - at) / 2);
+  pushList(args, batch.revoke, (token) => args.push(token));
+  pushList(args, batch.mail, ({ partition, text }) => args.push(String(partition), text));
+  pushList(args, batch.discard, (id) => args.push(id));
+  pushList(args, batch.deadLetters, (letter) => args.push(letter.id, JSON.stringify(letter)));
+  pushList(args, batch.deadLetters, ({ id, atMs }) => args.push(number(atMs), id));
+  pushList(args, batch.listings ?? [], (listing) => {
+    const { list, id, entity, atMs, text } = listing;
+    return args.push(list, id, entity, number(atMs), text === null ? "" : JSON.stringify(listing));
+  });
+  pushList(args, batch.purge, (entity) => args.push(entity));
+  pushList(args, batch.cut ?? [], ({ entity, belowVersion }) => args.push(entity, String(belowVersion)));
   pushLines(args, lines, context.attended);
   const settled = tokensOf(handedOf(batch.consumed).map(({ settlement }) => settlement));
   args.push(String(settled.size));
@@ -102,6 +58,50 @@ export function pushCommit(args: string[], batch: CommitBatch, context: CommitCo
     args.push(process, String(ofOne.length));
     for (const reply of ofOne) args.push(JSON.stringify(reply));
   }
+}
+
+function pushList<Item>(args: string[], items: readonly Item[], push: (item: Item) => unknown): void {
+  args.push(String(items.length));
+  for (const item of items) push(item);
+}
+
+/**
+ * What is published, `<version> <entity>` of each that has changed, one on a line, with a `+` in front of one that ends (see
+ * VersionHints); the version each must have; each with its version from now on; and the records.
+ */
+function pushRecords(args: string[], records: readonly JournalRecord[], headers: ReadonlyMap<string, Header>): void {
+  const reached = new Map<string, number>();
+  let before = "";
+  for (const { entity, version, count } of records) {
+    const known = reached.get(entity);
+    if (known === undefined) before += before === "" ? version - 1 : ` ${version - 1}`;
+    if (version !== (known ?? version - 1) + 1 || count < 1)
+      throw new Error(`version ${version} is not the next one of ${entity}`);
+    reached.set(entity, version + count - 1);
+  }
+  let hints = "";
+  for (const [entity, version] of reached) {
+    const end = (headers.get(entity)?.class ?? "open") === "open" ? "" : "+";
+    hints += `${hints === "" ? "" : "\n"}${end}${version} ${entity}`;
+  }
+  args.push(hints, before, String(reached.size));
+  for (const [entity, version] of reached) args.push(entity, String(version));
+  args.push(String(records.length));
+  for (const { entity, version, count, format, text } of records)
+    args.push(entity, `${version} ${count} ${format} ${text}`);
+}
+
+/** Of several for one entity the last counts: who has nothing to wake for, and who has. */
+function pushWakes(args: string[], wakes: CommitBatch["wakes"]): void {
+  const last = new Map<string, number | null>();
+  for (const { entity, atMs } of wakes) last.set(entity, atMs);
+  const asleep: string[] = [];
+  const awake: string[] = [];
+  for (const [entity, atMs] of last) {
+    if (atMs === null) asleep.push(entity);
+    else awake.push(number(atMs), entity);
+  }
+  args.push(String(asleep.length), ...asleep, String(awake.length / 2), ...awake);
 }
 
 /**
@@ -131,27 +131,6 @@ function pushLines(
   }
 }
 
-/** `<version> <entity>` of each that has changed, one on a line, with a `+` in front of one that ends: see VersionHints. */
-function hintsOf(records: ReadonlyMap<string, readonly JournalRecord[]>, headers: ReadonlyMap<string, Header>): string {
-  let text = "";
-  for (const [entity, ofOne] of records) {
-    const end = (headers.get(entity)?.class ?? "open") === "open" ? "" : "+";
-    text += `${text === "" ? "" : "\n"}${end}${reached(ofOne)} ${entity}`;
-  }
-  return text;
-}
-
-/** The version after the last of these. The records of one entity follow each other. */
-function reached(records: readonly JournalRecord[]): number {
-  let version = records[0]!.version - 1;
-  for (const record of records) {
-    if (record.version !== version + 1 || record.count < 1)
-      throw new Error(`version ${record.version} is not the next one of ${record.entity}`);
-    version += record.count;
-  }
-  return version;
-}
-
 function lastOf(headers: readonly Header[]): ReadonlyMap<string, Header> {
   return new Map(headers.map((header) => [header.entity, header]));
 }
@@ -160,18 +139,6 @@ function lastOf(headers: readonly Header[]): ReadonlyMap<string, Header> {
 function firstOf(tasks: readonly Task[]): readonly Task[] {
   const seen = new Set<string>();
   return tasks.filter(({ token }) => seen.size < seen.add(token).size);
-}
-
-function* filter<Item>(items: Iterable<Item>, isWanted: (item: Item) => boolean): Generator<Item, void> {
-  for (const item of items) if (isWanted(item)) yield item;
-}
-
-function textOf(item: object): string {
-  return JSON.stringify(item);
-}
-
-function same(text: string): string {
-  return text;
 }
 
 /** Redis refuses a score that is no number, and a commit that has begun must not meet a refusal. */

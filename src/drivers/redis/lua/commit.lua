@@ -90,7 +90,7 @@ for i = 1, changed do reached[i] = reached[i] or '0' end
 local wrong
 if not foreign and table.concat(reached, ' ') ~= before then
   local i = 0
-  for expected in string.gmatch(before, '%d+') do
+  for expected in string.gmatch(before, '%S+') do
     i = i + 1
     local is_next = reached[i] == expected
     -- What is not there may begin where its journal is cut.
@@ -119,7 +119,7 @@ local out = look('HMGET', tasks, tokens, 1, sent)
 local priorities = {}
 for i, group in ipairs(lines) do
   must_be('list', key('line', group[1]))
-  must_be('list', key('bell', group[2]))
+  if group[4] > 0 then must_be('list', key('bell', group[2])) end
   local found = pcall('HGET', queues, group[2])
   if type(found) == 'table' then foreign, found = queues, false end
   priorities[i] = found
@@ -128,20 +128,26 @@ local stored = look('HMGET', tasks, ARGV, revoke, revoke_end)
 if withdrawn > 0 then
   must_be('set', key('revoked'))
   must_be('hash', key('gone'))
+  for _, group in ipairs(lines) do must_be('zset', key('leases', group[1])) end
   for i = 1, withdrawn do
     local line = stored[i] and line_of(stored[i])
     if line then must_be('zset', key('leases', line)) end
   end
 end
-for _, group in ipairs(lines) do must_be('zset', key('leases', group[1])) end
 for _, group in ipairs(done) do must_be('zset', key('leases', group[1])) end
 if #done > 0 then
   must_be('hash', tasks)
   must_be('set', key('revoked'))
 end
 
-must_be('stream', inbox)
-must_be('zset', wakes)
+-- Messages are read from the oldest on, so nothing is there that is older than what was consumed. If it is after all, what was
+-- consumed is taken out one by one.
+local older = {}
+if oldest ~= '' then
+  older = pcall('XRANGE', inbox, '-', '(' .. oldest, 'COUNT', 1)
+  if older.err then foreign = inbox end
+end
+if asleep_end >= asleep or awake_end >= awake or purged > 0 then must_be('zset', wakes) end
 for i = mail, mail_end, 2 do must_be('stream', key('inbox', ARGV[i])) end
 for _, group in ipairs(answers) do must_be('list', key('replies', group[1])) end
 if discard_end >= discard or letters_end >= letters then
@@ -204,15 +210,10 @@ else
   -- The owner has yet to show that it survives: vanishing now is a strike.
   call('HSET', partition_key, 'seq', advanced, 'batch', id, 'time', last_time, 'clean', '0', 'suspect', suspect)
 end
--- Messages are read from the oldest on, so what is older than the next there may be has been consumed. Unless something
--- older is there.
-if oldest ~= '' then
-  local first = call('XRANGE', inbox, '-', '+', 'COUNT', 1)[1]
-  if first and first[1] == oldest then
-    call('XTRIM', inbox, 'MINID', '=', behind)
-  elseif first then
-    for _, entry in ipairs(call('XRANGE', inbox, oldest, newest)) do call('XDEL', inbox, entry[1]) end
-  end
+if oldest ~= '' and #older == 0 then
+  call('XTRIM', inbox, 'MINID', '=', behind)
+elseif oldest ~= '' then
+  for _, entry in ipairs(call('XRANGE', inbox, oldest, newest)) do call('XDEL', inbox, entry[1]) end
 end
 
 for _, group in ipairs(done) do

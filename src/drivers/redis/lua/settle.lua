@@ -14,9 +14,7 @@ if not may_be('hash', tasks) then return foreign(tasks) end
 if not may_be('set', revoked) then return foreign(revoked) end
 local partitions = {}
 for i = 1, tonumber(argument()) do
-  local inbox = key('inbox', argument())
-  partitions[i] = { inbox, tonumber(argument()) }
-  if not may_be('stream', inbox) then return foreign(inbox) end
+  partitions[i] = { key('inbox', argument()), tonumber(argument()) }
 end
 local texts, tokens = at, at + count
 at = tokens + count
@@ -35,6 +33,8 @@ while at < #ARGV do
   lines[#lines + 1] = { leases, first, last }
 end
 
+-- An inbox is not looked at before it is written to, so this comes before anything is taken away, and can be undone.
+local posted = {}
 local outcomes, removed, from = {}, {}, 0
 for _, partition in ipairs(partitions) do
   local inbox = partition[1]
@@ -47,7 +47,15 @@ for _, partition in ipairs(partitions) do
       -- A second result for the same is one for a task that is gone.
       ends[token] = nil
     end
-    if is_posted then call('XADD', inbox, '*', 'text', ARGV[texts + i]) end
+    if is_posted then
+      local id = pcall('XADD', inbox, '*', 'text', ARGV[texts + i])
+      if type(id) == 'table' then
+        for j = 1, #posted, 2 do call('XDEL', posted[j], posted[j + 1]) end
+        return foreign(inbox)
+      end
+      local size = #posted
+      posted[size + 1], posted[size + 2] = inbox, id
+    end
     outcomes[i] = is_out and 'settled' or is_posted and 'posted' or 'stale'
   end
   from = from + partition[2]
