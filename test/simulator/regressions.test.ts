@@ -41,6 +41,10 @@ const FOUND: readonly (readonly [what: string, options: ScheduleOptions])[] = [
     "an owner less behind the clock than the one before it was taken for one that let too much through",
     { seed: 627862546 },
   ],
+  [
+    "a task that was out when its execution was cancelled was taken to be out in the next generation",
+    { seed: 731595048 },
+  ],
 ];
 
 describe("schedules that once failed", () => {

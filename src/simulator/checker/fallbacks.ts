@@ -44,6 +44,10 @@ function gatherFacts(evidence: Evidence): Facts {
     for (const { entity, events, version } of entry.records) {
       if (!isExecution(entity)) continue;
       for (const [i, event] of events.entries()) {
+        // What was out when it ended is not out in its next generation.
+        if (event.kind === "executionEnded") {
+          for (const task of out) if (task.startsWith(`${entity} `)) out.delete(task);
+        }
         if (event.kind === "paused" || event.kind === "executionEnded") {
           for (const task of open.keys()) {
             const stays = event.kind === "paused" && out.has(task);
