@@ -266,6 +266,19 @@ describe("what the Redis driver does to its keys", () => {
     return Promise.all(keys.map(async (key) => [key, await client.sendCommand(["DUMP", key])]));
   }
 
+  test("a commit of messages that are not there any more is fenced, and writes nothing", async () => {
+    const owner = await acquire(store);
+    await store.inbox.append([message('"a"'), message('"b"')]);
+    const { position } = await read(store);
+    const stored = await client.xRange(`${prefix}:inbox:0`, "-", "+");
+    await client.xDel(`${prefix}:inbox:0`, stored!.at(-1)!.id);
+    const batch = owner.batch({ consumed: position, records: [record("execution/one", 1)] });
+    expect(await owner.send(batch)).toEqual({ kind: "fenced" });
+    expect(await inboxTexts(store)).toEqual(['"a"']);
+    const [loaded] = await store.journal.load([{ partition: 0, entity: "execution/one" }]);
+    expect(loaded!.records).toEqual([]);
+  });
+
   test("a time that is no number is refused before anything is sent", async () => {
     const owner = await acquire(store);
     const wakes = [{ entity: "execution/e", atMs: Number.NaN }];
