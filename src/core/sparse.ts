@@ -1,6 +1,7 @@
 /**
  * A map, or a set, of which most stay empty: it costs nearly nothing until something is put into it. An execution has a
- * dozen of them, and there are thousands of executions in memory.
+ * dozen of them, and there are thousands of executions in memory. Unlike with a real one, whoever walks through it while it is
+ * cleared, or filled for the first time, does not hear of that.
  */
 export class SparseMap<Key, Value> implements ReadonlyMap<Key, Value> {
   private entriesHeld: Map<Key, Value> | undefined = undefined;

@@ -41,10 +41,9 @@ export class UnitSet implements Iterable<number> {
     this.many = undefined;
   }
 
-  /** What is taken out or added on the way is minded as in any set. */
+  /** Those that were there when it began, less those that have gone meanwhile. */
   *[Symbol.iterator](): Generator<number, void> {
-    if (this.many !== undefined) return yield* this.many;
-    const before = this.few.slice();
+    const before = this.many === undefined ? this.few.slice() : [...this.many];
     for (const unit of before) if (this.has(unit)) yield unit;
   }
 }

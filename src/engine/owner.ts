@@ -12,7 +12,7 @@ import { DecisionContext } from "./decision-context.ts";
 import { StoredDefinitions } from "./definition-cache.ts";
 import { PartitionTime } from "./partition-time.ts";
 import { formatSuspicion, GUILTY_DEATHS, readSuspicion } from "./suspicion.ts";
-import { isCancelled, isCommand, parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.ts";
+import { isCancelled, isCommand, isResult, parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.ts";
 import type { Recalled } from "./recall.ts";
 import type { Quarantine, Resident } from "./resident.ts";
 import type { EngineSettings } from "./settings.ts";
@@ -223,7 +223,8 @@ export class Owner {
     const entity = this.entities.get(message.to);
     if (entity === undefined && this.released.has(message.to)) {
       // It was let go earlier in this batch: behind what was parked for it, like everything that came after.
-      if (!builder.cancelled.has(message.to) || isCommand(message)) builder.send(message);
+      if (!builder.cancelled.has(message.to) || !isResult(message)) builder.send(message);
+      else builder.reply(message.reply, { refused: "STALE_ATTEMPT" });
       return;
     }
     if (entity === undefined) {

@@ -55,6 +55,11 @@ export function isCommand({ body }: Message): boolean {
   return "request" in body;
 }
 
+/** Of a task: it may be what could not be decided. */
+export function isResult({ body }: Message): boolean {
+  return body.kind.startsWith("task") || body.kind === "deliveryLost";
+}
+
 /** Ends a quarantine. What was parked comes back as mail, in this very commit, so that it is decided once and in order. */
 export function releaseQuarantine(
   builder: BatchBuilder,

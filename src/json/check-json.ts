@@ -57,7 +57,7 @@ export function checkJson(value: unknown, maxDepth: number = MAX_JSON_DEPTH): Js
 /** A leaf, or a plain object of a few leaves: most of what handlers return, and nothing is kept track of for it. */
 function isFlat(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return leafFault(value) === undefined;
-  if (Object.getPrototypeOf(value) !== Object.prototype) return false;
+  if (Object.getPrototypeOf(value) !== Object.prototype || Array.isArray(value)) return false;
   for (const key in value) {
     const member = (value as Record<string, unknown>)[key];
     const isLeaf = typeof member !== "object" || member === null;

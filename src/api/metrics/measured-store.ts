@@ -11,6 +11,7 @@ import type {
 } from "../../store/contract.ts";
 import { entityKind } from "../../core/entity.ts";
 import type { ExecutionEvent } from "../../core/execution/events.ts";
+import type { Message, TaskCompleted } from "../../core/message.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** The same store, counting what goes through it: engine and worker know nothing of measurements. */
@@ -107,9 +108,15 @@ function measuredTasks(tasks: Tasks, metrics: Metrics): Tasks {
   };
 }
 
-function countResult(metrics: Metrics, { outcome: result, text }: Settlement, outcome: SettleOutcome): void {
+/** The message is the owner's business; in its text, how long the handler ran stands behind everything that users wrote. */
+function runningMsOf({ text, message }: Settlement): number {
+  if (message !== undefined) return (message as Message & { body: TaskCompleted }).body.runningMs;
+  return Number(/"runningMs":(\d+)[^"]*(?:"usage".*)?$/.exec(text.slice(-2_000))?.[1] ?? Number.NaN);
+}
+
+function countResult(metrics: Metrics, settlement: Settlement, outcome: SettleOutcome): void {
+  const { outcome: result } = settlement;
   metrics.settled.inc({ result, outcome });
-  // The text is the owner's business; how long the handler ran stands behind everything that users wrote.
-  const runningMs = Number(/"runningMs":(\d+)[^"]*(?:"usage".*)?$/.exec(text.slice(-2_000))?.[1] ?? Number.NaN);
+  const runningMs = runningMsOf(settlement);
   if (outcome === "settled" && Number.isFinite(runningMs)) metrics.taskSeconds.observe({ result }, runningMs / 1000);
 }

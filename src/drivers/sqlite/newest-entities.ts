@@ -44,8 +44,9 @@ export class NewestEntities {
 
   /** To be called before a batch is sent to be written: whatever becomes of it, what it begins is not new any more. */
   sent({ records }: CommitBatch): void {
-    for (const { entity, version } of records) {
-      const known = version === 1 ? this.#known.get(entity.slice(0, PREFIX_CHARS)) : undefined;
+    // Whatever its version: what is put back from an archive may begin anywhere.
+    for (const { entity } of records) {
+      const known = this.#known.get(entity.slice(0, PREFIX_CHARS));
       if (known !== undefined && known.state !== "unknown" && entity > known.newest) known.newest = entity;
     }
   }

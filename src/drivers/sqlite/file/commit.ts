@@ -21,7 +21,7 @@ const SQL = {
     select 1 from partitions where id = 0 and epoch = ? and nonce = ? and seq = ? + 1 and last_batch = ?`,
   // Guard: two of one version collide.
   appendRecord: `insert into journal (entity, version, count, format, text) values (?, ?, ?, ?, ?)`,
-  nextVersion: `select version + count as version from journal where entity = ? order by version desc limit 1`,
+  nextVersion: `select version + count as version from journal where entity = ? order by journal.version desc limit 1`,
   cutJournal: `
     delete from journal where entity = ?1 and version in (
       select version from journal where entity = ?1 and version < ?2 and version + count <= ?2 order by version limit ?3)`,

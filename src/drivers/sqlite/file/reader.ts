@@ -32,7 +32,8 @@ const SQL = {
     where at_ms <= ?1 and (at_ms, entity) > (?2, ?3) order by at_ms, entity limit ?4`,
   version: `
     select version + count - 1 as version from journal
-    where entity = ?1 and not exists (select 1 from purges where purges.entity = ?1) order by version desc limit 1`,
+    where entity = ?1 and not exists (select 1 from purges where purges.entity = ?1)
+    order by journal.version desc limit 1`,
   record: `
     select text from records
     where scope = ?1 and hash = ?2 and not exists (select 1 from purges where purges.entity = ?1)`,
