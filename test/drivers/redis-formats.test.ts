@@ -99,6 +99,9 @@ describe("a store of format 1 on Redis", () => {
     const named = (token: string): { ref: string; token: string } => ({ ref: `${token} 0:queue`, token });
     const beats = await store.tasks.heartbeat([named("leased"), named("revoked")], 60_000);
     expect(beats).toEqual({ lost: [], cancelled: ["revoked"] });
+    // A worker over HTTP knows it by the name that it had before.
+    const before = [{ ref: "consumer 1794886061907-0 0:queue", token: "leased" }];
+    expect(await store.tasks.heartbeat(before, 60_000)).toEqual({ lost: [], cancelled: [] });
     const results = [{ ...settlement({ ...named("leased"), partition: 0 } as never, "failed") }];
     expect(await store.tasks.settle(results)).toEqual(["settled"]);
     const owner = await acquire(store);

@@ -320,6 +320,34 @@ describe("what the Redis driver does to its keys", () => {
     expect(await client.exists(`${prefix}:revoked`)).toBe(0);
   });
 
+  test("what was withdrawn leaves a line that nobody serves, and what is left stays in its order", async () => {
+    const owner = await acquire(store);
+    const tokens = Array.from({ length: 2_400 }, (_, i) => `t${i}`);
+    for (let i = 0; i < tokens.length; i += 400)
+      await owner.commit({ tasks: tokens.slice(i, i + 400).map((token) => task(token)) });
+    const line = `${prefix}:line:0:queue`;
+    for (let i = 0; i < 1_600; i += 400) await owner.commit({ revoke: tokens.slice(400 + i, 800 + i) });
+    expect(await client.lLen(line)).toBe(2_400);
+    await store.tasks.lapse(10);
+    expect(await client.lRange(line, 0, -1)).toEqual([...tokens.slice(0, 400), ...tokens.slice(2_000)]);
+    expect((await store.queries.counts()).queued).toEqual({ queue: 800 });
+    await owner.commit({ revoke: [...tokens.slice(0, 400), ...tokens.slice(2_000)] });
+    await store.tasks.lapse(10);
+    expect([await client.exists(line), await client.exists(`${prefix}:gone`)]).toEqual([0, 0]);
+  });
+
+  test("who takes one task passes all that were withdrawn before it", async () => {
+    const owner = await acquire(store);
+    const tokens = Array.from({ length: 900 }, (_, i) => `t${i}`);
+    for (let i = 0; i < tokens.length; i += 300)
+      await owner.commit({ tasks: tokens.slice(i, i + 300).map((token) => task(token)) });
+    for (let i = 0; i < 899; i += 300) await owner.commit({ revoke: tokens.slice(i, Math.min(899, i + 300)) });
+    const leased = await lease(store, { max: 1 });
+    expect(leased.map(({ token }) => token)).toEqual(["t899"]);
+    expect((await store.queries.counts()).queued).toEqual({ queue: 0 });
+    expect(await client.hGet(`${prefix}:gone`, "0:queue")).toBe("0");
+  });
+
   test("what was withdrawn while it waited is counted nowhere, and nobody is given less for it", async () => {
     const owner = await acquire(store);
     await owner.commit({ tasks: ["a", "b", "c", "d", "e"].map((token) => task(token)) });

@@ -12,7 +12,8 @@ import { openRedis } from "../../src/drivers/redis/redis-store.ts";
 import { checkServer } from "../../src/drivers/redis/server.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
 import { checkStoreSafety } from "../../src/process/store-safety.ts";
-import { inboxTexts, message } from "../../src/store/conformance/things.ts";
+import { acquire } from "../../src/store/conformance/owner.ts";
+import { inboxTexts, message, record, task } from "../../src/store/conformance/things.ts";
 
 const PROFILE = {
   redisDurability: "strict",
@@ -109,6 +110,22 @@ describe("a Redis that the store may not use", () => {
     // Once somebody who may has seen to it, nothing is to be written anew.
     await (await openRedis({ url: server.url, host: nodeHost })).close();
     await (await openRedis({ url, host: nodeHost })).close();
+  });
+
+  test("a user who may not publish commits whole all the same", async () => {
+    const server = await start();
+    await command(server, "ACL", "SETUSER", "quiet", "on", ">secret", "~*", "resetchannels", "+@all");
+    await (await openRedis({ url: server.url, host: nodeHost, partitions: 4 })).close();
+    const store = await openRedis({
+      url: server.url.replace("redis://", "redis://quiet:secret@"),
+      host: nodeHost,
+      partitions: 4,
+    });
+    const owner = await acquire(store);
+    await owner.commit({ records: [record("execution/one", 1)], tasks: [task("t")] });
+    const [loaded] = await store.journal.load([{ partition: 0, entity: "execution/one" }]);
+    expect([loaded!.records.length, (await store.queries.counts()).queued]).toEqual([1, { queue: 1 }]);
+    await store.close();
   });
 
   // ── addresses ─────────────────────────────────────────────────────────────────────────────────────────────────────

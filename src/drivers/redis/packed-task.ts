@@ -23,7 +23,13 @@ export function lineOf({ queue, priority }: Pick<Task, "queue" | "priority">): s
   return `${priority}:${queue}`;
 }
 
-/** Where a task was leased from, of its name: nowhere if that is not the name of this token. */
+/** A worker over HTTP may still have what an earlier format called it: consumer, id and line. */
+const FORMAT_1 = /^\S+ \d+-\d+ (.*)$/s;
+
+/**
+ * Where a task was leased from, of its name: nowhere if that is not the name of this token. Of the earlier name only the line
+ * counts; whether the token is leased from there is looked up in any case.
+ */
 export function lineNamed({ ref, token }: { readonly ref: string; readonly token: string }): string | undefined {
-  return ref.startsWith(`${token} `) ? ref.slice(token.length + 1) : undefined;
+  return ref.startsWith(`${token} `) ? ref.slice(token.length + 1) : FORMAT_1.exec(ref)?.[1];
 }

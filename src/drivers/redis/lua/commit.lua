@@ -203,7 +203,8 @@ for i = records, records_end, 2 do
   end
 end
 write('HSET', versions, ARGV, news, news_end)
-if hints ~= '' then call('PUBLISH', key('commits', partition), hints) end
+-- Only a hint, and a user may be kept from publishing: that must not end a commit half way.
+if hints ~= '' then pcall('PUBLISH', key('commits', partition), hints) end
 
 local last_time = known[4] or '0'
 if tonumber(time) > tonumber(last_time) then last_time = time end

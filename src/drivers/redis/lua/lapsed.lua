@@ -25,12 +25,31 @@ local function find_in(line)
   end
 end
 
+-- Of a line that nobody serves, or that others go before, no lease takes off what was withdrawn.
+local MANY_WITHDRAWN = 1000
+local function tidy(line)
+  local name, gone = key('line', line), tonumber(call('HGET', key('gone'), line) or '0')
+  if gone < 1 then return end
+  local length = call('LLEN', name)
+  if gone < length and (gone < MANY_WITHDRAWN or gone < length - gone) then return end
+  local tokens = call('LRANGE', name, 0, -1)
+  local texts, left, seen = read('HMGET', key('tasks'), tokens, 1, #tokens), {}, {}
+  for i, token in ipairs(tokens) do
+    if texts[i] and not seen[token] then left[#left + 1] = token end
+    seen[token] = true
+  end
+  call('DEL', name)
+  call('HDEL', key('gone'), line)
+  write('RPUSH', name, left, 1, #left)
+end
+
 local all = call('HGETALL', key('queues'))
 for i = 1, #all, 2 do
   local queue, kept, last = all[i], {}, nil
   for priority in string.gmatch(all[i + 1], '%S+') do
     local line = priority .. ':' .. queue
     if limit > 0 then find_in(line) end
+    if may_be('list', key('line', line)) and may_be('hash', key('tasks')) then tidy(line) end
     if call('EXISTS', key('line', line), key('leases', line)) > 0 then kept[#kept + 1] = priority end
     if call('EXISTS', key('line', line)) == 0 then call('HDEL', key('gone'), line) end
     last = priority

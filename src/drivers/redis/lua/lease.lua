@@ -7,6 +7,16 @@ local left, until_ms = tonumber(argument()), lease_ms() + tonumber(argument())
 local tasks = key('tasks')
 local answer, size = {}, 0
 
+-- Tokens of tasks that were withdrawn stand on their line until somebody comes by: many are taken off at once.
+local function drop_withdrawn(line)
+  local tokens = call('LRANGE', key('line', line), 0, PART - 1)
+  local texts, dead = read('HMGET', tasks, tokens, 1, #tokens), 0
+  while dead < #tokens and not texts[dead + 1] do dead = dead + 1 end
+  if dead == 0 then return end
+  call('LTRIM', key('line', line), dead, -1)
+  pcall('HINCRBY', key('gone'), line, -dead)
+end
+
 local function lease_from(line)
   -- What is taken off its line and cannot be leased would be lost.
   if not (may_be('hash', tasks) and may_be('zset', key('leases', line))) then return end
@@ -28,6 +38,7 @@ local function lease_from(line)
     if gone > 0 then pcall('HINCRBY', key('gone'), line, -gone) end
     lease_until(line, until_ms, leased)
     left = left - #leased
+    if gone == #tokens then drop_withdrawn(line) end
   end
 end
 

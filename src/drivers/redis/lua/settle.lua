@@ -29,7 +29,7 @@ while at < #ARGV do
   end
   local found = read('ZMSCORE', leases, ARGV, first, last)
   if found.err then return foreign(leases) end
-  for i = first, last do ends[ARGV[i]] = found[i - first + 1] end
+  for i = first, last do ends[ARGV[i]] = found[i - first + 1] or ends[ARGV[i]] end
   lines[#lines + 1] = { leases, first, last }
 end
 
