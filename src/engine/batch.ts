@@ -243,32 +243,28 @@ export function placed(draft: TaskDraft, entity: string, partition: number, { sa
 
 /** A task that stays in the process: nobody need write it down. */
 class TaskInHand implements Task {
+  readonly token: string;
   readonly entity: string;
   readonly partition: number;
-  readonly token: string;
-  private readonly draft: TaskDraft;
+  readonly queue: string;
+  readonly priority: number;
+  readonly #draft: TaskDraft;
 
   constructor(draft: TaskDraft, entity: string, partition: number) {
-    this.draft = draft;
     this.token = draft.token;
     this.entity = entity;
     this.partition = partition;
-  }
-
-  get queue(): string {
-    return this.draft.queue;
-  }
-
-  get priority(): number {
-    return this.draft.priority;
+    this.queue = draft.queue;
+    this.priority = draft.priority;
+    this.#draft = draft;
   }
 
   get text(): string {
-    return this.draft.text;
+    return this.#draft.text;
   }
 
   value(): unknown {
-    return this.draft.value();
+    return this.#draft.value();
   }
 }
 

@@ -12,7 +12,8 @@ test("an id tells when it was drawn, and what is none does not", () => {
 
 test("ids of one process sort in the order in which they were drawn, also within a millisecond", () => {
   let nowMs = 2_000_000_000_000;
-  const draw = (): string => timeId({ ...nodeHost, wallMs: () => nowMs });
+  const host = { ...nodeHost, wallMs: () => nowMs };
+  const draw = (): string => timeId(host);
   const ids = Array.from({ length: 10_000 }, draw);
   nowMs -= 5;
   ids.push(draw());

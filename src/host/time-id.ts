@@ -4,26 +4,28 @@ import type { Host } from "./host.ts";
 const BELIEVED_MS = 10_000;
 const MOST_OF_A_MS = 0xfff;
 
-let lastMs = 0;
-let ofThisMs = 0;
+/** What was drawn last, by each host: two worlds in one process have nothing to do with each other. */
+const last = new WeakMap<object, { ms: number; place: number }>();
 
 /**
  * A UUIDv7: newer ones sort behind older ones, those of one process also within a millisecond, and each tells when it was
  * drawn.
  */
 export function timeId(host: Pick<Host, "wallMs" | "id">): string {
+  let drawn = last.get(host);
+  if (drawn === undefined) last.set(host, (drawn = { ms: -1, place: 0 }));
   const random = host.id() + host.id();
   const nowMs = Math.max(0, Math.floor(host.wallMs()));
-  if (nowMs > lastMs || nowMs < lastMs - BELIEVED_MS) {
-    lastMs = nowMs;
+  if (nowMs > drawn.ms || nowMs < drawn.ms - BELIEVED_MS) {
+    drawn.ms = nowMs;
     // The upper half is left for those that follow.
-    ofThisMs = Number.parseInt(random.slice(0, 3), 16) >> 1;
-  } else if (++ofThisMs > MOST_OF_A_MS) {
-    lastMs++;
-    ofThisMs = 0;
+    drawn.place = Number.parseInt(random.slice(0, 3), 16) >> 1;
+  } else if (++drawn.place > MOST_OF_A_MS) {
+    drawn.ms++;
+    drawn.place = 0;
   }
-  const time = lastMs.toString(16).padStart(12, "0").slice(-12);
-  const place = ofThisMs.toString(16).padStart(3, "0");
+  const time = drawn.ms.toString(16).padStart(12, "0").slice(-12);
+  const place = drawn.place.toString(16).padStart(3, "0");
   const variant = (8 + (Number.parseInt(random[3]!, 16) & 3)).toString(16);
   return `${time.slice(0, 8)}-${time.slice(8)}-7${place}-${variant}${random.slice(4, 7)}-${random.slice(7, 19)}`;
 }

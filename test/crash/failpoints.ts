@@ -66,11 +66,11 @@ export const FAILPOINTS: readonly Failpoint[] = [
     ],
     1,
   ),
-  beforeIt("api.beforeAccept", ["inbox/requests.ts", "return await Promise.race([this.store.inbox.append"], 12),
-  beforeIt("api.afterAccept", ["inbox/requests.ts", "const outcomeOf = (i: number)"], 12),
+  beforeIt("api.beforeAccept", ["inbox/requests.ts", "this.store.inbox.append(messages).then("], 12),
+  beforeIt("api.afterAccept", ["inbox/requests.ts", "appended = { outcomes };"], 12),
   beforeIt(
     "api.beforeAnswer",
-    ["inbox/requests.ts", 'if (answer !== undefined) return { kind: "answered", answer };', "answer !== undefined"],
+    ["inbox/requests.ts", "return answer === undefined ? this.undecided(request, appended, 0)", "answer !== undefined"],
     12,
   ),
 
@@ -102,8 +102,16 @@ export const FAILPOINTS: readonly Failpoint[] = [
     [ENGINE, "if (owner.careful) return await this.formCarefully(owner, incoming, due);", "due.length > 0"],
     5,
   ),
-  beforeIt("load.before", [ENGINE, "const loaded = await this.loader.load([...missing], starts, owner.suspects);"], 8),
-  afterIt("load.after", [ENGINE, "const loaded = await this.loader.load([...missing], starts, owner.suspects);"], 8),
+  beforeIt(
+    "load.before",
+    [ENGINE, "const loaded = await this.loader.load([...missing], starts, owner.suspects, owner.definitions);"],
+    8,
+  ),
+  afterIt(
+    "load.after",
+    [ENGINE, "const loaded = await this.loader.load([...missing], starts, owner.suspects, owner.definitions);"],
+    8,
+  ),
   beforeIt("core.afterDecide", [ENGINE, "owner.finish(builder);"], 20),
   afterIt("snapshot.make", ["engine/owner.ts", "entity.snapshotVersion = machine.versionOf(state);"], 6),
   beforeIt(
@@ -187,7 +195,11 @@ export const FAILPOINTS: readonly Failpoint[] = [
   afterIt("purge.midSweep", [`${FILE}/purge.ts`, "left -= this.#remove(next.entity, left);"], 3, "removal"),
 
   // ── the worker ────────────────────────────────────────────────────────────────────────────────────────────────
-  beforeIt("worker.afterFetch", [WORKER, "if (!this.stopping.signal.aborted) return tasks;", "tasks.length > 0"], 15),
+  beforeIt(
+    "worker.afterFetch",
+    [WORKER, "if (!this.stopping.signal.aborted && !mayBeLost) return tasks;", "tasks.length > 0"],
+    15,
+  ),
   beforeIt("worker.beforeRun", [CALLER, "const ending = underTimeLimit(() =>"], 15),
   beforeIt("worker.afterRun", [CALLER, "const output = storableOutput(ending.value, concealment);"], 15),
   beforeIt(

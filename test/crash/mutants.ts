@@ -66,7 +66,7 @@ export const MUTANTS: readonly Mutant[] = [
     thought: "who waits is in memory, and knows how long",
     failpoints: ["worker.afterSettle"],
     says: /is stuck/,
-    patches: [{ file: `${FILE}/commit.ts`, find: "else db.run(SQL.setWake, entity!, atMs!);", put: "" }],
+    patches: [{ file: `${FILE}/commit.ts`, find: "db.runAll(SQL.setWake, batch.wakes);", put: "" }],
   },
   {
     name: "short-transactions",

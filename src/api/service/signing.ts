@@ -58,9 +58,9 @@ const BLOCK_BYTES = 64;
  * HMAC-SHA-256 with a key that fits a block, by its definition: `createHmac` takes seven times as long, and
  * every cursor and every token needs one.
  */
-export function hmacWith(key: Buffer): (text: string) => string {
+export function hmacWith(key: Uint8Array): (text: string) => string {
   const block = Buffer.alloc(BLOCK_BYTES);
-  key.copy(block);
+  block.set(key);
   const [inner, outer] = [block.map((byte) => byte ^ 0x36), block.map((byte) => byte ^ 0x5c)];
   return (text) => {
     const digest = hash("sha256", Buffer.concat([inner, Buffer.from(text)]), "buffer");

@@ -185,6 +185,7 @@ class LeaseInHand implements LeasedTask {
   readonly entity: string;
   readonly partition: number;
   readonly queue: string;
+  readonly priority: number;
   readonly #task: Task;
 
   constructor(task: Task, ref: string) {
@@ -193,11 +194,8 @@ class LeaseInHand implements LeasedTask {
     this.entity = task.entity;
     this.partition = task.partition;
     this.queue = task.queue;
+    this.priority = task.priority;
     this.#task = task;
-  }
-
-  get priority(): number {
-    return this.#task.priority;
   }
 
   get text(): string {
