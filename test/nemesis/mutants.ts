@@ -54,7 +54,7 @@ export const MUTANTS: readonly Mutant[] = [
       { script: "commit", find: "if next_seq ~= seq then", put: "if false then" },
       {
         script: "commit",
-        find: "if tonumber(version) ~= reached + 1 or tonumber(count) < 1 then",
+        find: "if not foreign and table.concat(reached, ' ') ~= before then",
         put: "if false then",
       },
     ],
@@ -81,7 +81,9 @@ export const MUTANTS: readonly Mutant[] = [
     steps: times(8, { kind: "kill", role: "worker" }),
     says: /is stuck/,
     patches: [],
-    scripts: [{ script: "lapse", find: "if not task.is_revoked then post(partition, text) end", put: "" }],
+    scripts: [
+      { script: "lapse", find: "if call('SREM', key('revoked'), token) == 0 then post(partition, text) end", put: "" },
+    ],
   },
   {
     name: "redis-hasty-lapse",
@@ -91,8 +93,8 @@ export const MUTANTS: readonly Mutant[] = [
     says: /was given up \d+ ms after its worker got it/,
     patches: [],
     scripts: [
-      { script: "lapsed", find: "'IDLE', AGE - offset, '-', '+', limit", put: "'-', '+', limit" },
-      { script: "lapse", find: "'IDLE', AGE - offset, task.id", put: "task.id" },
+      { script: "lapsed", find: "'-inf', string.format('%.0f', now), 'BYSCORE'", put: "'-inf', '+inf', 'BYSCORE'" },
+      { script: "lapse", find: "if until_ms and tonumber(until_ms) <= now and", put: "if until_ms and" },
     ],
   },
   {
