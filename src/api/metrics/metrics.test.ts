@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { openMemory } from "../../drivers/memory/memory-store.ts";
 import { nodeHost } from "../../host/node-host.ts";
 import { acquire } from "../../store/conformance/owner.ts";
-import { ENTITY, header, OTHER, record } from "../../store/conformance/things.ts";
+import { ENTITY, header, lease, OTHER, record, task } from "../../store/conformance/things.ts";
 import type { Counts, Store } from "../../store/contract.ts";
 import { measured } from "./measured-store.ts";
 import { Metrics } from "./metrics.ts";
@@ -58,4 +58,17 @@ test("what is put back from an archive was counted when it happened", async () =
     "millrace_dead_letters_total 1",
   ]);
   await store.close();
+});
+
+test("how long a task ran is measured of a result that is handed over as a value, too", async () => {
+  const store: Store = openMemory({ host: nodeHost });
+  const metrics = new Metrics(store);
+  const seen = measured(store, metrics);
+  const owner = await acquire(seen);
+  await owner.commit({ tasks: [task("t")] });
+  const [leased] = await lease(seen, { max: 1 });
+  const { ref, token } = leased!;
+  const message = { body: { kind: "taskCompleted", token, runningMs: 250 } };
+  await seen.tasks.settle([{ ref, token, partition: 0, outcome: "completed", text: "", message, messageChars: 9 }]);
+  expect(await metrics.text()).toMatch(/^millrace_task_seconds_sum\{result="completed"\} 0\.25$/m);
 });
