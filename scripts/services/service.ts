@@ -33,13 +33,14 @@ export function givenService(url: string): Service {
 }
 
 /**
- * A port that stays free until somebody listens on it, and again while that one is being restarted: nobody is given it by
- * chance.
+ * A port that stays free until somebody listens on it, and again while that one is being restarted: the system gives it to
+ * nobody by chance, and no other process that asks here is given it while this one lives.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const server = createServer();
     const port = FIRST_PORT + Math.floor(Math.random() * (PORTS_END - FIRST_PORT));
+    if (!(await isClaimedNow(port))) continue;
+    const server = createServer();
     server.listen(port, "127.0.0.1");
     try {
       await once(server, "listening");
@@ -49,6 +50,19 @@ export async function freePort(): Promise<number> {
     server.close();
     await once(server, "close");
     return port;
+  }
+}
+
+/** A name that only one process can listen on and that ends with it, on the system that has such names. */
+async function isClaimedNow(port: number): Promise<boolean> {
+  if (process.platform !== "linux") return true;
+  const claim = createServer().unref();
+  claim.listen(`\0millrace-port-${port}`);
+  try {
+    await once(claim, "listening");
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -1,8 +1,8 @@
 import { spawn, spawnSync } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { freePort } from "../../scripts/services/service.ts";
 import { cleanUp, folder } from "./program.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -16,14 +16,6 @@ afterAll(() => {
   rmSync(join(ROOT, "run.json"), { force: true });
   cleanUp();
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 test("the commands of the README's first ten minutes do what it says", async () => {
   // On a port and in a folder of our own: somebody may be using the usual ones.

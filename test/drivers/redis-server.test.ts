@@ -42,7 +42,8 @@ describe("a Redis that the store may not use", () => {
   }
 
   test("a cluster is refused by name", async () => {
-    const { url } = await start({ "cluster-enabled": "yes" });
+    // Its second port would be ten thousand above the first, where the system gives ports to whoever asks for any.
+    const { url } = await start({ "cluster-enabled": "yes", "cluster-port": String(await freePort()) });
     const opening = openRedis({ url, host: nodeHost });
     await expect(opening).rejects.toMatchObject({ code: "STORE_INVALID", message: /^REDIS_CLUSTER: / });
   });
