@@ -127,6 +127,19 @@ test("a cancel sent twice is applied although what cannot be decided was read be
   expect((await world.kinds(bug.id)).filter((kind) => kind === "released")).toHaveLength(1);
 });
 
+test("what is read behind a cancel out of quarantine and is no result is decided after it", async () => {
+  const bug = buggy("taskCompleted");
+  const first = world.engine({}, bug.machine);
+  world.worker({ step: async () => "done" });
+  await world.start(chain, null, bug.id);
+  await world.until(bug.id, isQuarantined);
+  await world.stop(first);
+  await world.post(bug.id, { kind: "cancel", request: "r1" });
+  const second = world.send(bug.id, { kind: "cancel", request: "r2" });
+  world.engine({}, bug.machine);
+  expect(await second).toMatchObject({ refused: "ALREADY_TERMINAL", execution: { status: "CANCELLED" } });
+});
+
 test("a cancel that was answered before and is sent again takes nothing from an execution in quarantine", async () => {
   const bug = buggy("taskCompleted");
   world.engine({}, bug.machine);
