@@ -4,7 +4,7 @@ import type { Columns, Database, SqlValue } from "./database.ts";
 import { HeaderCounts } from "./header-counts.ts";
 import type { Purge } from "./purge.ts";
 
-const SQL = {
+export const SQL = {
   // Guard: only the holder of this nonce may write the next number. With a suspect the owner has yet to show that it
   // survives: vanishing now is a strike.
   advance: `

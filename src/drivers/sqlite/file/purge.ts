@@ -1,7 +1,7 @@
 import type { EntityKey } from "../../../store/contract.ts";
 import type { Database } from "./database.ts";
 
-const SQL = {
+export const SQL = {
   header: `delete from headers where entity = ?`,
   snapshot: `delete from snapshots where entity = ?`,
   wake: `delete from wakes where entity = ?`,

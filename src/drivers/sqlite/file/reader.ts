@@ -16,7 +16,7 @@ import type {
 import { MAX_VERSIONS, type PlaceInTime } from "../../../store/page.ts";
 import { Database } from "./database.ts";
 
-const SQL = {
+export const SQL = {
   snapshot: `select entity, version, format, text from snapshots where entity = ?`,
   // The first record may begin before the version asked for, because a record is opaque. What is being purged is gone.
   recordsAbove: `

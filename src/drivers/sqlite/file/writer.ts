@@ -19,7 +19,7 @@ import { FilePartitions, type Moment } from "./partitions.ts";
 import { Purge } from "./purge.ts";
 import { FileRecords } from "./records.ts";
 
-const SQL = {
+export const SQL = {
   newest: `select entity from journal where entity >= ? and entity < ? order by entity desc limit 1`,
   leftOverMail: `select id, text from mail order by id`,
   registrations: `select process, role, text, until_ms as untilMs from registrations`,
