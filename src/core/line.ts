@@ -1,6 +1,9 @@
+/** Shared by all that are empty, and never written to. */
+const NONE: number[] = [];
+
 /** A first-in, first-out line of node numbers. Taking from the front costs nothing; memory follows the length. */
 export class Line {
-  private items: number[] = [];
+  private items: number[] = NONE;
   private head = 0;
 
   get length(): number {
@@ -8,7 +11,11 @@ export class Line {
   }
 
   push(item: number): void {
-    this.items.push(item);
+    const { items } = this;
+    // Not pushed to while it is short: a list that grows makes room for sixteen more, and most lines never have three.
+    if (items.length === 0) this.items = [item];
+    else if (items.length === 1) this.items = [items[0]!, item];
+    else items.push(item);
   }
 
   /** The item at this place, 0 being the front. */
@@ -20,7 +27,8 @@ export class Line {
   remove(item: number): void {
     if (this.items[this.head] === item) {
       this.head++;
-      if (this.head > 1024 && this.head * 2 > this.items.length) this.drop();
+      if (this.head === this.items.length) this.clear();
+      else if (this.head > 1024 && this.head * 2 > this.items.length) this.drop();
       return;
     }
     const place = this.items.indexOf(item, this.head);
@@ -28,7 +36,7 @@ export class Line {
   }
 
   clear(): void {
-    this.items = [];
+    this.items = NONE;
     this.head = 0;
   }
 

@@ -56,7 +56,7 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   /** Tokens of the tasks that are out. */
   liveTokens(state: State): readonly string[];
   /** How many tasks are out, by queue. */
-  liveTasks(state: State): ReadonlyMap<string, number>;
+  liveTasks(state: State): LiveTasks;
   /** How many that is in all. */
   liveCount(state: State): number;
   /** Every task that should exist now, made from the state. */
@@ -95,6 +95,13 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   renewedVersion?(state: State): number;
   /** The value that a need of the past names, in the event that brought it. A kind that has no such needs has none. */
   pastValue?(event: Event): Json | undefined;
+}
+
+export interface LiveTasks extends Iterable<[string, number]> {
+  readonly size: number;
+  get(queue: string): number | undefined;
+  has(queue: string): boolean;
+  forEach(visit: (count: number, queue: string) => void): void;
 }
 
 export interface MachineEvent {

@@ -4,14 +4,14 @@ import { TimerHeap } from "./timer-heap.ts";
 
 /** A heap and the deadlines that count: what a state is to its timers. */
 interface Timers {
-  readonly heap: TimerHeap;
+  readonly heap: TimerHeap<ReadonlyMap<number, number>>;
   readonly due: Map<number, number>;
   readonly set: (node: number, atMs: number | null) => void;
 }
 
 function timers(): Timers {
   const due = new Map<number, number>();
-  const heap = new TimerHeap((node, atMs) => due.get(node) === atMs);
+  const heap = new TimerHeap<ReadonlyMap<number, number>>(due, (times, node) => times.get(node) ?? null);
   return {
     heap,
     due,

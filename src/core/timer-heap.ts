@@ -1,22 +1,38 @@
-const NONE: readonly number[] = [];
+/** Shared by all that are empty, and never written to. */
+const NONE: number[] = [];
 
 /**
  * The deadlines of one entity, earliest first. An entry is valid while its node still has exactly this deadline;
  * a node that moves on just gets another entry, and the old one is dropped when it comes to the top.
+ *
+ * An entity has two of them, and there are thousands in memory: so they share the function that tells a deadline.
  */
-export class TimerHeap {
-  private times: number[] = [];
-  private nodes: number[] = [];
-  private readonly isValid: (node: number, atMs: number) => boolean;
+export class TimerHeap<Entity> {
+  private times: number[] = NONE;
+  private nodes: number[] = NONE;
+  private readonly entity: Entity;
+  private readonly dueMs: (entity: Entity, node: number) => number | null;
 
-  constructor(isValid: (node: number, atMs: number) => boolean) {
-    this.isValid = isValid;
+  constructor(entity: Entity, dueMs: (entity: Entity, node: number) => number | null) {
+    this.entity = entity;
+    this.dueMs = dueMs;
   }
 
   push(atMs: number, node: number): void {
     let i = this.times.length;
-    this.times.push(atMs);
-    this.nodes.push(node);
+    // Not pushed to while it is empty: a list that grows makes room for sixteen more, and most have one or two.
+    if (i === 0) {
+      this.times = [atMs];
+      this.nodes = [node];
+      return;
+    }
+    if (i === 1) {
+      this.times = [this.times[0]!, atMs];
+      this.nodes = [this.nodes[0]!, node];
+    } else {
+      this.times.push(atMs);
+      this.nodes.push(node);
+    }
     while (i > 0) {
       const parent = (i - 1) >> 1;
       if (this.times[parent]! <= atMs) break;
@@ -58,12 +74,17 @@ export class TimerHeap {
   }
 
   clear(): void {
-    this.times = [];
-    this.nodes = [];
+    this.times = NONE;
+    this.nodes = NONE;
+  }
+
+  private isValid(node: number, atMs: number): boolean {
+    return this.dueMs(this.entity, node) === atMs;
   }
 
   private pop(): void {
     const last = this.times.length - 1;
+    if (last === 0) return this.clear();
     this.swap(0, last);
     this.times.pop();
     this.nodes.pop();
@@ -86,8 +107,7 @@ export class TimerHeap {
 
   private rebuild(): void {
     const { times, nodes } = this;
-    this.times = [];
-    this.nodes = [];
+    this.clear();
     for (let i = 0; i < times.length; i++) if (this.isValid(nodes[i]!, times[i]!)) this.push(times[i]!, nodes[i]!);
   }
 

@@ -1,3 +1,6 @@
+/** Shared by all that are empty, and never written to. */
+const NONE: number[] = [];
+
 /** How many are simply looked through. */
 const FEW = 16;
 
@@ -6,7 +9,7 @@ const FEW = 16;
  * one goes and another comes; many are a real set.
  */
 export class UnitSet implements Iterable<number> {
-  private few: number[] = [];
+  private few: number[] = NONE;
   private many: Set<number> | undefined = undefined;
 
   get size(): number {
@@ -20,10 +23,13 @@ export class UnitSet implements Iterable<number> {
   add(unit: number): this {
     if (this.many !== undefined) this.many.add(unit);
     else if (!this.few.includes(unit)) {
-      this.few.push(unit);
+      // Not pushed to while it is short: a list that grows makes room for sixteen more.
+      if (this.few.length === 0) this.few = [unit];
+      else if (this.few.length === 1) this.few = [this.few[0]!, unit];
+      else this.few.push(unit);
       if (this.few.length > FEW) {
         this.many = new Set(this.few);
-        this.few = [];
+        this.few = NONE;
       }
     }
     return this;
@@ -32,12 +38,14 @@ export class UnitSet implements Iterable<number> {
   delete(unit: number): boolean {
     if (this.many !== undefined) return this.many.delete(unit);
     const place = this.few.indexOf(unit);
-    if (place >= 0) this.few.splice(place, 1);
-    return place >= 0;
+    if (place < 0) return false;
+    if (this.few.length === 1) this.few = NONE;
+    else this.few.splice(place, 1);
+    return true;
   }
 
   clear(): void {
-    this.few = [];
+    this.few = NONE;
     this.many = undefined;
   }
 

@@ -179,7 +179,7 @@ export class Loader {
     resident.snapshotChars = snapshot?.chars ?? 0;
     if (machine.versionOf(state) > 0) resident.headerStatus = machine.header(state)?.status ?? null;
     // An ended entity with a wake time still has tasks to withdraw: its owner died between the two.
-    if (machine.isEnded(state) && wakeAtMs !== null) resident.withdrawing = [...machine.withdrawn(state)];
+    if (machine.isEnded(state) && wakeAtMs !== null) resident.withdrawing = machine.withdrawn(state);
     return resident;
   }
 

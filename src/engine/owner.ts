@@ -492,7 +492,7 @@ export class Owner {
       builder.add(entity.key, decision, firstVersion, machine.eventFormat, this.batchMs);
       this.window.count(entity);
     }
-    if (!wasEnded && machine.isEnded(state)) entity.withdrawing = [...machine.withdrawn(state)];
+    if (!wasEnded && machine.isEnded(state)) entity.withdrawing = machine.withdrawn(state);
   }
 
   // Whatever throws in here concerns one entity, which is left alone after some tries. Each by itself and not one function
@@ -536,7 +536,8 @@ export class Owner {
   private withdraw(builder: BatchBuilder, entity: Resident): void {
     if (entity.withdrawing.length === 0) return;
     const room = Math.max(1, this.capabilities.maxBatchEntries - builder.entries);
-    builder.revoke.push(...entity.withdrawing.splice(0, room));
+    builder.revoke.push(...entity.withdrawing.slice(0, room));
+    entity.withdrawing = entity.withdrawing.slice(room);
     if (entity.withdrawing.length > 0) this.busy.add(entity.key);
   }
 

@@ -1,5 +1,6 @@
 import type { Machine, MachineEvent } from "../core/machine.ts";
 import type { Message } from "../core/message.ts";
+import { FewMap } from "../core/few-map.ts";
 import { SparseMap } from "../core/sparse.ts";
 import type { Json } from "../json/json.ts";
 
@@ -23,9 +24,9 @@ export interface Resident {
   /** The journal in the store was cut here, as far as we know. */
   cutBelow: number;
   /** Tasks out, by queue, as counted against the window. */
-  readonly countedTasks: SparseMap<string, number>;
+  readonly countedTasks: FewMap<string, number>;
   /** Tokens still to be withdrawn after the end. */
-  withdrawing: string[];
+  withdrawing: readonly string[];
   /** Values fetched for its next decision. */
   readonly fetched: SparseMap<string, Json>;
   /** The batch that touched it last; it may leave memory only when that is committed. */
@@ -48,6 +49,8 @@ export interface Quarantine {
   touchedBy: number;
 }
 
+const NONE: readonly string[] = [];
+
 export function newResident(key: string, id: string, machine: Machine, state: unknown): Resident {
   return {
     kind: "resident",
@@ -62,8 +65,8 @@ export function newResident(key: string, id: string, machine: Machine, state: un
     snapshotVersion: 0,
     snapshotChars: 0,
     cutBelow: 0,
-    countedTasks: new SparseMap(),
-    withdrawing: [],
+    countedTasks: new FewMap(),
+    withdrawing: NONE,
     fetched: new SparseMap(),
     touchedBy: 0,
   };

@@ -312,8 +312,8 @@ function taskDispatched(state: ExecutionState, event: TaskDispatched): void {
   }
   run.round = event.round ?? 0;
   run.delivery = event.delivery;
-  // Written anew and not pushed to: most have one, and a list that grows makes room for sixteen more.
-  run.nonces = [...run.nonces, event.nonce];
+  // Most have one, and a list that grows makes room for sixteen more, also one that begins with the items of another.
+  run.nonces = run.nonces.length === 0 ? [event.nonce] : [...run.nonces, event.nonce];
   run.inputHash = event.inputHash;
   run.seen = event.seen;
   run.answered = false;

@@ -11,7 +11,7 @@ export class InvariantBroken extends Error {
 export function checkTouched(state: ExecutionState): void {
   const { id, live, openCount } = state;
   let liveTasks = 0;
-  for (const count of state.liveByQueue.values()) liveTasks += count;
+  state.liveByQueue.forEach((count) => (liveTasks += count));
   if (liveTasks !== live.size) broken(id, `${live.size} tasks are out, ${liveTasks} are counted by queue`);
   if (openCount < 0) broken(id, `${openCount} nodes are open`);
   if (state.closing < 0) broken(id, `${state.closing} units have to be closed`);

@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from "../../json/json.ts";
+import { FewMap } from "../few-map.ts";
 import { Line } from "../line.ts";
 import { SparseMap, SparseSet } from "../sparse.ts";
 import { UnitSet } from "../unit-set.ts";
@@ -218,10 +219,10 @@ export class ExecutionState {
   readonly skipReasons: SparseMap<number, SkipReason> = new SparseMap();
   /** Units with a task out. */
   readonly live: UnitSet = new UnitSet();
-  readonly liveByQueue: Map<string, number> = new Map();
-  readonly timers: TimerHeap;
+  readonly liveByQueue: FewMap<string, number> = new FewMap();
+  readonly timers: TimerHeap<ExecutionState>;
   /** The same by the store's clock. */
-  readonly calendar: TimerHeap;
+  readonly calendar: TimerHeap<ExecutionState>;
   /** Units that are under a deadline now. */
   timedCount = 0;
   /** How many unfinished nodes may still read this one's output. */
@@ -275,8 +276,8 @@ export class ExecutionState {
     this.statuses = bytes(nodeCount);
     this.readersLeft = counts(nodeCount);
     this.resetGraph();
-    this.timers = new TimerHeap((unit, atMs) => this.dueMs(unit) === atMs);
-    this.calendar = new TimerHeap((unit, atMs) => this.calendarMs(unit) === atMs);
+    this.timers = new TimerHeap<ExecutionState>(this, dueMs);
+    this.calendar = new TimerHeap<ExecutionState>(this, calendarMs);
   }
 
   /** Everything that follows from how the nodes ended, as if none had. */
@@ -396,16 +397,16 @@ export class ExecutionState {
     for (const line of this.ready) count += line.length;
     return count;
   }
+}
 
-  private dueMs(unit: number): number | null {
-    if (unit === WORKFLOW_TIMER) return this.deadlineAtMs;
-    return this.runs[unit]?.dueAtMs ?? null;
-  }
+function dueMs(state: ExecutionState, unit: number): number | null {
+  if (unit === WORKFLOW_TIMER) return state.deadlineAtMs;
+  return state.runs[unit]?.dueAtMs ?? null;
+}
 
-  private calendarMs(unit: number): number | null {
-    const wait = this.statusOf(unit) === "waiting" ? this.runs[unit]?.wait : null;
-    return (wait && "calendarAtMs" in wait ? wait.calendarAtMs : null) ?? null;
-  }
+function calendarMs(state: ExecutionState, unit: number): number | null {
+  const wait = state.statusOf(unit) === "waiting" ? state.runs[unit]?.wait : null;
+  return (wait && "calendarAtMs" in wait ? wait.calendarAtMs : null) ?? null;
 }
 
 const FIRST_ENDED = NODE_STATUSES.indexOf("completed");

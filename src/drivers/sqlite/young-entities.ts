@@ -10,9 +10,9 @@ interface Young {
   wakeAtMs: number | null;
   /** What its header says, if it has one. */
   isOpen: boolean;
-  /** Its records above this version are kept; undefined as long as nobody follows it. */
+  /** Its records above this version are kept; undefined as long as nobody follows it, as with nearly all. */
   tailAbove: number | undefined;
-  readonly tail: JournalRecord[];
+  tail: JournalRecord[] | undefined;
 }
 
 /**
@@ -48,7 +48,7 @@ export class YoungEntities {
   tail(entity: EntityKey, aboveVersion: number): Loaded | undefined {
     const young = this.#find(entity);
     if (young?.tailAbove === undefined || young.tailAbove > aboveVersion) return undefined;
-    const records = young.tail.filter(({ version, count }) => version + count - 1 > aboveVersion);
+    const records = (young.tail ?? []).filter(({ version, count }) => version + count - 1 > aboveVersion);
     return { entity, snapshot: null, records, wakeAtMs: young.wakeAtMs };
   }
 
@@ -85,12 +85,12 @@ export class YoungEntities {
     if (young === undefined) {
       // Of one that was there before it is not known when it wakes.
       if (version !== 1) return;
-      young = { version: 0, wakeAtMs: null, isOpen: false, tailAbove: undefined, tail: [] };
+      young = { version: 0, wakeAtMs: null, isOpen: false, tailAbove: undefined, tail: undefined };
       this.#enter(entity, young);
     }
     young.version = version + count - 1;
     if (young.tailAbove === undefined) return;
-    young.tail.push(record);
+    (young.tail ??= []).push(record);
     this.#tailChars += record.text.length;
     if (this.#tailChars > MOST_TAIL_CHARS) this.#forgetTails();
   }
@@ -122,8 +122,8 @@ export class YoungEntities {
 
   #forgetTail(young: Young): void {
     if (!this.#followed.delete(young)) return;
-    for (const { text } of young.tail) this.#tailChars -= text.length;
-    young.tail.length = 0;
+    for (const { text } of young.tail ?? []) this.#tailChars -= text.length;
+    young.tail = undefined;
     young.tailAbove = undefined;
   }
 }
