@@ -111,7 +111,7 @@ export class Commit {
     db.runAll(SQL.deleteMail, [batch.consumedMail]);
     this.#append(batch.records, batch.cut);
     db.runAll(SQL.putSnapshot, batch.snapshots);
-    this.counts.note(batch.headers);
+    this.counts.note(batch.headers, batch.records);
     db.runAll(SQL.putHeader, batch.headers);
     db.runAll(SQL.setWake, batch.wakes);
     db.runAll(SQL.clearWake, [batch.unwoken]);
