@@ -305,16 +305,20 @@ export class Engine {
 
   /** Loads what messages and wakes will touch, in one round trip, before anything is decided. */
   private async bringIn(owner: Owner, messages: readonly Message[], due: readonly string[]): Promise<void> {
-    owner.pinned = new Set([...messages.map((message) => message.to), ...due]);
+    const pinned = new Set(due);
+    owner.pinned = pinned;
     owner.unknown.clear();
     owner.unanswered.clear();
     owner.definitions.begin();
     const missing = new Set<string>();
     const starts = new Map<string, Message>();
     for (const message of messages) {
-      owner.touch(message.to);
-      if (!owner.entities.has(message.to)) missing.add(message.to);
-      if (!starts.has(message.to) && this.loader.isStart(message)) starts.set(message.to, message);
+      const { to } = message;
+      pinned.add(to);
+      owner.touch(to);
+      if (owner.entities.has(to)) continue;
+      missing.add(to);
+      if (!starts.has(to) && this.loader.isStart(message)) starts.set(to, message);
     }
     for (const key of due) if (!owner.entities.has(key)) missing.add(key);
     if (missing.size === 0) return;
@@ -602,7 +606,7 @@ export class Engine {
       case "committed":
       case "alreadyApplied":
         owner.committed(builder);
-        for (const key of builder.touched) this.tries.delete(key);
+        if (this.tries.size > 0) for (const key of builder.touched) this.tries.delete(key);
         this.tenures.acknowledge(owner);
         return;
       case "fenced":

@@ -234,8 +234,7 @@ export class Owner {
       builder.reply(message.reply, isUnanswered ? ARCHIVE_AWAY : { refused: "NOT_FOUND" });
       return;
     }
-    entity.touchedBy = builder.number;
-    builder.touched.add(entity.key);
+    this.mark(builder, entity);
     if (entity.kind === "quarantine") {
       if (message.body.kind === "release") this.release(builder, entity, message);
       else if (entity.releasable) this.release(builder, { ...entity, parked: [...entity.parked, message] }, undefined);
@@ -269,7 +268,14 @@ export class Owner {
 
   private rest(key: string): void {
     this.busy.delete(key);
-    this.absentees.delete(key);
+    if (this.absentees.size > 0) this.absentees.delete(key);
+  }
+
+  /** The batch has something to do with it. Said several times for each step, and looked up once. */
+  private mark(builder: BatchBuilder, entity: Entity): void {
+    if (entity.touchedBy === builder.number) return;
+    entity.touchedBy = builder.number;
+    builder.touched.add(entity.key);
   }
 
   private takeWake(builder: BatchBuilder, key: string): void {
@@ -280,8 +286,7 @@ export class Owner {
       this.hurried.delete(key);
       return;
     }
-    entity.touchedBy = builder.number;
-    builder.touched.add(key);
+    this.mark(builder, entity);
     if (entity.kind === "quarantine") {
       if (entity.releasable) this.release(builder, entity, undefined);
       else quarantineEvents(builder, entity, this.time.nowMs());
@@ -362,8 +367,7 @@ export class Owner {
       if (entity === undefined) continue;
       this.rest(key);
       if (entity.kind === "quarantine") continue;
-      entity.touchedBy = builder.number;
-      builder.touched.add(key);
+      this.mark(builder, entity);
       const wanted = this.advanceOne(builder, entity);
       if (wanted.length > 0) needs.set(key, wanted);
       this.withdraw(builder, entity);
@@ -602,7 +606,7 @@ export class Owner {
     this.definitions.prove(builder.definitions);
     this.unshipped?.committed(builder, this.host.monotonicMs());
     for (const key of builder.touched) {
-      if (this.released.get(key) === builder.number) this.released.delete(key);
+      if (this.released.size > 0 && this.released.get(key) === builder.number) this.released.delete(key);
       const entity = this.entities.get(key);
       if (entity?.kind !== "resident" || entity.touchedBy > builder.number || this.pinned.has(key)) continue;
       if (!entity.machine.isEnded(entity.state) || entity.withdrawing.length > 0) continue;

@@ -549,8 +549,8 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "drivers/memory/inbox.ts",
-        find: "  const gone = new Set(position === null ? [] : idsOf(position));\n",
-        put: "  const last = Math.max(0, ...(position === null ? [] : idsOf(position)));\n  const gone = { has: (id: number) => id <= last, size: Infinity };\n",
+        find: "  const gone = position === null ? [] : idsOf(position);\n",
+        put: "  const last = Math.max(0, ...(position === null ? [] : idsOf(position)));\n  const gone = partitionData(memory, partition).inbox.map(({ id }) => id).filter((id) => id <= last);\n",
       },
     ],
   },

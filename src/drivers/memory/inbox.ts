@@ -58,7 +58,7 @@ function readOne(memory: Memory, request: ReadRequest): ReadResult {
   const { partition, after, limit, maxChars } = request;
   const { inbox } = partitionData(memory, partition);
   // Not "ids beyond the greatest": one with a smaller id may have become visible since.
-  const inFlight = new Set(after === null ? [] : idsOf(after));
+  const inFlight = after === null ? [] : idsOf(after);
   const found: StoredMessage[] = [];
   let chars = 0;
   let isPartial = false;
@@ -84,16 +84,15 @@ function readOne(memory: Memory, request: ReadRequest): ReadResult {
  * What has begun goes on before something new does: of a flood of starts that were all begun at once, each would be out
  * of memory, or at least out of reach of the processor, whenever one of its steps is done.
  */
-function choose(
-  inbox: readonly StoredMessage[],
-  inFlight: ReadonlySet<number>,
-  limit: number,
-): readonly StoredMessage[] {
+function choose(inbox: readonly StoredMessage[], inFlight: readonly number[], limit: number): readonly StoredMessage[] {
   const starts: StoredMessage[] = [];
   const others: StoredMessage[] = [];
+  let next = 0;
   for (const message of inbox) {
     if (others.length === limit) break;
-    if (inFlight.has(message.id)) continue;
+    // Both are in the order of their ids.
+    while (inFlight[next]! < message.id) next++;
+    if (inFlight[next] === message.id) continue;
     const these = message.start ? starts : others;
     if (these.length < limit) these.push(message);
   }
@@ -142,15 +141,18 @@ export function holds(memory: Memory, partition: number, position: Position | nu
 
 /** Forgets exactly the messages that the position names. */
 export function consume(memory: Memory, partition: number, position: Position | null): void {
-  const gone = new Set(position === null ? [] : idsOf(position));
-  if (gone.size === 0) return;
+  const gone = position === null ? [] : idsOf(position);
+  if (gone.length === 0) return;
   const { inbox } = partitionData(memory, partition);
   // What is consumed is nearly always at the front, and what lies behind the last of it need not be looked at.
   let kept = 0;
   let end = 0;
-  for (let left = gone.size; left > 0 && end < inbox.length; end++) {
-    if (gone.has(inbox[end]!.id)) left--;
-    else inbox[kept++] = inbox[end]!;
+  for (let next = 0; end < inbox.length; end++) {
+    const { id } = inbox[end]!;
+    // Both are in the order of their ids.
+    while (gone[next]! < id) next++;
+    if (next === gone.length) break;
+    if (gone[next] !== id) inbox[kept++] = inbox[end]!;
   }
   inbox.splice(kept, end - kept);
 }
