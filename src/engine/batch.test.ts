@@ -22,3 +22,24 @@ test("what a batch says of a letter is what it said last", () => {
   expect(both(drop, write)).toEqual({ letters: [letter.id], discard: [] });
   expect(both(write, drop, write)).toEqual({ letters: [letter.id], discard: [] });
 });
+
+test("an event of a batch can be read again, also one that came after another was", () => {
+  const builder = new BatchBuilder(1, 0, { partitionCount: 1 });
+  const event = (atMs: number): { kind: string; atMs: number } => ({ kind: "k", atMs });
+  builder.events("execution/x", [event(1), event(2)], 5, 1);
+  expect([4, 5, 6, 7].map((version) => builder.eventAt("execution/x", version)?.atMs)).toEqual([
+    undefined,
+    1,
+    2,
+    undefined,
+  ]);
+  builder.events("execution/x", [event(3)], 7, 1);
+  builder.events("execution/y", [event(4)], 1, 1);
+  expect(builder.eventAt("execution/x", 7)).toEqual(event(3));
+  expect(builder.eventAt("execution/y", 1)).toEqual(event(4));
+  expect(builder.seal(FENCE, "id", 0, null).records).toEqual([
+    { entity: "execution/x", version: 5, count: 3, format: 1, text: JSON.stringify([event(1), event(2), event(3)]) },
+    { entity: "execution/y", version: 1, count: 1, format: 1, text: JSON.stringify([event(4)]) },
+  ]);
+  expect([...builder.touched]).toEqual(["execution/x", "execution/y"]);
+});

@@ -25,6 +25,18 @@ const NONE: ReadonlySet<string> = new Set();
 /** What of the store matters to a batch. */
 type BatchStore = Pick<Capabilities, "partitionCount" | "sameProcess">;
 
+/** The events of one entity. */
+interface Written {
+  readonly version: number;
+  readonly format: number;
+  count: number;
+  /**
+   * All of them, without the bracket that closes the list. By adding up and not by `join`, which would copy it all one time
+   * more: it is put together when the store takes it.
+   */
+  text: string;
+}
+
 /** A batch while it is being formed: what one commit of one partition will hold. */
 export class BatchBuilder {
   readonly number: number;
@@ -45,7 +57,13 @@ export class BatchBuilder {
   announcement = false;
 
   private readonly store: BatchStore;
-  private readonly records = new Map<string, { version: number; format: number; events: string[] }>();
+  private readonly records = new Map<string, Written>();
+  /** The events of one of them, read again, and how many they were then. */
+  private reread: {
+    readonly record: Written;
+    readonly count: number;
+    readonly events: readonly MachineEvent[];
+  } | null = null;
   private readonly headers = new Map<string, Header>();
   readonly wakes: Map<string, number | null> = new Map();
   private readonly snapshots: Snapshot[] = [];
@@ -111,13 +129,18 @@ export class BatchBuilder {
 
   events(key: string, events: readonly MachineEvent[], firstVersion: number, format: number): void {
     if (events.length === 0) return;
-    this.touched.add(key);
     let record = this.records.get(key);
-    if (record === undefined) this.records.set(key, (record = { version: firstVersion, format, events: [] }));
     for (const event of events) {
       const text = JSON.stringify(event);
       this.chars += text.length;
-      record.events.push(text);
+      if (record === undefined) {
+        this.touched.add(key);
+        record = { version: firstVersion, format, count: 1, text: `[${text}` };
+        this.records.set(key, record);
+      } else {
+        record.count++;
+        record.text += `,${text}`;
+      }
     }
     this.eventCount += events.length;
   }
@@ -139,8 +162,8 @@ export class BatchBuilder {
 
   /** Whose events it holds, and which. */
   *written(): Generator<{ readonly entity: string; readonly first: number; readonly last: number }, void> {
-    for (const [entity, { version, events }] of this.records) {
-      yield { entity, first: version, last: version + events.length - 1 };
+    for (const [entity, { version, count }] of this.records) {
+      yield { entity, first: version, last: version + count - 1 };
     }
   }
 
@@ -157,8 +180,12 @@ export class BatchBuilder {
   /** An event of this batch, by its version; undefined if it holds none such. */
   eventAt(key: string, version: number): MachineEvent | undefined {
     const record = this.records.get(key);
-    const text = record?.events[version - record.version];
-    return text === undefined ? undefined : (JSON.parse(text) as MachineEvent);
+    if (record === undefined || version < record.version || version >= record.version + record.count) return undefined;
+    // Asked for many in a row, as a rule.
+    if (this.reread?.record !== record || this.reread.count !== record.count) {
+      this.reread = { record, count: record.count, events: JSON.parse(`${record.text}]`) as MachineEvent[] };
+    }
+    return this.reread.events[version - record.version];
   }
 
   deadLetter(key: string, letter: Omit<DeadLetter, "entity" | "atMs">, atMs: number): void {
@@ -207,9 +234,11 @@ export class BatchBuilder {
   /** The batch as it goes to the store. Built once: a resend carries the same bytes. */
   seal(fence: Fence, id: string, timeMs: number, suspect: string | null): CommitBatch {
     const records: JournalRecord[] = [...this.restored];
-    this.records.forEach(({ version, format, events }, entity) => {
-      records.push({ entity, version, count: events.length, format, text: arrayOf(events) });
+    this.records.forEach(({ version, format, count, text }, entity) => {
+      records.push({ entity, version, count, format, text: `${text}]` });
     });
+    const wakes: CommitBatch["wakes"][number][] = [];
+    this.wakes.forEach((atMs, entity) => wakes.push({ entity, atMs }));
     return {
       fence,
       id,
@@ -217,7 +246,7 @@ export class BatchBuilder {
       consumed: this.consumed,
       records,
       headers: [...this.headers.values()],
-      wakes: [...this.wakes].map(([entity, atMs]) => ({ entity, atMs })),
+      wakes,
       snapshots: this.snapshots,
       tasks: this.tasks,
       revoke: this.revoke,
@@ -266,11 +295,4 @@ class TaskInHand implements Task {
   value(): unknown {
     return this.#draft.value();
   }
-}
-
-/** By adding up and not by `join`, which would copy it all one time more: it is put together when the store takes it. */
-function arrayOf(events: readonly string[]): string {
-  let text = `[${events[0]}`;
-  for (let i = 1; i < events.length; i++) text += `,${events[i]}`;
-  return `${text}]`;
 }

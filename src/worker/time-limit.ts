@@ -36,22 +36,23 @@ export function underTimeLimit<Value>(
   limit: TimeLimit,
 ): Ending<Value> | Promise<Ending<Value>> {
   const startedAtMs = limit.host.monotonicMs();
-  const judge = (ending: Ending<Value>): Ending<Value> =>
-    limit.host.monotonicMs() - startedAtMs > limit.softMs ? { kind: "late" } : ending;
   try {
     const value = work();
-    if (isPromise(value)) return waitFor(value, startedAtMs, limit, judge);
-    return judge({ kind: "returned", value });
+    if (isPromise(value)) return waitFor(value, startedAtMs, limit);
+    return judge({ kind: "returned", value }, startedAtMs, limit);
   } catch (error) {
-    return judge({ kind: "threw", error });
+    return judge({ kind: "threw", error }, startedAtMs, limit);
   }
+}
+
+function judge<Value>(ending: Ending<Value>, startedAtMs: number, { host, softMs }: TimeLimit): Ending<Value> {
+  return host.monotonicMs() - startedAtMs > softMs ? { kind: "late" } : ending;
 }
 
 async function waitFor<Value>(
   value: PromiseLike<Value>,
   startedAtMs: number,
   limit: TimeLimit,
-  judge: (ending: Ending<Value>) => Ending<Value>,
 ): Promise<Ending<Value>> {
   let ended: Ending<Value> | undefined;
   const ending = Promise.resolve(value).then(
@@ -59,12 +60,12 @@ async function waitFor<Value>(
     (error: unknown): Ending<Value> => (ended = { kind: "threw", error }),
   );
   for (let turn = 0; turn < TURNS && ended === undefined; turn++) await A_TURN;
-  if (ended !== undefined) return judge(ended);
+  if (ended !== undefined) return judge(ended, startedAtMs, limit);
   const watch = new Watch(limit, startedAtMs);
   const first = await Promise.race([ending, watch.givenUp()]);
   watch.end();
   if (first === undefined) return { kind: "deaf", over: ending.then(() => undefined) };
-  return watch.isLate ? { kind: "late" } : judge(first);
+  return watch.isLate ? { kind: "late" } : judge(first, startedAtMs, limit);
 }
 
 /** Looks after work that takes its time. */

@@ -759,7 +759,7 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/advance.ts`,
-        find: "      gathered.mail.push(...(result.mail ?? []));\n",
+        find: "      if (result.mail !== undefined) (gathered.mail ??= []).push(...result.mail);\n",
         put: "",
       },
     ],

@@ -171,8 +171,8 @@ export const GROUND_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/advance.ts`,
-        find: "...askMail(state, gathered.asks)]",
-        put: "...askMail(state, gathered.asks.slice(0, 1))]",
+        find: "...askMail(state, asks)]",
+        put: "...askMail(state, asks.slice(0, 1))]",
       },
     ],
   },

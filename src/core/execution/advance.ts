@@ -18,6 +18,8 @@ import { judgeRound } from "./repeat.ts";
 import { ENGINE_LINE, type ExecutionState } from "./state.ts";
 import { isClosing } from "./units.ts";
 
+type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] };
+
 /**
  * What follows from the state and the time alone: deadlines that have come, nodes to skip, nodes to run, the end.
  *
@@ -74,18 +76,18 @@ function skips(state: ExecutionState, context: Context): ExecutionDecision | und
   return decided(state, context, events);
 }
 
-/** What the walk over the ready units has gathered. */
+/** What the walk over the ready units has gathered. Lists that most walks have no use for are made when something comes. */
 interface Gathered {
   readonly events: ExecutionEvent[];
-  readonly tasks: TaskDraft[];
-  readonly blobs: BlobDraft[];
-  readonly mail: Message[];
-  readonly needs: Need[];
+  tasks: TaskDraft[] | undefined;
+  blobs: BlobDraft[] | undefined;
+  mail: Message[] | undefined;
+  needs: Need[] | undefined;
   /** What gates are asked for: those of one gate in one message. */
-  readonly asks: AskDraft[];
-  readonly blocked: string[];
+  asks: AskDraft[] | undefined;
+  blocked: string[] | undefined;
   /** Signals that were taken; each is there for one. */
-  readonly taken: string[];
+  taken: string[] | undefined;
   /** Of the values to be fetched, each counted once. */
   neededBytes: number;
   dispatched: number;
@@ -97,13 +99,13 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
   if (state.readyCount === 0) return undefined;
   const gathered: Gathered = {
     events: [],
-    tasks: [],
-    blobs: [],
-    mail: [],
-    needs: [],
-    asks: [],
-    blocked: [],
-    taken: [],
+    tasks: undefined,
+    blobs: undefined,
+    mail: undefined,
+    needs: undefined,
+    asks: undefined,
+    blocked: undefined,
+    taken: undefined,
     neededBytes: 0,
     dispatched: 0,
     isOver: false,
@@ -121,7 +123,8 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
         continue;
       }
       if (gathered.dispatched >= room) {
-        if (!gathered.blocked.includes(queue)) gathered.blocked.push(queue);
+        const blocked = (gathered.blocked ??= []);
+        if (!blocked.includes(queue)) blocked.push(queue);
         break;
       }
       if (!hasParallelRoom(state, gathered)) break;
@@ -129,15 +132,22 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
     }
     if (isFull(gathered, context)) break;
   }
-  const { events, tasks, blobs, needs, blocked } = gathered;
-  const mail = gathered.asks.length === 0 ? gathered.mail : [...gathered.mail, ...askMail(state, gathered.asks)];
-  if (events.length === 0 && needs.length === 0 && blocked.length === 0) return undefined;
-  return decided(state, context, events, { tasks, blobs, mail, needs, blocked });
+  const { events, tasks, blobs, needs, blocked, asks } = gathered;
+  if (events.length === 0 && needs === undefined && blocked === undefined) return undefined;
+  const mail = asks === undefined ? gathered.mail : [...(gathered.mail ?? []), ...askMail(state, asks)];
+  const decision: Mutable<Omit<ExecutionDecision, "events">> = {};
+  if (tasks !== undefined) decision.tasks = tasks;
+  if (blobs !== undefined) decision.blobs = blobs;
+  if (mail !== undefined) decision.mail = mail;
+  if (needs !== undefined) decision.needs = needs;
+  if (blocked !== undefined) decision.blocked = blocked;
+  return decided(state, context, events, decision);
 }
 
 /** Up to how many tasks in all this line may send out; another line may have sent some to the same queue. */
 function roomFor(queue: string, context: Context, { tasks, dispatched }: Gathered): number {
-  const used = tasks.reduce((count, task) => count + Number(task.queue === queue), 0);
+  let used = 0;
+  if (tasks !== undefined) for (const task of tasks) if (task.queue === queue) used++;
   return dispatched - used + context.room(queue);
 }
 
@@ -187,11 +197,11 @@ function runUnit(state: ExecutionState, unit: number, context: Context, gathered
   }
   const { gates, cache } = state.planOf(unit);
   if (gates.length > 0 || cache !== null) {
-    const next = askNext(state, unit, gathered.asks.length, preparation.prepared, context);
+    const next = askNext(state, unit, gathered.asks?.length ?? 0, preparation.prepared, context);
     if (next.kind === "failed") return failUnit(state, unit, next.error, context, gathered);
     if (next.kind === "needs") return need(gathered, next.needs);
     if (next.kind === "asks") {
-      gathered.asks.push(next.draft);
+      (gathered.asks ??= []).push(next.draft);
       return void gathered.events.push(next.event);
     }
   }
@@ -217,19 +227,19 @@ function takeResult(
       if (bytes > MAX_RESOLVED_BYTES && state.planOf(unit).item === null) {
         return failUnit(state, unit, tooLarge(bytes), context, gathered);
       }
-      if (blob !== undefined) gathered.blobs.push(blob);
+      if (blob !== undefined) (gathered.blobs ??= []).push(blob);
       return void gathered.events.push({ kind: "nodeCompleted", atMs, node, output: value });
     }
     case "taken": {
       // Several waits may be ready at once: each takes a signal of its own, those that find none wait.
-      if (gathered.taken.includes(result.signal)) return void (gathered.isOver = true);
-      gathered.taken.push(result.signal);
+      if (gathered.taken?.includes(result.signal) === true) return void (gathered.isOver = true);
+      (gathered.taken ??= []).push(result.signal);
       const { signal, value } = result;
       return void gathered.events.push({ kind: "nodeCompleted", atMs, node, output: value, signal });
     }
     case "waits":
-      gathered.mail.push(...(result.mail ?? []));
-      gathered.blobs.push(...(result.blobs ?? []));
+      if (result.mail !== undefined) (gathered.mail ??= []).push(...result.mail);
+      if (result.blobs !== undefined) (gathered.blobs ??= []).push(...result.blobs);
       return void gathered.events.push({
         kind: "nodeWaiting",
         atMs,
@@ -238,7 +248,7 @@ function takeResult(
         dueAtMs: result.dueAtMs,
       });
     case "opens":
-      gathered.blobs.push(...result.blobs);
+      (gathered.blobs ??= []).push(...result.blobs);
       return void gathered.events.push({ kind: "mapOpened", atMs, node, ...result.map });
     case "ends":
       return endBy(state, node, result, context, gathered);
@@ -270,10 +280,10 @@ function endBy(
   if (state.parent !== null && !failed) {
     const gatheredOutput = gatherOutput(state, given?.value ?? null, node, { fetched: (key) => fetchedOr(key) });
     if (gatheredOutput.kind === "needs") return need(gathered, gatheredOutput.needs);
-    gathered.mail.push(...endMail(state, ended, gatheredOutput.given));
-    gathered.blobs.push(...gatheredOutput.blobs);
+    (gathered.mail ??= []).push(...endMail(state, ended, gatheredOutput.given));
+    (gathered.blobs ??= []).push(...gatheredOutput.blobs);
   }
-  if (given?.blob !== undefined) gathered.blobs.push(given.blob);
+  if (given?.blob !== undefined) (gathered.blobs ??= []).push(given.blob);
   gathered.events.push({ kind: "nodeCompleted", atMs, node, output: given?.value ?? { json: null } }, ended);
   gathered.isOver = true;
 
@@ -284,11 +294,12 @@ function endBy(
 
 /** Notes what has to be fetched. Many nodes may read the same value: it is fetched once. */
 function need(gathered: Gathered, needs: readonly Need[]): void {
-  const known = new Set(gathered.needs.map(needKey));
+  const noted = (gathered.needs ??= []);
+  const known = new Set(noted.map(needKey));
   for (const wanted of needs) {
     if (known.has(needKey(wanted))) continue;
     known.add(needKey(wanted));
-    gathered.needs.push(wanted);
+    noted.push(wanted);
     if ("blob" in wanted) gathered.neededBytes += wanted.blob.bytes;
     if ("past" in wanted) gathered.neededBytes += wanted.past.bytes;
   }
@@ -302,7 +313,7 @@ function dispatch(state: ExecutionState, unit: number, prepared: Prepared, conte
   const large = isLarge(prepared.text);
   const config = large ? { hash: prepared.inputHash, bytes: Buffer.byteLength(prepared.text) } : undefined;
   const map = state.isItem(unit) ? state.mapOf(unit) : undefined;
-  const event: { -readonly [Field in keyof TaskDispatched]: TaskDispatched[Field] } = {
+  const event: Mutable<TaskDispatched> = {
     kind: "taskDispatched",
     atMs: context.nowMs,
     node: state.nameOf(unit),
@@ -316,9 +327,11 @@ function dispatch(state: ExecutionState, unit: number, prepared: Prepared, conte
   if (until !== null) event.round = Math.max(1, run?.round ?? 1);
   if (config !== undefined) event.config = config;
   gathered.events.push(event);
-  gathered.tasks.push(taskOf(state, unit, event, prepared));
+  const task = taskOf(state, unit, event, prepared);
+  if (gathered.tasks === undefined) gathered.tasks = [task];
+  else gathered.tasks.push(task);
   gathered.dispatched++;
-  if (large) gathered.blobs.push({ hash: prepared.inputHash, text: prepared.text });
+  if (large) (gathered.blobs ??= []).push({ hash: prepared.inputHash, text: prepared.text });
 }
 
 function failUnit(

@@ -37,14 +37,16 @@ export function decided(
   events: readonly ExecutionEvent[],
   extras: Extras = {},
 ): ExecutionDecision {
-  if (state.reviews.size === 0 && state.stalled.size === 0 && arePlain(state, events))
-    return Object.assign(extras, { events });
+  if (state.reviews.size === 0 && state.stalled.size === 0 && arePlain(state, events)) {
+    (extras as { events?: readonly ExecutionEvent[] }).events = events;
+    return extras as ExecutionDecision;
+  }
   const deadLetters = [...(extras.deadLetters ?? [])];
   const mail = [...(extras.mail ?? [])];
   const revoke = [...(extras.revoke ?? [])];
   const listings = [...(extras.listings ?? [])];
   /** Reviews that these events open: the state does not know of them yet. */
-  const opened = new Set<string>();
+  let opened: Set<string> | undefined;
   for (const event of events) {
     if (event.kind === "nodeFailed" || (event.kind === "taskFailed" && event.retryAtMs === null)) {
       const letter = deadLetterOf(state, state.unitOf(event.node)!, event.error, context);
@@ -61,11 +63,11 @@ export function decided(
       listings.push(...labelListings(state, event.labels ?? {}));
     }
     if (event.kind === "nodeWaiting" && event.wait.for === "review") {
-      opened.add(event.node);
+      (opened ??= new Set()).add(event.node);
       listings.push(openReview(state, event));
     }
     if (event.kind === "reviewChanged" || event.kind === "reviewEscalated") listings.push(changedReview(state, event));
-    if (event.kind === "executionEnded" || (event.kind === "nodeFailed" && opened.size > 0)) {
+    if (opened !== undefined && (event.kind === "executionEnded" || event.kind === "nodeFailed")) {
       for (const name of opened) {
         const ends = event.kind === "executionEnded" || isWithin(name, event.node);
         if (ends && opened.delete(name)) listings.push(closedReview(state, name));

@@ -106,17 +106,18 @@ function recordColumns(records: readonly JournalRecord[]): Columns {
 
 /** The last that is said of an entity counts: what is both set and taken back is said once. */
 function wakeColumns(wakes: CommitBatch["wakes"]): Pick<FileBatch, "wakes" | "unwoken"> {
-  const last = new Map(wakes.map(({ entity, atMs }) => [entity, atMs]));
+  const last = new Map<string, number | null>();
+  for (const { entity, atMs } of wakes) last.set(entity, atMs);
   const entities: string[] = [];
   const times: number[] = [];
   const unwoken: string[] = [];
-  for (const [entity, atMs] of last) {
+  last.forEach((atMs, entity) => {
     if (atMs === null) unwoken.push(entity);
     else {
       entities.push(entity);
       times.push(atMs);
     }
-  }
+  });
   return { wakes: [entities, times], unwoken };
 }
 

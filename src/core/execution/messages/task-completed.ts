@@ -41,5 +41,7 @@ export function taskCompleted(state: ExecutionState, body: TaskCompleted, contex
   };
   if (body.usage !== undefined) event.usage = body.usage;
   if (body.closeForMs !== undefined) Object.assign(event, closing(state.planOf(unit), body.closeForMs));
-  return decided(state, context, [event], { reply: ACCEPTED });
+  // Nearly always: nothing follows from it but itself.
+  const isPlain = token.delivery === run.delivery && state.reviews.size === 0 && state.stalled.size === 0;
+  return isPlain ? { events: [event], reply: ACCEPTED } : decided(state, context, [event], { reply: ACCEPTED });
 }
