@@ -30,4 +30,17 @@ describe("a definition that is in memory", () => {
     await cache.get(executionMachine, hash, new StoredDefinitions());
     expect(store.data.records.get("definition")?.has(hash), "another tenure has seen nothing").toBe(true);
   });
+
+  test("is at hand for a start once it was seen to be stored, and not before", async () => {
+    const store = openMemory({ host: nodeHost });
+    await store.records.put([{ scope: "definition", hash, text }]);
+    const cache = new DefinitionCache(store);
+    const stored = new StoredDefinitions();
+    expect(cache.atHand(executionMachine, hash, stored)).toBeUndefined();
+    const definition = await cache.get(executionMachine, hash, stored);
+    expect(cache.atHand(executionMachine, hash, stored)).toBe(definition);
+    stored.begin();
+    expect(cache.atHand(executionMachine, hash, stored), "the batch was never committed").toBeUndefined();
+    expect(new DefinitionCache(store).atHand(executionMachine, hash, stored)).toBeUndefined();
+  });
 });

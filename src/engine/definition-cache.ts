@@ -82,14 +82,8 @@ export class DefinitionCache {
   async get(machine: Machine, hash: string | undefined, stored?: StoredDefinitions): Promise<unknown> {
     if (hash === undefined) return undefined;
     const key = `${machine.kind}:${hash}`;
-    const cached = this.entries.get(key);
+    const cached = this.use(key);
     if (cached !== undefined) {
-      // The one that was used last is so again, most of the time.
-      if (this.latest !== key) {
-        this.entries.delete(key);
-        this.entries.set(key, cached);
-        this.latest = key;
-      }
       if (stored?.has(hash) === false) {
         await this.store.records.put([{ scope: DEFINITION_SCOPE, hash, text: cached.text }]);
         stored.saw(hash);
@@ -109,6 +103,22 @@ export class DefinitionCache {
       this.chars -= entry.text.length;
     }
     return prepared;
+  }
+
+  /** The same where nothing has to be waited for; undefined where something has. */
+  atHand(machine: Machine, hash: string, stored: StoredDefinitions): unknown {
+    return stored.has(hash) ? this.use(`${machine.kind}:${hash}`)?.prepared : undefined;
+  }
+
+  private use(key: string): Entry | undefined {
+    const cached = this.entries.get(key);
+    // The one that was used last is so again, most of the time.
+    if (cached !== undefined && this.latest !== key) {
+      this.entries.delete(key);
+      this.entries.set(key, cached);
+      this.latest = key;
+    }
+    return cached;
   }
 
   /** Writes everything again. Harmless where it is still there. */

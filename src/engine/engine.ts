@@ -332,7 +332,8 @@ export class Engine {
         continue;
       }
       owner.admit(entity);
-      if (entity.kind === "resident" && this.store.capabilities.volatileTasks) await this.noteTasks(owner, key);
+      if (entity.kind !== "resident" || entity.machine.liveCount(entity.state) === 0) continue;
+      if (this.store.capabilities.volatileTasks) await this.noteTasks(owner, key);
     }
   }
 

@@ -43,9 +43,32 @@ export class Loader {
     if (keys.length === 0) return results;
     const loaded = await this.store.journal.load(keys.map((key) => this.request(key)));
     for (const entry of loaded) {
-      results.set(entry.entity, await this.resident(entry, starts.get(entry.entity), raw.get(entry.entity), stored));
+      const start = starts.get(entry.entity);
+      const suspicion = raw.get(entry.entity);
+      const begun = suspicion === undefined ? this.begun(entry, start, stored) : undefined;
+      results.set(entry.entity, begun ?? (await this.resident(entry, start, suspicion, stored)));
     }
     return results;
+  }
+
+  /** Of one that begins, as most do, there is nothing to fold; undefined if something has to be waited for, or is wrong. */
+  private begun(
+    { entity: key, snapshot, records, wakeAtMs }: Loaded,
+    start: Message | undefined,
+    stored: StoredDefinitions | undefined,
+  ): Resident | undefined {
+    if (snapshot !== null || records.length > 0 || start === undefined || stored === undefined) return undefined;
+    const machine = this.machines.get(entityKind(key));
+    const hash = machine?.definitionOf(start.body);
+    if (machine === undefined || hash === undefined) return undefined;
+    const definition = this.definitions.atHand(machine, hash, stored);
+    if (definition === undefined) return undefined;
+    const id = entityId(key);
+    try {
+      return this.finish(key, id, machine, machine.create(id, definition), wakeAtMs, null);
+    } catch {
+      return undefined;
+    }
   }
 
   /** How far the store's journals of these have come; 0 = nothing is stored. */

@@ -486,8 +486,8 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "engine/engine.ts",
-        find: 'if (entity.kind === "resident" && this.store.capabilities.volatileTasks)',
-        put: "if (false as boolean)",
+        find: "if (this.store.capabilities.volatileTasks) await",
+        put: "if (false as boolean) await",
       },
     ],
   },
