@@ -20,18 +20,20 @@ export class TimerHeap<Entity> {
 
   push(atMs: number, node: number): void {
     let i = this.times.length;
-    // Not pushed to while it is empty: a list that grows makes room for sixteen more, and most have one or two.
+    // Not pushed to while it is short: a list that grows makes room for sixteen more, and most have two or three.
+    const { times, nodes } = this;
     if (i === 0) {
       this.times = [atMs];
       this.nodes = [node];
-      return;
-    }
-    if (i === 1) {
-      this.times = [this.times[0]!, atMs];
-      this.nodes = [this.nodes[0]!, node];
+    } else if (i === 1) {
+      this.times = [times[0]!, atMs];
+      this.nodes = [nodes[0]!, node];
+    } else if (i === 2) {
+      this.times = [times[0]!, times[1]!, atMs];
+      this.nodes = [nodes[0]!, nodes[1]!, node];
     } else {
-      this.times.push(atMs);
-      this.nodes.push(node);
+      times.push(atMs);
+      nodes.push(node);
     }
     while (i > 0) {
       const parent = (i - 1) >> 1;

@@ -43,7 +43,7 @@ export class Delivery {
 
   constructor(leased: LeasedTask, startedAtMs: number) {
     this.leased = leased;
-    for (const secret of leased.secrets ?? []) this.concealment.add(secret);
+    if (leased.secrets !== undefined) for (const secret of leased.secrets) this.concealment.add(secret);
     this.startedAtMs = startedAtMs;
   }
 

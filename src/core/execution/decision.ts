@@ -41,10 +41,10 @@ export function decided(
     (extras as { events?: readonly ExecutionEvent[] }).events = events;
     return extras as ExecutionDecision;
   }
-  const deadLetters = [...(extras.deadLetters ?? [])];
-  const mail = [...(extras.mail ?? [])];
-  const revoke = [...(extras.revoke ?? [])];
-  const listings = [...(extras.listings ?? [])];
+  const deadLetters = extras.deadLetters?.slice() ?? [];
+  const mail = extras.mail?.slice() ?? [];
+  const revoke = extras.revoke?.slice() ?? [];
+  const listings = extras.listings?.slice() ?? [];
   /** Reviews that these events open: the state does not know of them yet. */
   let opened: Set<string> | undefined;
   for (const event of events) {

@@ -48,7 +48,7 @@ export class Waiters {
   /** One thing appeared that only one can have: waking all would only make them collide. */
   wakeOne(key: string): void {
     // Under load nobody waits, and this is asked for every task and every message.
-    const [waiter] = this.#byKey.size === 0 ? [] : (this.#byKey.get(key) ?? []);
+    const waiter = this.#byKey.size === 0 ? undefined : this.#byKey.get(key)?.values().next().value;
     if (waiter === undefined) return;
     this.#leave(waiter);
     waiter.wake();

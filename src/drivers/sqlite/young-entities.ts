@@ -53,7 +53,8 @@ export class YoungEntities {
   }
 
   committed({ records, headers, wakes, purge, cut }: CommitBatch): void {
-    for (const record of records) this.#append(record);
+    // By their places: this is done once for all that a commit holds, and never often enough for iterators to cost nothing.
+    for (let i = 0; i < records.length; i++) this.#append(records[i]!);
     for (const header of headers) {
       const young = this.#find(header.entity);
       if (young !== undefined) young.isOpen = header.class === "open";
