@@ -5,22 +5,29 @@ import type { BeatenTask, FromThread, HeartbeatModule, Heartbeats, ThreadData, T
 
 /** What runs in the thread of `HeartbeatThread`. */
 
+interface Lot {
+  readonly text: string;
+  readonly addedAtMs: number;
+  /** By token, once somebody had to look. */
+  tasks: Map<string, Beaten> | undefined;
+}
+
 interface Beaten {
   readonly task: BeatenTask;
-  readonly addedAtMs: number;
+  readonly lot: Lot;
   reported: boolean;
 }
 
 const { source, worker, settings } = workerData as ThreadData;
-const tasks = new Map<string, Beaten>();
+const lots = new Map<number, Lot>();
 
 // Listening before anything is awaited: what is told meanwhile must not be missed.
-parentPort!.on("message", ({ remove, add, reported }: ToThread) => {
-  for (const token of remove) tasks.delete(token);
-  const addedAtMs = nodeHost.monotonicMs();
-  for (const task of add) tasks.set(task.token, { task, addedAtMs, reported: false });
-  for (const token of reported) {
-    const known = tasks.get(token);
+parentPort!.on("message", ({ ended, remove, add, reported }: ToThread) => {
+  for (const number of ended) lots.delete(number);
+  for (const [number, token] of remove) tasksOf(number).delete(token);
+  if (add !== null) lots.set(add.number, { text: add.tasks, addedAtMs: nodeHost.monotonicMs(), tasks: undefined });
+  for (const [number, token] of reported) {
+    const known = tasksOf(number).get(token);
     if (known !== undefined) known.reported = true;
   }
 });
@@ -46,19 +53,42 @@ async function beat(heartbeats: Heartbeats): Promise<never> {
     const nowMs = nodeHost.monotonicMs();
     const all = nowMs - beatAtMs >= settings.heartbeatMs;
     if (all) beatAtMs = nowMs;
-    const due = [...tasks.values()].filter((one) => all || !one.reported);
+    const due = beaten().filter((one) => all || !one.reported);
     if (due.length > 0) await beatOnce(heartbeats, due, nowMs);
   }
 }
 
+function tasksOf(number: number): Map<string, Beaten> {
+  const lot = lots.get(number);
+  if (lot === undefined) return new Map();
+  if (lot.tasks === undefined) {
+    const tasks = JSON.parse(lot.text) as readonly BeatenTask[];
+    lot.tasks = new Map(tasks.map((task) => [task.token, { task, lot, reported: false }]));
+  }
+  return lot.tasks;
+}
+
+/** Each task once: one that has come again is in a later lot, and may be in its first one still. */
+function beaten(): readonly Beaten[] {
+  const last = new Map<string, Beaten>();
+  for (const number of lots.keys()) {
+    for (const [token, one] of tasksOf(number)) {
+      last.get(token)?.lot.tasks?.delete(token);
+      last.set(token, one);
+    }
+  }
+  return [...last.values()];
+}
+
 async function beatOnce(heartbeats: Heartbeats, due: readonly Beaten[], nowMs: number): Promise<void> {
-  const beats = due.map(({ task, reported, addedAtMs }) =>
-    heartbeatOf(task, worker, reported ? undefined : nowMs - addedAtMs),
+  const beats = due.map(({ task, reported, lot }) =>
+    heartbeatOf(task, worker, reported ? undefined : nowMs - lot.addedAtMs),
   );
   try {
     const { lost, cancelled } = await heartbeats.heartbeat(beats, settings.leaseMs);
     for (const one of due) one.reported = true;
-    for (const token of lost) tasks.delete(token);
+    const gone = new Set(lost);
+    for (const { task, lot } of due) if (gone.has(task.token)) lot.tasks?.delete(task.token);
     const news: FromThread = { lost, cancelled };
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origin
     if (lost.length > 0 || cancelled.length > 0) parentPort!.postMessage(news);

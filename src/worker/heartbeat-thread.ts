@@ -1,5 +1,6 @@
 import { extname } from "node:path";
 import { Worker as Thread } from "node:worker_threads";
+import { SlotMap } from "../core/slot-map.ts";
 import type { Json } from "../json/json.ts";
 import type { LeasedTask, Tasks } from "../store/contract.ts";
 
@@ -22,12 +23,36 @@ export type Heartbeats = Pick<Tasks, "heartbeat">;
 
 export type BeatenTask = Pick<LeasedTask, "ref" | "token" | "entity" | "partition">;
 
+/** A task of a lot: the number of the lot, and its token. */
+export type InLot = readonly [lot: number, token: string];
+
 /** What the thread is told: first what is over, then what begins, for a task that was handed back may come again. */
 export interface ToThread {
-  readonly remove: readonly string[];
-  readonly add: readonly BeatenTask[];
-  /** Tokens of tasks whose beginning was reported by somebody else. */
-  readonly reported: readonly string[];
+  /** Lots of which every task is over. */
+  readonly ended: readonly number[];
+  /** Tasks that are over, of lots that are not. */
+  readonly remove: readonly InLot[];
+  readonly add: NewLot | null;
+  /** Tasks whose beginning was reported by somebody else. */
+  readonly reported: readonly InLot[];
+}
+
+/**
+ * Tasks that were taken together. They are one text, which the thread reads if some are still there when it beats: most
+ * are over by then, and to copy each of them into the thread cost a sixth of what a worker does.
+ */
+export interface NewLot {
+  readonly number: number;
+  /** As JSON: all tasks. */
+  readonly tasks: string;
+}
+
+interface Lot {
+  readonly number: number;
+  /** How many of its tasks are not over. */
+  open: number;
+  /** Tokens of those that are, as far as the thread was not told. */
+  over: string[];
 }
 
 /** What it tells. */
@@ -45,8 +70,10 @@ export interface HeartbeatThreadOptions extends ThreadData {
   readonly failed: (reason: string) => void;
 }
 
-/** Of tasks that are over, so many are told without waiting for a new one. */
+/** Of what is over, so much is told without waiting for a new task. */
 const MOST_UNTOLD = 1000;
+/** So many lots are given time to end as a whole. */
+const RECENT_LOTS = 8;
 
 /**
  * Keeps leases alive from a thread of its own, whatever the event loop does: a handler that computes for a minute is
@@ -56,8 +83,14 @@ const MOST_UNTOLD = 1000;
 export class HeartbeatThread {
   readonly #thread: Thread;
   #isClosed = false;
-  /** Tokens of tasks that are over, which it has not been told yet. */
-  #over: string[] = [];
+  #lastLot = 0;
+  /** By the tokens of tasks that are not over. */
+  readonly #lots = new SlotMap<string, Lot>();
+  /** Those that are over, of which it has not been told yet. */
+  #ended: number[] = [];
+  /** Those that are not, with tasks that are; and how many these are. */
+  readonly #begun = new Set<Lot>();
+  #untold = 0;
 
   constructor({ gone, failed, source, worker, settings: all }: HeartbeatThreadOptions) {
     const { leaseMs, heartbeatMs, startReportMs } = all;
@@ -83,18 +116,34 @@ export class HeartbeatThread {
   /** At once: whoever runs them may not give the loop back. */
   add(tasks: readonly BeatenTask[]): void {
     if (tasks.length === 0) return;
-    this.#tell(tasks.map(({ ref, token, entity, partition }) => ({ ref, token, entity, partition })));
+    const lot: Lot = { number: ++this.#lastLot, open: tasks.length, over: [] };
+    for (const { token } of tasks) {
+      this.remove(token);
+      this.#lots.set(token, lot);
+    }
+    const beaten = tasks.map(({ ref, token, entity, partition }) => ({ ref, token, entity, partition }));
+    this.#tell({ add: { number: lot.number, tasks: JSON.stringify(beaten) } });
   }
 
   /** It is told with what comes next: a word costs both threads more than a task, and a beat too many is only in vain. */
   remove(token: string): void {
-    this.#over.push(token);
-    if (this.#over.length >= MOST_UNTOLD) this.#tell([]);
+    const lot = this.#lots.get(token);
+    if (lot === undefined) return;
+    this.#lots.delete(token);
+    lot.open--;
+    lot.over.push(token);
+    this.#untold++;
+    if (lot.open === 0) {
+      this.#ended.push(lot.number);
+      this.#untold -= lot.over.length;
+      this.#begun.delete(lot);
+    } else if (lot.over.length === 1) this.#begun.add(lot);
+    if (this.#untold + this.#ended.length >= MOST_UNTOLD) this.#tell({});
   }
 
   /** That these have begun need not be told once more. */
   reported(tokens: readonly string[]): void {
-    this.#tell([], tokens);
+    this.#tell({ reported: tokens.flatMap((token) => inLot(this.#lots.get(token), token)) });
   }
 
   async close(): Promise<void> {
@@ -102,10 +151,28 @@ export class HeartbeatThread {
     await this.#thread.terminate();
   }
 
-  #tell(add: readonly BeatenTask[], reported: readonly string[] = []): void {
-    const message: ToThread = { remove: this.#over, add, reported };
-    this.#over = [];
+  #tell({ add = null, reported = [] }: Partial<ToThread>): void {
+    const message: ToThread = { ended: this.#ended, remove: this.#overByThemselves(), add, reported };
+    this.#ended = [];
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
     if (!this.#isClosed) this.#thread.postMessage(message);
   }
+
+  /** Of recent lots nothing, while it is not too much: what is left of them is mostly over soon. */
+  #overByThemselves(): readonly InLot[] {
+    const before = this.#untold >= MOST_UNTOLD ? Infinity : this.#lastLot - RECENT_LOTS;
+    const over: InLot[] = [];
+    for (const lot of this.#begun) {
+      if (lot.number > before) continue;
+      for (const token of lot.over) over.push([lot.number, token]);
+      lot.over = [];
+      this.#begun.delete(lot);
+    }
+    this.#untold -= over.length;
+    return over;
+  }
+}
+
+function inLot(lot: Lot | undefined, token: string): readonly InLot[] {
+  return lot === undefined ? [] : [[lot.number, token]];
 }

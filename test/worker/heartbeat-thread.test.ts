@@ -12,7 +12,7 @@ import { Requests } from "../../src/inbox/requests.ts";
 import { contentHash } from "../../src/json/hash.ts";
 import type { Store } from "../../src/store/contract.ts";
 import type { Handler } from "../../src/worker/handler.ts";
-import { HeartbeatThread } from "../../src/worker/heartbeat-thread.ts";
+import { type BeatenTask, HeartbeatThread } from "../../src/worker/heartbeat-thread.ts";
 import { type LeaseKeeping, Worker } from "../../src/worker/worker.ts";
 import type { Service } from "../../scripts/services/service.ts";
 import { redisService } from "../support/services.ts";
@@ -117,10 +117,76 @@ test("what has been reported as begun is not reported once more", async () => {
   const source = { module: new URL("./noted-heartbeats.ts", import.meta.url).href, options: { file } };
   const settings = { leaseMs: 5_000, heartbeatMs: 100, startReportMs: 300 };
   const beats = new HeartbeatThread({ source, worker: "w", settings, gone: () => {}, failed: () => {} });
-  const taskOf = (token: string) => ({ ref: token, token, entity: "execution/x", partition: 0 });
-  beats.add([taskOf("told"), taskOf("untold")]);
+  beats.add(named("told", "untold"));
   beats.reported(["told"]);
   await expect.poll(() => existsSync(file) && readFileSync(file, "utf8"), { timeout: 20_000 }).toBe("untold\n");
+  await beats.close();
+});
+
+/** A thread that writes down for whom it beats, five times a second. */
+function noting(): {
+  readonly beats: HeartbeatThread;
+  readonly lines: () => readonly string[];
+  readonly gone: string[];
+} {
+  const file = join(mkdtempSync(join(tmpdir(), "millrace-beats-")), "beats");
+  const source = { module: new URL("./noted-beats.ts", import.meta.url).href, options: { file } };
+  const settings = { leaseMs: 5_000, heartbeatMs: 0, startReportMs: 200 };
+  const gone: string[] = [];
+  const options = { source, worker: "w", settings, failed: () => {}, gone: (token: string) => gone.push(token) };
+  const lines = (): readonly string[] => (existsSync(file) ? readFileSync(file, "utf8").trimEnd().split("\n") : []);
+  return { beats: new HeartbeatThread(options), lines, gone };
+}
+
+function named(...tokens: readonly string[]): readonly BeatenTask[] {
+  return tokens.map((token) => ({ ref: token, token, entity: "execution/x", partition: 0 }));
+}
+
+test("of tasks that were taken together those are kept that are not over", async () => {
+  const { beats, lines } = noting();
+  beats.add(named("a", "b", "c"));
+  beats.add(named("d", "e"));
+  await expect.poll(() => lines().at(-1), { timeout: 20_000 }).toBe("a b c d e");
+  for (const token of ["a", "c", "d", "e"]) beats.remove(token);
+  // What is over by itself is told when its lot is not among the latest any more.
+  for (let i = 0; i < 10; i++) {
+    beats.add(named(`short-${i}`));
+    beats.remove(`short-${i}`);
+  }
+  beats.add(named("f"));
+  await expect.poll(() => lines().at(-1), { timeout: 20_000 }).toBe("b f");
+  await beats.close();
+});
+
+test("many that are over are told though no task comes after them", async () => {
+  const { beats, lines } = noting();
+  const short = Array.from({ length: 1_000 }, (_, i) => `short-${i}`);
+  beats.add(named("long", ...short));
+  for (const token of short) beats.remove(token);
+  await expect.poll(() => lines().at(-1), { timeout: 20_000 }).toBe("long");
+  await beats.close();
+});
+
+test("one that comes again while others of its lot are kept is kept once", async () => {
+  const { beats, lines } = noting();
+  beats.add(named("a", "again"));
+  beats.remove("again");
+  beats.add(named("again"));
+  beats.add(named("b"));
+  beats.add(named("b"));
+  await expect.poll(() => lines().at(-1), { timeout: 20_000 }).toBe("a again b");
+  beats.remove("again");
+  beats.remove("b");
+  beats.add(named("c"));
+  await expect.poll(() => lines().at(-1), { timeout: 20_000 }).toBe("a c");
+  await beats.close();
+});
+
+test("one that is lost is told, and not kept any more", async () => {
+  const { beats, lines, gone } = noting();
+  beats.add(named("a", "lost-1"));
+  await expect.poll(() => lines().at(-1), { timeout: 20_000 }).toBe("a");
+  await expect.poll(() => gone, { timeout: 20_000 }).toEqual(["lost-1"]);
   await beats.close();
 });
 
