@@ -10,6 +10,7 @@ import type {
   Tasks,
 } from "../../store/contract.ts";
 import { HandOver } from "../../store/hand-over.ts";
+import { LEASE_NOW_MS } from "./clock.ts";
 import { columns, rows } from "./database.ts";
 import { packed } from "./encoding.ts";
 import { Gathering } from "./gathering.ts";
@@ -29,7 +30,7 @@ const SQL = {
       ) as task
       order by place limit $2
     )
-    update tasks set lease_until_ms = (select lease_ms()) + $3 from picked where tasks.token = picked.token
+    update tasks set lease_until_ms = ${LEASE_NOW_MS} + $3 from picked where tasks.token = picked.token
     returning tasks.token, id, entity, partition, queue, priority, text`,
   // In order of their tokens, as everybody locks tasks, so that nobody locks another out.
   heartbeat: `
@@ -43,7 +44,7 @@ const SQL = {
       insert into inbox (partition, text)
       select partition, text from beat where text is not null and (id, token) in (select id, token from held) order by place
     )
-    update tasks set lease_until_ms = (select lease_ms()) + $3 from held where tasks.token = held.token
+    update tasks set lease_until_ms = ${LEASE_NOW_MS} + $3 from held where tasks.token = held.token
     returning tasks.token, is_revoked as "isRevoked"`,
   // A task settled twice in one call is gone the second time: only the first may post a failure.
   settle: `
@@ -64,7 +65,7 @@ const SQL = {
     select id, token from held`,
   lapse: `
     with lapsed as materialized (
-      select token from tasks where lease_until_ms <= (select lease_ms())
+      select token from tasks where lease_until_ms <= ${LEASE_NOW_MS}
       order by lease_until_ms limit $1 for update skip locked
     )
     delete from tasks using lapsed where tasks.token = lapsed.token

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { QueryResult } from "pg";
 import type { CommitBatch, EntityKey, JournalRecord, Settlement } from "../../store/contract.ts";
+import { LEASE_NOW_MS } from "./clock.ts";
 import { columns, type Statement } from "./database.ts";
 import { packed } from "./encoding.ts";
 import { handedOf, idsOf, posting } from "./inbox.ts";
@@ -116,7 +117,7 @@ function addingTasks(onConflict: string): string {
   return `
     with added as (
       insert into tasks (token, entity, partition, queue, priority, lease_until_ms, text)
-      select token, entity, partition, queue, priority, (select lease_ms()) + lease_ms, text
+      select token, entity, partition, queue, priority, ${LEASE_NOW_MS} + lease_ms, text
       from unnest(
         $1::text[], $2::text[], $3::integer[], $4::text[], $5::integer[], $6::bigint[], (string_to_array($7, $8))[2:]
       ) with ordinality as task (token, entity, partition, queue, priority, lease_ms, text, place)

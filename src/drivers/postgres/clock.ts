@@ -1,0 +1,5 @@
+/**
+ * What the function `lease_ms()` answers, for statements that run for every step: a function that reads a table is planned
+ * anew in every statement that calls it, which takes the server longer than all the rest of a small one.
+ */
+export const LEASE_NOW_MS = `(select greatest(wall_ms(), clock.wall_ms) + clock.offset_ms from clock)`;
