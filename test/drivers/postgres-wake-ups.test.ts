@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, escapeIdentifier } from "pg";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Service } from "../../scripts/services/service.ts";
 import { inspectPostgres } from "../../src/drivers/postgres/inspect.ts";
 import { openPostgres, type PostgresOptions } from "../../src/drivers/postgres/postgres-store.ts";
@@ -102,6 +102,38 @@ describe("hints", () => {
   test("go out at once if none went out just before", async () => {
     const sleepless: Host = { ...nodeHost, sleep: (ms, signal) => nodeHost.sleep(ms < 900 ? LONG_MS : ms, signal) };
     expect(await heard(["inbox/1"], 1, sleepless)).toEqual([["inbox/1"]]);
+  });
+
+  test("go out at once also just after others, but only a few", async () => {
+    const name = nodeHost.id();
+    const slept: number[] = [];
+    const { promise: isPaused, resolve: pause } = Promise.withResolvers<void>();
+    const still: Host = {
+      ...nodeHost,
+      monotonicMs: () => 1000,
+      sleep: async (ms, signal) => {
+        if (ms >= 900) return nodeHost.sleep(ms, signal);
+        slept.push(ms);
+        pause();
+        await nodeHost.sleep(LONG_MS, signal);
+      },
+    };
+    const listener = new Client({ connectionString: service.url });
+    await listener.connect();
+    let heard = 0;
+    listener.on("notification", () => void heard++);
+    await listener.query(`listen ${escapeIdentifier(`millrace_${name}`)}`);
+    const wakeUps = new WakeUps(still, { url: service.url, schema: "public", ...SECONDS }, name);
+    await wakeUps.connect();
+    for (let sent = 1; slept.length === 0; sent++) {
+      wakeUps.announce([`inbox/${sent}`]);
+      await Promise.race([isPaused, vi.waitFor(() => expect(heard).toBe(sent))]);
+    }
+    expect(heard).toBeGreaterThan(3);
+    expect(heard).toBeLessThan(12);
+    expect(slept).toEqual([2]);
+    await wakeUps.close();
+    await listener.end();
   });
 
   test("that are too long for one payload are sent as several, whatever their letters", async () => {

@@ -8,6 +8,7 @@ import { PostgresQueries } from "./queries.ts";
 import { PostgresRecords } from "./records.ts";
 import { Seats } from "./seats.ts";
 import { WakeUps } from "./wake-ups.ts";
+import { WatchedEntities } from "./watched.ts";
 
 export interface PostgresArchiveOptions {
   readonly url: string;
@@ -113,7 +114,15 @@ class PostgresArchive implements Archive {
   constructor(host: Host, database: Database, wakeUps: WakeUps, schema: string) {
     this.#database = database;
     this.#schema = schema;
-    const postgres = { database, host, wakeUps, seats: new Seats(), incarnation: "archive", maxInbox: 0 };
+    const postgres = {
+      database,
+      host,
+      wakeUps,
+      seats: new Seats(),
+      watched: new WatchedEntities(),
+      incarnation: "archive",
+      maxInbox: 0,
+    };
     const journal = new PostgresJournal(postgres);
     const records = new PostgresRecords(postgres);
     const queries = new PostgresQueries(postgres);

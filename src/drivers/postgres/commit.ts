@@ -73,14 +73,17 @@ export async function commitBatches(
 ): Promise<readonly CommitOutcome[]> {
   const ids = new Set(batches.map(({ fence }) => fence.partition));
   assert.equal(ids.size, batches.length, "one batch for each partition");
-  const { seats, wakeUps } = postgres;
+  const { seats, wakeUps, watched } = postgres;
   const seated = seats.reserve(batches.flatMap(wanted));
   let leased: ReadonlyMap<string, string> = new Map();
   try {
     const done = await commitAll(postgres, batches, seated);
     leased = done.leased;
     const passed = batches.filter((_, i) => done.outcomes[i]!.kind === "committed");
+    const changed = passed.filter(({ records }) => records.length > 0);
+    wakeUps.announceElsewhere(changed.map(({ fence }) => wakeKey.versions(fence.partition)));
     wakeUps.announce(new Set(passed.flatMap((batch) => keysOf(batch, leased))));
+    wakeUps.tellHere(new Set(passed.flatMap((batch) => watched.keysOf(batch))));
     await freeDoubtful(postgres, batches, done.outcomes);
     return done.outcomes;
   } catch (error) {
@@ -211,7 +214,6 @@ function advancing(batches: readonly CommitBatch[]): Statement {
 
 function keysOf(batch: CommitBatch, leased: ReadonlyMap<string, string>): readonly string[] {
   return [
-    ...(batch.records.length > 0 ? [wakeKey.versions(batch.fence.partition)] : []),
     ...batch.tasks.filter(({ token }) => !leased.has(token)).map(({ queue }) => wakeKey.queue(queue)),
     ...batch.mail.map(({ partition }) => wakeKey.inbox(partition)),
     ...batch.replies.map(({ process }) => wakeKey.replies(process)),

@@ -108,13 +108,21 @@ export class PostgresJournal implements Journal {
     waitMs: number,
     { end = false }: WatchOptions = {},
   ): Promise<number> {
+    const { wakeUps, watched } = this.#postgres;
     let version = 0;
     const reached = async (): Promise<number | undefined> => {
       const [found] = await this.#versions.ask([entity]);
       version = found!.version;
+      watched.seen(entity, found!.isOpen);
       return version > aboveVersion && !(end && found!.isOpen) ? version : undefined;
     };
-    return (await this.#postgres.wakeUps.until([wakeKey.versions(partition)], waitMs, reached)) ?? version;
+    const here = end ? wakeKey.end(entity) : wakeKey.version(entity);
+    watched.enter(entity);
+    try {
+      return (await wakeUps.until([wakeKey.versions(partition), here], waitMs, reached)) ?? version;
+    } finally {
+      watched.leave(entity);
+    }
   }
 
   async #load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {

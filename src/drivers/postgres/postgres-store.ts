@@ -13,6 +13,7 @@ import { PostgresRecords } from "./records.ts";
 import { Seats } from "./seats.ts";
 import { PostgresTasks } from "./tasks.ts";
 import { WakeUps } from "./wake-ups.ts";
+import { WatchedEntities } from "./watched.ts";
 
 export interface PostgresOptions {
   readonly url: string;
@@ -47,7 +48,11 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     await wakeUps.connect();
     const { warn, longTransactionMs = LONG_MS } = options;
     const watch = warn && new LongTransactionWatch(host, database, warn, longTransactionMs);
-    return new PostgresStore({ database, host, wakeUps, seats: new Seats(), incarnation, maxInbox }, partitions, watch);
+    return new PostgresStore(
+      { database, host, wakeUps, seats: new Seats(), watched: new WatchedEntities(), incarnation, maxInbox },
+      partitions,
+      watch,
+    );
   } catch (error) {
     await database.close();
     throw faultOf(error);

@@ -2,6 +2,7 @@ import type { Host } from "../../host/host.ts";
 import type { Database } from "./database.ts";
 import type { Seats } from "./seats.ts";
 import type { WakeUps } from "./wake-ups.ts";
+import type { WatchedEntities } from "./watched.ts";
 
 /** What the roles of one store share. */
 export interface Postgres {
@@ -10,6 +11,8 @@ export interface Postgres {
   readonly wakeUps: WakeUps;
   /** Who waits for tasks in this process. */
   readonly seats: Seats;
+  /** Who waits for versions in this process. */
+  readonly watched: WatchedEntities;
   readonly incarnation: string;
   readonly maxInbox: number;
 }

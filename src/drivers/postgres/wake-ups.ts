@@ -6,7 +6,9 @@ import { connectionConfig, type DatabaseOptions, sayGoodbye } from "./database.t
 const LOOK_EVERY_MS = 1000;
 /** So many names are remembered as quiet. */
 const MOST_QUIET = 1000;
-const COALESCE_MS = 2;
+/** As often as this under load; and so many more where little was said before, since somebody waits for each of them. */
+const SEND_EVERY_MS = 2;
+const SENT_AHEAD = 8;
 /** Postgres takes up to 8,000. */
 const MAX_PAYLOAD_BYTES = 7_900;
 
@@ -36,6 +38,8 @@ export class WakeUps {
   #client: Client | undefined;
   readonly #outgoing = new Set<string>();
   #isSending = false;
+  /** Until when there would be silence had all been sent at an even pace. */
+  #sentUpToMs = -Infinity;
 
   constructor(host: Host, options: DatabaseOptions, incarnation: string) {
     this.#host = host;
@@ -139,6 +143,16 @@ export class WakeUps {
       this.#outgoing.add(key);
       this.#wake(key);
     }
+    this.#sendSoon();
+  }
+
+  /** The same for what those who wait here are told in another way. */
+  announceElsewhere(keys: Iterable<string>): void {
+    for (const key of keys) this.#outgoing.add(key);
+    this.#sendSoon();
+  }
+
+  #sendSoon(): void {
     if (!this.#isSending && this.#outgoing.size > 0) void this.#send();
   }
 
@@ -155,16 +169,18 @@ export class WakeUps {
   }
 
   /**
-   * What is announced in one turn goes out at once. What comes just after it goes out together: one statement at a time,
-   * and not more than one every other millisecond.
+   * What is announced in one turn goes out at once. What comes while it is sent goes out together, and where many have gone
+   * out of late, what comes within two milliseconds. A step that takes less on a quiet system must not wait for that.
    */
   async #send(): Promise<void> {
     this.#isSending = true;
     await Promise.resolve();
     while (this.#outgoing.size > 0) {
       const payload = this.#takePayload();
-      await this.#client?.query(SQL.notify, [this.#channel, payload]).catch(() => {});
-      await this.#host.sleep(COALESCE_MS);
+      await this.#client?.query({ name: "notify", text: SQL.notify, values: [this.#channel, payload] }).catch(() => {});
+      const nowMs = this.#host.monotonicMs();
+      this.#sentUpToMs = Math.max(this.#sentUpToMs, nowMs - SEND_EVERY_MS * SENT_AHEAD) + SEND_EVERY_MS;
+      if (this.#sentUpToMs > nowMs) await this.#host.sleep(this.#sentUpToMs - nowMs);
     }
     this.#isSending = false;
   }
@@ -231,6 +247,9 @@ export const wakeKey = {
   seat: (worker: string): string => `seat/${worker}`,
   /** One for all entities of a partition: a commit touches hundreds, and who is woken in vain only looks once more. */
   versions: (partition: number): string => `versions/${partition}`,
+  /** Of those who wait in this process for any version of an entity, or for its end alone. */
+  version: (entity: string): string => `version/${entity}`,
+  end: (entity: string): string => `end/${entity}`,
 };
 
 /** `pg` has it on every connected client; its types do not. */
