@@ -77,6 +77,8 @@ export class Engine {
   private readonly stopping = new AbortController();
   /** Aborted when nobody should wait for messages any more. */
   private readonly hurried: AbortSignal;
+  /** Ends the wait of the read that is under way, or does nothing if it has ended. */
+  private stopReading: (() => void) | undefined;
   /** How often the decision of an entity has thrown. */
   private readonly tries = new Map<string, number>();
   private carefulTurn = 0;
@@ -102,6 +104,8 @@ export class Engine {
     for (const signal of [this.stopping.signal, this.tenures.handingOver]) {
       signal.addEventListener("abort", () => hurry.abort(), { once: true });
     }
+    // One listener for all reads, of which there is one at a time: one for each would be put there and removed at every step.
+    hurry.signal.addEventListener("abort", () => this.stopReading?.(), { once: true });
     if (archive === undefined || shipping === null) return;
     const { store, host, loader, observer } = this;
     const { notes } = options;
@@ -223,9 +227,8 @@ export class Engine {
     const { hurried } = this;
     if (waitMs === 0 || hurried.aborted) return reading;
     return new Promise((resolve, reject) => {
-      const stop = (): void => resolve(undefined);
-      hurried.addEventListener("abort", stop, { once: true });
-      reading.then(resolve, reject).finally(() => hurried.removeEventListener("abort", stop));
+      this.stopReading = () => resolve(undefined);
+      reading.then(resolve, reject);
     });
   }
 

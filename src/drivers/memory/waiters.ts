@@ -2,18 +2,31 @@ import type { Host } from "../../host/host.ts";
 
 interface Waiter {
   readonly keys: readonly string[];
-  /** Answers false: the time is not up. */
-  readonly woken: Promise<false>;
-  readonly wake: () => void;
+  readonly untilMs: number;
+  /** Whether the time is up. */
+  readonly woken: Promise<boolean>;
+  readonly wake: (isTimeUp: boolean) => void;
 }
 
-/** A reason of our own: making up an exception with its stack for every wait is dear. */
+interface Timer {
+  readonly atMs: number;
+  readonly abort: AbortController;
+}
+
+/** A reason of our own: making up an exception with its stack is dear. */
 const DONE = "done";
 
-/** Those who wait for something to appear in the store, by what they wait for, first come first. */
+/**
+ * Those who wait for something to appear in the store, by what they wait for, first come first. One timer is enough for all
+ * of them: nearly everybody is woken long before the time is up, and a timer for each, with what ends it, cost a quiet step
+ * more than the waiting itself.
+ */
 export class Waiters {
   readonly #host: Host;
   readonly #byKey = new Map<string, Set<Waiter>>();
+  readonly #all = new Set<Waiter>();
+  /** Fires no later than the time of anybody is up; who is gone by then leaves it running. */
+  #timer: Timer | undefined;
   #closed = false;
 
   constructor(host: Host) {
@@ -31,17 +44,14 @@ export class Waiters {
   ): Promise<Found | undefined> {
     const found = attempt();
     if (found !== undefined || waitMs <= 0 || this.#closed) return found;
-    const timer = new AbortController();
-    const timeUp = this.#host.sleep(waitMs, timer.signal).then(() => true);
+    const untilMs = this.#host.monotonicMs() + waitMs;
     for (;;) {
-      const waiter = this.#enter(keys);
-      const isTimeUp = await Promise.race([waiter.woken, timeUp]);
+      const waiter = this.#enter(keys, untilMs);
+      const isTimeUp = await waiter.woken;
       this.#leave(waiter);
       // A store that was closed hands out nothing: nobody may be there to take it.
       const found = this.#closed ? undefined : attempt();
-      if (found === undefined && !isTimeUp && !this.#closed) continue;
-      timer.abort(DONE);
-      return found;
+      if (found !== undefined || isTimeUp || this.#closed) return found;
     }
   }
 
@@ -51,26 +61,30 @@ export class Waiters {
     const waiter = this.#byKey.size === 0 ? undefined : this.#byKey.get(key)?.values().next().value;
     if (waiter === undefined) return;
     this.#leave(waiter);
-    waiter.wake();
+    waiter.wake(false);
   }
 
   wakeAll(key: string): void {
     const waiters = this.#byKey.size === 0 ? undefined : this.#byKey.get(key);
-    if (waiters !== undefined) for (const waiter of waiters) waiter.wake();
+    if (waiters !== undefined) for (const waiter of waiters) waiter.wake(false);
   }
 
   wakeEverybody(): void {
-    for (const waiters of this.#byKey.values()) for (const waiter of waiters) waiter.wake();
+    for (const waiter of this.#all) waiter.wake(false);
   }
 
   close(): void {
     this.#closed = true;
+    this.#timer?.abort.abort(DONE);
+    this.#timer = undefined;
     this.wakeEverybody();
   }
 
-  #enter(keys: readonly string[]): Waiter {
-    const { promise, resolve } = Promise.withResolvers<false>();
-    const waiter: Waiter = { keys, woken: promise, wake: () => resolve(false) };
+  #enter(keys: readonly string[], untilMs: number): Waiter {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const waiter: Waiter = { keys, untilMs, woken: promise, wake: resolve };
+    this.#all.add(waiter);
+    if (this.#timer === undefined || untilMs < this.#timer.atMs) void this.#wakeAt(untilMs);
     for (const key of keys) {
       const waiters = this.#byKey.get(key);
       if (waiters === undefined) this.#byKey.set(key, new Set([waiter]));
@@ -79,7 +93,27 @@ export class Waiters {
     return waiter;
   }
 
+  /** Wakes those whose time is up by then, and goes on for the others. */
+  async #wakeAt(atMs: number): Promise<void> {
+    this.#timer?.abort.abort(DONE);
+    const timer: Timer = { atMs, abort: new AbortController() };
+    this.#timer = timer;
+    await this.#host.sleep(atMs - this.#host.monotonicMs(), timer.abort.signal);
+    // Another is there since, which fires earlier.
+    if (this.#timer !== timer) return;
+    this.#timer = undefined;
+    // Of a sleep that ended a little early: it is the time all the same.
+    const nowMs = Math.max(atMs, this.#host.monotonicMs());
+    let nextMs = Infinity;
+    for (const waiter of this.#all) {
+      if (waiter.untilMs <= nowMs) waiter.wake(true);
+      else nextMs = Math.min(nextMs, waiter.untilMs);
+    }
+    if (nextMs < Infinity) void this.#wakeAt(nextMs);
+  }
+
   #leave(waiter: Waiter): void {
+    this.#all.delete(waiter);
     for (const key of waiter.keys) {
       const waiters = this.#byKey.get(key);
       waiters?.delete(waiter);
