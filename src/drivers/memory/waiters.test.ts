@@ -88,6 +88,15 @@ test("waits that are over before their time share a timer", async () => {
   expect(time.sleeps).toBe(1);
 });
 
+test("very many waits are looked through a few times, not once for each", async () => {
+  const { time, ended, wait } = setup();
+  const many = 20_000;
+  for (let i = 0; i < many; i++) wait(`${i}`, 10 + (i % 100));
+  for (let ms = 0; ms < 150; ms++) await time.pass(1);
+  expect(ended).toHaveLength(many);
+  expect(time.sleeps).toBeLessThan(20);
+});
+
 test("who waits for nothing waits for its time, and nobody is left over when all have gone", async () => {
   const { time, waiters } = setup();
   const wait = waiters.until([], 100, () => undefined);

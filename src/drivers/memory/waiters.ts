@@ -15,6 +15,8 @@ interface Timer {
 
 /** A reason of our own: making up an exception with its stack is dear. */
 const DONE = "done";
+/** So many are looked through for a millisecond that the timer rests: with very many of them it would do nothing else. */
+const LOOKS_PER_MS = 1_000;
 
 /**
  * Those who wait for something to appear in the store, by what they wait for, first come first. One timer is enough for all
@@ -25,7 +27,7 @@ export class Waiters {
   readonly #host: Host;
   readonly #byKey = new Map<string, Set<Waiter>>();
   readonly #all = new Set<Waiter>();
-  /** Fires no later than the time of anybody is up; who is gone by then leaves it running. */
+  /** Fires when the first time is up, or shortly after; who is gone by then leaves it running. */
   #timer: Timer | undefined;
   #closed = false;
 
@@ -109,7 +111,7 @@ export class Waiters {
       if (waiter.untilMs <= nowMs) waiter.wake(true);
       else nextMs = Math.min(nextMs, waiter.untilMs);
     }
-    if (nextMs < Infinity) void this.#wakeAt(nextMs);
+    if (nextMs < Infinity) void this.#wakeAt(Math.max(nextMs, nowMs + this.#all.size / LOOKS_PER_MS));
   }
 
   #leave(waiter: Waiter): void {
