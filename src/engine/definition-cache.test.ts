@@ -31,6 +31,17 @@ describe("a definition that is in memory", () => {
     expect(store.data.records.get("definition")?.has(hash), "another tenure has seen nothing").toBe(true);
   });
 
+  test("is not proven by the commit of a batch before, which has seen nothing", () => {
+    const stored = new StoredDefinitions();
+    stored.begin();
+    const before = stored.sightings;
+    stored.begin();
+    stored.saw(hash);
+    stored.prove(before);
+    stored.begin();
+    expect(stored.has(hash)).toBe(false);
+  });
+
   test("is at hand for a start once it was seen to be stored, and not before", async () => {
     const store = openMemory({ host: nodeHost });
     await store.records.put([{ scope: "definition", hash, text }]);

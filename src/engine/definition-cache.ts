@@ -43,9 +43,9 @@ export class StoredDefinitions {
     return this.seen;
   }
 
-  /** Another batch is being formed. */
+  /** Another batch is being formed. What the one before has seen is its own, also if that is nothing. */
   begin(): void {
-    if (this.seen.size > 0) this.seen = new Set();
+    this.seen = new Set();
   }
 
   has(hash: string): boolean {

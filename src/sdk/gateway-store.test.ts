@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
 import { nodeHost } from "../host/node-host.ts";
 import type { Json, JsonObject } from "../json/json.ts";
-import { GatewayStore } from "./gateway-store.ts";
+import { completeBody, heartbeatBody, leaseBody } from "../api/http/schemas.ts";
+import { beat, GatewayStore } from "./gateway-store.ts";
+import type { Heartbeat, Settlement } from "../store/contract.ts";
 import type { HttpClient } from "./http-client.ts";
 
 /** What a server would be sent of results with these bodies, by path. */
@@ -32,4 +34,57 @@ test("what was used, and that there is no more for a while, is told with a resul
     "/v1/tasks/complete": [{ token: "t0", output: 1, usage: { tokens: 5 }, close_limit_seconds: 7 }],
     "/v1/tasks/fail": [{ token: "t1", error, usage: { tokens: 5 }, close_limit_seconds: 7 }],
   });
+});
+
+/** A server that takes what the real one's rules allow, and answers as it is told. */
+function strict(answer: (path: string, body: JsonObject) => Json): {
+  readonly http: HttpClient;
+  readonly paths: string[];
+} {
+  const rules: Readonly<Record<string, { parse(body: unknown): unknown }>> = {
+    "/v1/tasks/heartbeat": heartbeatBody,
+    "/v1/tasks/lease": leaseBody,
+    "/v1/tasks/complete": completeBody,
+  };
+  const paths: string[] = [];
+  const json = async ({ path, body }: { readonly path: string; readonly body: JsonObject }): Promise<Json> => {
+    rules[path]!.parse(body);
+    paths.push(path);
+    return answer(path, body);
+  };
+  return { http: { json } as unknown as HttpClient, paths };
+}
+
+const many = Array.from({ length: 2_500 }, (_, i) => `t${i}`);
+const completed = (token: string, output: Json = { json: 1 }): Settlement => {
+  const text = JSON.stringify({ body: { kind: "taskCompleted", output } });
+  return { token, ref: token, partition: 0, outcome: "completed", text };
+};
+
+test("more than the server takes at once is asked for, kept and told in parts", async () => {
+  const { http, paths } = strict((path, body) => {
+    if (path === "/v1/tasks/lease") return { tasks: [] };
+    if (path === "/v1/tasks/heartbeat") return { cancelled: (body["tokens"] as string[]).slice(0, 1) };
+    return { results: [] };
+  });
+  const { store } = new GatewayStore(http, nodeHost, { worker: "w", by: "handlers" });
+  const beats = many.map((token) => ({ token }) as Heartbeat);
+  expect(await beat(http, "w", beats)).toEqual({ lost: [], cancelled: ["t0", "t1000", "t2000"] });
+  await store.tasks.lease({ queues: ["q"], max: 10_000, leaseMs: 60_000, waitMs: 0, worker: "w" });
+  expect(await store.tasks.settle(many.map((token) => completed(token)))).toHaveLength(many.length);
+  expect(paths.filter((path) => path.endsWith("complete"))).toHaveLength(3);
+});
+
+test("a large output is told again when the server could not decide on it", async () => {
+  const told: Json[] = [];
+  const { http } = strict((_, body) => {
+    told.push((body["results"] as JsonObject[])[0]!["output"]!);
+    return { results: told.length === 1 ? [{ token: "t", code: "NO_OWNER" }] : [] };
+  });
+  const { store } = new GatewayStore(http, nodeHost, { worker: "w", by: "handlers" });
+  await store.records.put([{ scope: "e", hash: "h", text: '"large"' }]);
+  const result = completed("t", { blob: { hash: "h", bytes: 7 } });
+  await expect(store.tasks.settle([result])).rejects.toThrow("could not decide");
+  expect(await store.tasks.settle([result])).toEqual(["settled"]);
+  expect(told).toEqual(["large", "large"]);
 });

@@ -45,6 +45,8 @@ export interface GatewayOptions {
 const MAX_OUTPUTS = 10_000;
 /** The longest that a lease may wait, by the server. */
 const MAX_WAIT_MS = 30_000;
+/** What the server takes in one request: tasks of a lease, beats, results. */
+const MAX_AT_ONCE = 1_000;
 
 /**
  * What a worker needs of a store, over the HTTP API of a server: so the worker that runs beside an engine also runs far
@@ -94,7 +96,7 @@ export class GatewayStore {
     const body = {
       worker_id: this.#options.worker,
       [this.#options.by]: queues,
-      max,
+      max: Math.min(MAX_AT_ONCE, max),
       wait_ms: Math.min(MAX_WAIT_MS, waitMs),
       lease_seconds: leaseMs / 1_000,
     };
@@ -133,10 +135,13 @@ export class GatewayStore {
       ["/v1/tasks/fail", failed],
       ["/v1/tasks/hand-back", handedBack],
     ] as const) {
-      if (list.length === 0) continue;
-      for (const { token, code } of await this.#report(path, list))
-        if (code === "STALE_ATTEMPT") outcomes.set(token, "stale");
+      for (const part of inParts(list)) {
+        for (const { token, code } of await this.#report(path, part))
+          if (code === "STALE_ATTEMPT") outcomes.set(token, "stale");
+      }
     }
+    // Not before: the worker tries again what could not be told.
+    for (const { text } of results) this.#forgetOutput((JSON.parse(text) as Message).body);
     return results.map(({ token }) => outcomes.get(token)!);
   }
 
@@ -165,9 +170,11 @@ export class GatewayStore {
 
   #json(value: Value): Json {
     if ("json" in value) return value.json;
-    const text = this.#outputs.get(value.blob.hash)!;
-    this.#outputs.delete(value.blob.hash);
-    return JSON.parse(text) as Json;
+    return JSON.parse(this.#outputs.get(value.blob.hash)!) as Json;
+  }
+
+  #forgetOutput(body: Message["body"]): void {
+    if (body.kind === "taskCompleted" && "blob" in body.output) this.#outputs.delete(body.output.blob.hash);
   }
 }
 
@@ -231,10 +238,18 @@ function leasedTask(task: GatewayTask): LeasedTask {
 
 /** Keeps tasks, and tells which of them count no more. */
 export async function beat(http: HttpClient, worker: string, beats: readonly Heartbeat[]): Promise<HeartbeatOutcome> {
-  const { cancelled } = await http.json<{ readonly cancelled: readonly string[] }>({
-    method: "POST",
-    path: "/v1/tasks/heartbeat",
-    body: { worker_id: worker, tokens: beats.map(({ token }) => token) },
-  });
+  const cancelled: string[] = [];
+  for (const part of inParts(beats)) {
+    const answer = await http.json<{ readonly cancelled: readonly string[] }>({
+      method: "POST",
+      path: "/v1/tasks/heartbeat",
+      body: { worker_id: worker, tokens: part.map(({ token }) => token) },
+    });
+    cancelled.push(...answer.cancelled);
+  }
   return { lost: [], cancelled };
+}
+
+function* inParts<Item>(items: readonly Item[]): Iterable<readonly Item[]> {
+  for (let from = 0; from < items.length; from += MAX_AT_ONCE) yield items.slice(from, from + MAX_AT_ONCE);
 }

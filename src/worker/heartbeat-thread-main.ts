@@ -6,9 +6,10 @@ import type { BeatenTask, FromThread, HeartbeatModule, Heartbeats, ThreadData, T
 /** What runs in the thread of `HeartbeatThread`. */
 
 interface Lot {
-  readonly text: string;
+  /** Its tasks, until somebody had to look. */
+  text: string;
   readonly addedAtMs: number;
-  /** By token, once somebody had to look. */
+  /** By token, from then on. */
   tasks: Map<string, Beaten> | undefined;
 }
 
@@ -63,6 +64,7 @@ function tasksOf(number: number): Map<string, Beaten> {
   if (lot === undefined) return new Map();
   if (lot.tasks === undefined) {
     const tasks = JSON.parse(lot.text) as readonly BeatenTask[];
+    lot.text = "";
     lot.tasks = new Map(tasks.map((task) => [task.token, { task, lot, reported: false }]));
   }
   return lot.tasks;

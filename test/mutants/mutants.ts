@@ -428,7 +428,7 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "engine/definition-cache.ts",
-        find: "    if (this.seen.size > 0) this.seen = new Set();\n",
+        find: "    this.seen = new Set();\n",
         put: "",
       },
       {
