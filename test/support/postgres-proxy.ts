@@ -7,15 +7,14 @@ export type Mischief =
   | "none"
   /** Gives each client a number of its own and swallows notifications, as a pooler by transactions does. */
   | "pool"
-  /** Cuts the line when what commits comes by, before the server hears of it; all before it gets there. */
+  /** Cuts the line when a COMMIT comes by, before the server hears of it. */
   | "cutBeforeCommit"
-  /** Lets that through and cuts the line before its answer comes back. */
+  /** Lets the COMMIT through and cuts the line before its answer comes back. */
   | "cutAfterCommit"
   /** Lets nothing through, in either direction, and says nothing. */
   | "silence";
 
-/** The message that ends a transaction which was not begun by a statement, and is the last that is sent of it. */
-const SYNC = Buffer.from([0x53, 0, 0, 0, 4]);
+const COMMIT = Buffer.from("commit\0");
 
 /** Stands between a driver and a Postgres, and speaks just enough of its protocol to make trouble. */
 export class PostgresProxy {
@@ -67,10 +66,10 @@ export class PostgresProxy {
     }
     client.on("data", (chunk) => {
       if (this.mischief === "silence" || isCut) return;
-      const isCommit = chunk.subarray(-SYNC.length).equals(SYNC);
-      const isCutBefore = isCommit && this.mischief === "cutBeforeCommit";
-      server.write(isCutBefore ? chunk.subarray(0, -SYNC.length) : chunk);
-      if (isCutBefore || (isCommit && this.mischief === "cutAfterCommit")) cut();
+      const isCommit = chunk.includes(COMMIT);
+      if (isCommit && this.mischief === "cutBeforeCommit") return cut();
+      server.write(chunk);
+      if (isCommit && this.mischief === "cutAfterCommit") cut();
     });
     let rest = Buffer.alloc(0);
     server.on("data", (chunk: Buffer) => {

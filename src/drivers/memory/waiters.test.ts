@@ -105,6 +105,16 @@ test("who waits for nothing waits for its time, and nobody is left over when all
   expect(time.sleepers.size).toBe(0);
 });
 
+test("a time that is no number is over at once, and the others go on", async () => {
+  const { time, ended, wait } = setup();
+  wait("a", 100);
+  wait("b", NaN);
+  wait("c", 300);
+  await time.pass(100);
+  await time.pass(200);
+  expect(ended).toEqual(["b", "a", "c"]);
+});
+
 test("a sleep that ends a little early is the end all the same", async () => {
   const hasty: Host = { ...nodeHost, monotonicMs: () => 0, sleep: async () => {} };
   expect(await new Waiters(hasty).until(["a"], 100, () => undefined)).toBeUndefined();

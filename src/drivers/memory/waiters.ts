@@ -45,7 +45,8 @@ export class Waiters {
     attempt: () => Found | undefined,
   ): Promise<Found | undefined> {
     const found = attempt();
-    if (found !== undefined || waitMs <= 0 || this.#closed) return found;
+    // Also of what is no number nobody waits: it would be the end of the timer for all.
+    if (found !== undefined || !(waitMs > 0) || this.#closed) return found;
     const untilMs = this.#host.monotonicMs() + waitMs;
     for (;;) {
       const waiter = this.#enter(keys, untilMs);

@@ -10,7 +10,6 @@ import {
 } from "pg";
 import type { Host } from "../../host/host.ts";
 import { StoreError } from "../../store/store-error.ts";
-import { runAllAtOnce } from "./all-at-once.ts";
 import { arrayLiteral, type Scalar } from "./encoding.ts";
 import { faultOf, isCollision } from "./faults.ts";
 
@@ -96,9 +95,9 @@ export function connectionConfig(options: DatabaseOptions, more: Readonly<Record
   };
 }
 
-/** `pg` has it on every client; its types do not. */
+/** `pg` has it on every client; its types do not. Held back until all is written, a transaction wakes the server once. */
 interface WithStream {
-  readonly connection: { readonly stream: Pick<Writable, "destroy"> };
+  readonly connection: { readonly stream: Pick<Writable, "cork" | "uncork" | "destroy"> };
 }
 
 /** Connections that a silent server does not let end in order would keep the process alive. */
@@ -160,7 +159,19 @@ export class Database implements Connection {
 
   /** One transaction of statements that need nothing of each other's answers: all are sent at once. */
   atOnce(statements: readonly Statement[]): Promise<readonly QueryResult[]> {
-    return this.#lend((client) => runAllAtOnce(client, statements.map(prepared)));
+    return this.#lend(async (client) => {
+      const { stream } = (client as unknown as WithStream).connection;
+      stream.cork();
+      const begun = client.query("begin");
+      const sent = statements.map((statement) => client.query(prepared(statement)));
+      const ended = client.query("commit");
+      stream.uncork();
+      const answers = await Promise.allSettled([begun, ...sent, ended]);
+      // The first to fail is the reason; those behind it were only told that there had been one.
+      const failed = answers.find((answer) => answer.status === "rejected");
+      if (failed !== undefined) throw failed.reason;
+      return Promise.all(sent);
+    });
   }
 
   /** A connection on which something failed is thrown away with whatever it was doing. */

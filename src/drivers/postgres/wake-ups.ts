@@ -177,10 +177,10 @@ export class WakeUps {
     await Promise.resolve();
     while (this.#outgoing.size > 0) {
       const payload = this.#takePayload();
-      await this.#client?.query({ name: "notify", text: SQL.notify, values: [this.#channel, payload] }).catch(() => {});
+      await this.#client?.query(SQL.notify, [this.#channel, payload]).catch(() => {});
       const nowMs = this.#host.monotonicMs();
       this.#sentUpToMs = Math.max(this.#sentUpToMs, nowMs - SEND_EVERY_MS * SENT_AHEAD) + SEND_EVERY_MS;
-      if (this.#sentUpToMs > nowMs) await this.#host.sleep(this.#sentUpToMs - nowMs);
+      if (this.#sentUpToMs > nowMs) await this.#host.sleep(Math.min(SEND_EVERY_MS, this.#sentUpToMs - nowMs));
     }
     this.#isSending = false;
   }
