@@ -15,17 +15,17 @@ const LINES = [
   "#7a4fa3",
   "#b01e5a",
   "#6b6b6b",
-  "#008b8b",
+  "#17becf",
   "#a67c00",
-  "#d1495b",
-  "#30638e",
-  "#111111",
-  "#66a61e",
   "#e7298a",
-  "#1f78b4",
+  "#111111",
+  "#8dd3c7",
   "#fb9a99",
-  "#cab2d6",
   "#ffbf00",
+  "#8c564b",
+  "#cab2d6",
+  "#1f3b8c",
+  "#98df8a",
 ];
 
 export interface Bar {
@@ -105,7 +105,9 @@ export function lineChart({ title, xLabel, yLabel, series, logarithmicX }: LineC
   const all = series.flatMap(({ points }) => points);
   const xs = all.map(([x]) => (logarithmicX ? Math.log10(Math.max(x, 1e-6)) : x));
   const [lowX, highX] = [Math.min(...xs), Math.max(...xs)];
-  const highY = Math.max(...all.map(([, y]) => y)) * 1.05;
+  const stepY = roundStep(Math.max(...all.map(([, y]) => y)));
+  const steps = Math.ceil(Math.max(...all.map(([, y]) => y)) / stepY - 1e-9);
+  const highY = steps * stepY;
   const plot = { left: 70, top: TOP, width: WIDTH - 90 - 270, height: 280 };
   const place = ([x, y]: readonly [number, number]): [number, number] => {
     const along = ((logarithmicX ? Math.log10(Math.max(x, 1e-6)) : x) - lowX) / Math.max(1e-9, highX - lowX);
@@ -113,9 +115,9 @@ export function lineChart({ title, xLabel, yLabel, series, logarithmicX }: LineC
   };
   const height = plot.top + plot.height + 48;
   const parts = [text(16, 24, title, { size: 15, bold: true }), text(16, 42, yLabel, { fill: "#666" })];
-  for (let i = 0; i <= 4; i++) {
-    const value = (highY * i) / 4;
-    const y = plot.top + plot.height - (i / 4) * plot.height;
+  for (let i = 0; i <= steps; i++) {
+    const value = stepY * i;
+    const y = plot.top + plot.height - (i / steps) * plot.height;
     parts.push(
       line(
         [
@@ -144,9 +146,16 @@ export function lineChart({ title, xLabel, yLabel, series, logarithmicX }: LineC
   return svg({ width: WIDTH, height, parts });
 }
 
+/** About four of it reach the highest, and it is one that people count in. */
+function roundStep(highest: number): number {
+  const power = 10 ** Math.floor(Math.log10(highest / 4));
+  return [1, 2, 2.5, 5, 10].map((digit) => digit * power).find((step) => step * 4 >= highest * (1 - 1e-9))!;
+}
+
 function ticksOf(low: number, high: number, logarithmic: boolean): readonly number[] {
   if (!logarithmic) return Array.from({ length: 5 }, (_, i) => low + ((high - low) * i) / 4);
   const ticks: number[] = [];
-  for (let power = Math.ceil(low); power <= high; power++) ticks.push(10 ** power);
-  return ticks;
+  for (let power = Math.floor(low); power <= high; power++)
+    ticks.push(...[1, 2, 5].map((digit) => digit * 10 ** power));
+  return ticks.filter((tick) => Math.log10(tick) >= low && Math.log10(tick) <= high);
 }

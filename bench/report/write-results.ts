@@ -28,6 +28,10 @@ export function writeResults(
   mkdirSync(RESULTS, { recursive: true });
   const told = { mode, machine: machine(), settings, summaries };
   writeFileSync(join(RESULTS, `${mode}.json`), `${JSON.stringify(told, null, 2)}\n`);
+  drawResults(mode, summaries);
+}
+
+function drawResults(mode: string, summaries: readonly Summary[]): void {
   for (const shape of new Set(summaries.map((one) => one.shape))) {
     const here = summaries.filter((one) => one.shape === shape);
     const rates = here.filter((one): one is ThroughputSummary => one.measure === "throughput");
@@ -52,6 +56,10 @@ export function writeGrowth(mode: string, growths: readonly Growth[]): void {
   const others = before.filter((one) => growths.every(({ name }) => name !== one.name));
   const told = { mode, machine: machine(), growths: [...others, ...growths] };
   writeFileSync(file, `${JSON.stringify(told, null, 2)}\n`);
+  drawGrowth(mode, growths);
+}
+
+function drawGrowth(mode: string, growths: readonly Growth[]): void {
   for (const one of growths) writeFileSync(join(RESULTS, `${mode}-growth-${one.name}.svg`), growthChart(one));
 }
 
@@ -78,4 +86,14 @@ function latencyChart(shape: string, rows: readonly LatencySummary[]): string {
       points: edgeQuantiles.map(([part, ms]) => [ms, part] as const),
     })),
   });
+}
+
+/** The charts once more, of what was measured before. */
+if (import.meta.main) {
+  for (const mode of ["quick", "default", "full"]) {
+    const read = (file: string): Record<string, unknown> =>
+      existsSync(join(RESULTS, file)) ? (JSON.parse(readFileSync(join(RESULTS, file), "utf8")) as never) : {};
+    drawResults(mode, (read(`${mode}.json`)["summaries"] ?? []) as readonly Summary[]);
+    drawGrowth(mode, (read(`${mode}-growth.json`)["growths"] ?? []) as readonly Growth[]);
+  }
 }
