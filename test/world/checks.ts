@@ -57,6 +57,7 @@ function* witness({ history }: World, { journals }: Evidence): Iterable<string> 
     for (const { entity, events } of entry.records) {
       noted.set(entity, [...(noted.get(entity) ?? []), ...events]);
     }
+    for (const entity of entry.purge ?? []) noted.delete(entity);
   }
   for (const [entity, events] of noted) {
     const found = journals.written.get(entity) ?? [];

@@ -4,7 +4,17 @@ import type { CommitBatch, Snapshot, Task } from "../../src/store/contract.ts";
 /** A commit as it notes itself in its own transaction: all of it but the bytes of tasks and snapshots. */
 export interface NotedCommit extends Pick<
   CommitBatch,
-  "fence" | "id" | "timeMs" | "suspect" | "records" | "wakes" | "revoke" | "deadLetters" | "discard" | "replies"
+  | "fence"
+  | "id"
+  | "timeMs"
+  | "suspect"
+  | "records"
+  | "wakes"
+  | "revoke"
+  | "deadLetters"
+  | "discard"
+  | "replies"
+  | "purge"
 > {
   readonly snapshots: readonly Omit<Snapshot, "text">[];
   readonly tasks: readonly Omit<Task, "text">[];

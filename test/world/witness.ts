@@ -91,9 +91,11 @@ export function instrument(witness: object, patches: readonly Patch[]): void {
 }
 
 function notedCommit(batch: CommitBatch): NotedCommit {
-  const { consumed: _, purge: __, snapshots, tasks, mail, listings = [], headers: ___, ...rest } = batch;
+  const { consumed: _, purge, snapshots, tasks, mail, listings = [], headers: __, ...rest } = batch;
   return {
     ...rest,
+    // Executions stay until they are looked at; a place in the cache of which nothing came is gone at once.
+    purge: purge.filter((entity) => entity.startsWith("cache/")),
     snapshots: snapshots.map(withoutText),
     tasks: tasks.map(withoutText),
     mail: mail.map(({ text }) => text),
