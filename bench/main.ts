@@ -17,23 +17,40 @@ import { machine, RESULTS, writeApi, writeGrowth, writeResults } from "./report/
 import { attempt, type TurnResult, type Urls } from "./run-turn.ts";
 import { againstLimits, summarize } from "./summary.ts";
 
-const { values } = parseArgs({
-  options: {
-    quick: { type: "boolean", default: false },
-    full: { type: "boolean", default: false },
-    /** Contenders, by name, instead of those that the mode has. */
-    only: { type: "string", multiple: true, default: [] },
-    shape: { type: "string", multiple: true, default: [] },
-    /** What grows, instead of the contenders: all of it, or as named. */
-    growth: { type: "boolean", default: false },
-    axis: { type: "string", multiple: true, default: [] },
-    /** Requests over HTTP, instead of the contenders. */
-    api: { type: "boolean", default: false },
-    /** A full run goes on where an earlier one was stopped, unless it shall begin anew; any other goes on if it is told to. */
-    fresh: { type: "boolean", default: false },
-    resume: { type: "boolean", default: false },
-  },
-});
+const OPTIONS = {
+  help: { type: "boolean", default: false },
+  quick: { type: "boolean", default: false },
+  full: { type: "boolean", default: false },
+  /** Contenders, by name, instead of those that the mode has. */
+  only: { type: "string", multiple: true, default: [] as string[] },
+  shape: { type: "string", multiple: true, default: [] as string[] },
+  /** What grows, instead of the contenders: all of it, or as named. */
+  growth: { type: "boolean", default: false },
+  axis: { type: "string", multiple: true, default: [] as string[] },
+  /** Requests over HTTP, instead of the contenders. */
+  api: { type: "boolean", default: false },
+  /** A full run goes on where an earlier one was stopped, unless it shall begin anew; any other goes on if it is told to. */
+  fresh: { type: "boolean", default: false },
+  resume: { type: "boolean", default: false },
+} as const;
+
+function readArguments(): ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>["values"] {
+  try {
+    const { values } = parseArgs({ options: OPTIONS });
+    if (!values.help) return values;
+  } catch (error) {
+    process.exitCode = 2;
+    console.error((error as Error).message);
+  }
+  console.log(
+    `npm run bench -- [${Object.keys(OPTIONS)
+      .map((name) => `--${name}`)
+      .join("] [")}]\nSee bench/README.md.`,
+  );
+  process.exit();
+}
+
+const values = readArguments();
 const mode: Mode = values.quick ? "quick" : values.full ? "full" : "default";
 const plan = planOf(mode, values.only, values.shape);
 /** What was measured so far, one line for each turn: a run that was stopped can go on where it was. */

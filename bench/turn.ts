@@ -3,6 +3,7 @@
  * Whoever forked it counts what it uses between the word and the answer.
  */
 import { once } from "node:events";
+import { analyze } from "./contenders/postgres-server.ts";
 import type { Contender, Entry, Servers } from "./contender.ts";
 import { entryNamed } from "./entries.ts";
 import { Probe, type Stamp } from "./probe.ts";
@@ -99,6 +100,7 @@ const probe = new Probe(shapeNamed(shape), measure.kind === "latency");
 const contender = await entry.start(probe, servers);
 if (measure.kind === "throughput") await throughput(contender, probe, entry, measure.warmSeconds);
 else await latency(contender, probe, measure.warmRuns);
+if (contender.servers["postgres"] !== undefined) await analyze(servers.postgres);
 tell({ kind: "warm", servers: contender.servers });
 await once(process, "message");
 const result =

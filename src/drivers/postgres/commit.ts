@@ -1,25 +1,28 @@
 import assert from "node:assert/strict";
 import type { QueryResult } from "pg";
 import type { CommitBatch, CommitOutcome, Task } from "../../store/contract.ts";
+import { are, is } from "./by-index.ts";
 import { columns, type Connection, rows, type Statement } from "./database.ts";
 import { answerOf, whyRefused } from "./faults.ts";
 import type { Postgres } from "./postgres.ts";
 import { finishPurges } from "./purge.ts";
 import type { Seated } from "./seats.ts";
+import { IS_LEASED } from "./tasks.ts";
 import { wakeKey } from "./wake-ups.ts";
 import { beginnings, consumedBy, GUARD_FAILED, leasedBy, statementsOf } from "./write.ts";
 
-const SQL = {
+export const SQL = {
   // In order of their ids, so that two commits of the same partitions wait for each other and do not lock each other out.
   lock: `select id, epoch, nonce, seq, last_batch as "lastBatch" from partitions where id = any ($1) order by id for update`,
   free: `
     with leased as materialized (
-      select token from tasks where token = any ($1) and lease_until_ms is not null order by token for update
+      select tasks.token from unnest($1::text[]) as asked (token) join tasks on ${is("tasks.token", "asked.token")}
+      where ${IS_LEASED} order by asked.token collate "C" for update of tasks
     )
-    update tasks set lease_until_ms = null from leased where tasks.token = leased.token`,
+    update tasks set lease_until_ms = null from leased where ${is("tasks.token", "leased.token")}`,
   present: `
-    select inbox.partition, count(*) as count from unnest($1::integer[], $2::bigint[]) as asked (partition, id)
-    join inbox on inbox.partition = asked.partition and inbox.id = asked.id group by inbox.partition`,
+    select asked.partition, count(*) as count from unnest($1::integer[], $2::bigint[]) as asked (partition, id)
+    join inbox on ${are(["inbox.partition", "inbox.id"], ["asked.partition", "asked.id"])} group by asked.partition`,
   // Guard: only the holder of this nonce may write the next number, and the call divides by zero if one of the batches is
   // not its. With a suspect the owner has yet to show that it survives: vanishing now is a strike.
   advance: `

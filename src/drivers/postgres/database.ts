@@ -55,6 +55,7 @@ const PLANNING = {
   plan_cache_mode: "force_generic_plan",
   enable_seqscan: "off",
   enable_bitmapscan: "off",
+  enable_indexonlyscan: "off",
   enable_hashjoin: "off",
   enable_mergejoin: "off",
   jit: "off",

@@ -8,7 +8,7 @@ import { wakeKey } from "./wake-ups.ts";
 
 const DRIVER = "postgres";
 
-const SQL = {
+export const SQL = {
   append: `
     insert into inbox (partition, text)
     select partition, text

@@ -12,13 +12,14 @@ import type {
 } from "../../store/contract.ts";
 import type { HandOver } from "../../store/hand-over.ts";
 import { commitBatches } from "./commit.ts";
+import { is } from "./by-index.ts";
 import { rows } from "./database.ts";
 import { Gathering } from "./gathering.ts";
 import { handedOf } from "./inbox.ts";
 import type { Postgres } from "./postgres.ts";
 import { wakeKey } from "./wake-ups.ts";
 
-const SQL = {
+export const SQL = {
   // One statement, so that nobody can write between its parts. The first record may begin before the version asked for,
   // because a record is opaque.
   load: `
@@ -26,17 +27,17 @@ const SQL = {
       select place, asked.entity, snapshot.version, snapshot.format, snapshot.text,
         coalesce(asked.above, snapshot.version, 0) as above
       from unnest($1::text[], $2::bigint[]) with ordinality as asked (entity, above, place)
-      left join snapshots as snapshot on snapshot.entity = asked.entity and asked.above is null
-      where not exists (select from purges where entity = asked.entity)
+      left join snapshots as snapshot on ${is("snapshot.entity", "asked.entity")} and asked.above is null
+      where not exists (select from purges where ${is("entity", "asked.entity")})
     )
     select place, 'snapshot' as kind, version, 0 as count, format, text from request where version is not null
     union all
-    select place, 'wake', at_ms, 0, 0, '' from request join wakes using (entity)
+    select place, 'wake', at_ms, 0, 0, '' from request join wakes on ${is("wakes.entity", "request.entity")}
     union all
     select place, 'record', record.version, record.count, record.format, record.text
     from request cross join lateral (
       select * from journal
-      where entity = request.entity
+      where ${is("entity", "request.entity")}
         and version >= coalesce((select max(version) from journal where entity = request.entity and version <= above + 1), 0)
         and version + count - 1 > above
     ) as record
@@ -47,11 +48,11 @@ const SQL = {
   versions: `
     select place, last.version, coalesce(headers.class = 'open', false) as "isOpen"
     from unnest($1::text[]) with ordinality as asked (entity, place)
-    left join headers using (entity)
+    left join headers on ${is("headers.entity", "asked.entity")}
     cross join lateral (
       select version + count - 1 as version from journal where entity = asked.entity order by version desc limit 1
     ) as last
-    where not exists (select from purges where entity = asked.entity)`,
+    where not exists (select from purges where ${is("entity", "asked.entity")})`,
 };
 
 interface Version {

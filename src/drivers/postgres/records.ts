@@ -1,5 +1,6 @@
 import type { Published, PutOutcome, RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
 import { MAX_VERSIONS } from "../../store/page.ts";
+import { are, is } from "./by-index.ts";
 import { whyRefused } from "./faults.ts";
 import { columns, rows } from "./database.ts";
 import type { Postgres } from "./postgres.ts";
@@ -8,7 +9,7 @@ import { finishPurges } from "./purge.ts";
 /** A reply nobody has fetched by now is fetched by nobody: its process is gone. */
 const REPLY_TTL_MS = 3_600_000;
 
-const SQL = {
+export const SQL = {
   // In order, so that two who put the same records do not lock each other out. Answers which scopes are still being purged.
   put: `
     with pending as materialized (select entity from purges where entity = any ($1)),
@@ -21,7 +22,8 @@ const SQL = {
     select entity from pending`,
   get: `
     select place, text from unnest($1::text[], $2::text[]) with ordinality as key (scope, hash, place)
-    join records using (scope, hash) where not exists (select from purges where entity = scope)`,
+    join records on ${are(["records.scope", "records.hash"], ["key.scope", "key.hash"])}
+    where not exists (select from purges where ${is("entity", "key.scope")})`,
   lockName: `select pg_advisory_xact_lock(hashtextextended($1, 0))`,
   publish: `
     insert into published (name, hash, version)
@@ -42,7 +44,7 @@ const SQL = {
   // The oldest come first, and what is beyond a thousand goes the next time.
   forgetReplies: `
     delete from replies using (select id from replies order by id limit 1000) as oldest
-    where replies.id = oldest.id and at_ms < (select wall_ms()) - $1`,
+    where ${is("replies.id", "oldest.id")} and at_ms < (select wall_ms()) - $1`,
 };
 
 export class PostgresRecords implements Records {

@@ -10,6 +10,7 @@ import type {
   Tasks,
 } from "../../store/contract.ts";
 import { HandOver } from "../../store/hand-over.ts";
+import { is } from "./by-index.ts";
 import { LEASE_NOW_MS } from "./clock.ts";
 import { columns, rows } from "./database.ts";
 import { packed } from "./encoding.ts";
@@ -19,7 +20,10 @@ import type { Postgres } from "./postgres.ts";
 import { purgeSome } from "./purge.ts";
 import { wakeKey } from "./wake-ups.ts";
 
-const SQL = {
+/** Said so that no index of ours fits: which tasks are asked for is known, and that of leases is as long as all of them. */
+export const IS_LEASED = "coalesce(lease_until_ms, -1) >= 0";
+
+export const SQL = {
   // One queue after the other, no further than it has to, and past what others are just taking.
   lease: `
     with picked as materialized (
@@ -30,7 +34,7 @@ const SQL = {
       ) as task
       order by place limit $2
     )
-    update tasks set lease_until_ms = ${LEASE_NOW_MS} + $3 from picked where tasks.token = picked.token
+    update tasks set lease_until_ms = ${LEASE_NOW_MS} + $3 from picked where ${is("tasks.token", "picked.token")}
     returning tasks.token, id, entity, partition, queue, priority, text`,
   // In order of their tokens, as everybody locks tasks, so that nobody locks another out.
   heartbeat: `
@@ -38,13 +42,13 @@ const SQL = {
       select * from unnest($1::bigint[], $2::text[], $4::integer[], $5::text[])
         with ordinality as beat (id, token, partition, text, place)
     ), held as materialized (
-      select tasks.id, tasks.token from tasks join beat on tasks.id = beat.id and tasks.token = beat.token
-      where lease_until_ms is not null order by tasks.token for update of tasks
+      select tasks.id, tasks.token from tasks join beat on ${is("tasks.token", "beat.token")} and tasks.id + 0 = beat.id
+      where ${IS_LEASED} order by beat.token collate "C" for update of tasks
     ), posted as (
       insert into inbox (partition, text)
       select partition, text from beat where text is not null and (id, token) in (select id, token from held) order by place
     )
-    update tasks set lease_until_ms = ${LEASE_NOW_MS} + $3 from held where tasks.token = held.token
+    update tasks set lease_until_ms = ${LEASE_NOW_MS} + $3 from held where ${is("tasks.token", "held.token")}
     returning tasks.token, is_revoked as "isRevoked"`,
   // A task settled twice in one call is gone the second time: only the first may post a failure.
   settle: `
@@ -53,10 +57,10 @@ const SQL = {
         $1::bigint[], $2::text[], $3::integer[], $4::boolean[], $5::boolean[], (string_to_array($6, $7))[2:]
       ) with ordinality as result (id, token, partition, is_first, is_completion, text, place)
     ), held as materialized (
-      select tasks.id, tasks.token from tasks join result on tasks.id = result.id and tasks.token = result.token
-      where lease_until_ms is not null and is_first order by tasks.token for update of tasks
+      select tasks.id, tasks.token from tasks join result on ${is("tasks.token", "result.token")} and tasks.id + 0 = result.id
+      where ${IS_LEASED} and is_first order by result.token collate "C" for update of tasks
     ), removed as (
-      delete from tasks using held where tasks.token = held.token
+      delete from tasks using held where ${is("tasks.token", "held.token")}
     ), posted as (
       insert into inbox (partition, text)
       select partition, text from result
@@ -68,7 +72,7 @@ const SQL = {
       select token from tasks where lease_until_ms <= ${LEASE_NOW_MS}
       order by lease_until_ms limit $1 for update skip locked
     )
-    delete from tasks using lapsed where tasks.token = lapsed.token
+    delete from tasks using lapsed where ${is("tasks.token", "lapsed.token")}
     returning tasks.token, entity, partition, is_revoked as "isRevoked"`,
 };
 

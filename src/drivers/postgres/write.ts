@@ -1,23 +1,24 @@
 import assert from "node:assert/strict";
 import type { QueryResult } from "pg";
 import type { CommitBatch, EntityKey, JournalRecord, Settlement } from "../../store/contract.ts";
+import { are, is } from "./by-index.ts";
 import { LEASE_NOW_MS } from "./clock.ts";
 import { columns, type Statement } from "./database.ts";
 import { packed } from "./encoding.ts";
 import { handedOf, idsOf, posting } from "./inbox.ts";
 import { purging } from "./purge.ts";
 import type { Seated } from "./seats.ts";
-import { idOf } from "./tasks.ts";
+import { idOf, IS_LEASED } from "./tasks.ts";
 
 /** Rows that one cut removes: as many as come together between two of them, and some of what was there before. */
 const CUT_ROWS = 10_000;
 
-const SQL = {
+export const SQL = {
   // Guard: what was decided from messages that a store which went back does not have is of a past that never was.
   consume: `
     with consumed as (
       delete from inbox using unnest($1::integer[], $2::bigint[]) as gone (partition, id)
-      where inbox.partition = gone.partition and inbox.id = gone.id returning 1
+      where ${are(["inbox.partition", "inbox.id"], ["gone.partition", "gone.id"])} returning 1
     )
     select 1 / (count(*) = cardinality($1))::integer from consumed`,
   // Guard: the first new version of an entity has to be the next one, or this divides by zero; the driver has looked at
@@ -47,7 +48,7 @@ const SQL = {
       where record.first = coalesce((
         select last.version + last.count from journal as last
         where last.entity = record.entity order by last.version desc limit 1
-      ), record.first) and not exists (select from purges where purges.entity = record.entity)
+      ), record.first) and not exists (select from purges where ${is("purges.entity", "record.entity")})
       returning 1
     )
     select 1 / (count(*) = cardinality($1))::integer from appended`,
@@ -58,8 +59,10 @@ const SQL = {
         select version from journal
         where entity = gone.entity and version < gone.below and version + count <= gone.below order by version limit $3
       ) as record
+      -- As one piece, before anything is looked up with it.
+      offset 0
     ) as record
-    where journal.entity = record.entity and journal.version = record.version`,
+    where ${are(["journal.entity", "journal.version"], ["record.entity", "record.version"])}`,
   putSnapshots: `
     insert into snapshots (entity, version, format, text)
     select * from unnest($1::text[], $2::bigint[], $3::integer[], $4::text[])
@@ -80,22 +83,25 @@ const SQL = {
   addMissingTasks: addingTasks("on conflict (token) do nothing"),
   revokeTasks: `
     with revoked as materialized (
-      select token, lease_until_ms from tasks where token = any ($1) order by token for update
+      select tasks.token, lease_until_ms from unnest($1::text[]) as asked (token)
+      join tasks on ${is("tasks.token", "asked.token")} order by asked.token collate "C" for update of tasks
     ), removed as (
-      delete from tasks using revoked where tasks.token = revoked.token and revoked.lease_until_ms is null
+      delete from tasks using revoked where ${is("tasks.token", "revoked.token")} and revoked.lease_until_ms is null
     )
     update tasks set is_revoked = true
-    from revoked where tasks.token = revoked.token and revoked.lease_until_ms is not null`,
+    from revoked where ${is("tasks.token", "revoked.token")} and revoked.lease_until_ms is not null`,
   // For batches that lock tasks in two statements.
-  lockTasks: `select from tasks where token = any ($1) order by token for update`,
+  lockTasks: `
+    select from unnest($1::text[]) as asked (token)
+    join tasks on ${is("tasks.token", "asked.token")} order by asked.token collate "C" for update of tasks`,
   // Tasks whose results came with the batch and not through the inbox. In order of their tokens, as everybody locks them.
   settleTasks: `
     with held as materialized (
-      select tasks.token from tasks join unnest($1::bigint[], $2::text[]) as done (id, token)
-        on tasks.id = done.id and tasks.token = done.token
-      where lease_until_ms is not null order by tasks.token for update of tasks
+      select tasks.token from unnest($1::bigint[], $2::text[]) as done (id, token)
+      join tasks on ${is("tasks.token", "done.token")} and tasks.id + 0 = done.id
+      where ${IS_LEASED} order by done.token collate "C" for update of tasks
     )
-    delete from tasks using held where tasks.token = held.token`,
+    delete from tasks using held where ${is("tasks.token", "held.token")}`,
   putReplies: `insert into replies (process, request, text) select * from unnest($1::text[], $2::text[], $3::text[])`,
   deleteDeadLetters: `delete from dead_letters where id = any ($1)`,
   putDeadLetters: `
@@ -109,7 +115,7 @@ const SQL = {
     on conflict (list, id) do update set entity = excluded.entity, at_ms = excluded.at_ms, text = excluded.text`,
   deleteListings: `
     delete from listings using unnest($1::text[], $2::text[]) as gone (list, id)
-    where listings.list = gone.list and listings.id = gone.id`,
+    where ${are(["listings.list", "listings.id"], ["gone.list", "gone.id"])}`,
 };
 
 /** Answers those that were leased as they were written. */
