@@ -97,3 +97,16 @@ test.each(["env", "=x", "a=b,c", "a=", "a%00=b"])("the filter %j is refused", as
   const answer = await api.get(`/v1/executions?label=${label}`);
   expect(answer).toMatchObject({ status: 400, body: { code: "INVALID_QUERY" } });
 });
+
+test("labels of the engine itself are nobody else's to give, and what has one all the same spoils no list", async () => {
+  const labels = { "millrace/batch": "true" };
+  const refused = { status: 400, body: { detail: expect.stringContaining("begin with millrace/") } };
+  expect(await api.post("/v1/workflow", { definition, labels })).toMatchObject(refused);
+  expect(await api.post("/v1/workflow", definition)).toMatchObject({ status: 201 });
+  expect(await api.post("/v1/workflows/labelled/executions", { labels })).toMatchObject(refused);
+  expect(await api.post("/v1/batches", { workflow: "labelled", items: [1], labels })).toMatchObject(refused);
+  const defined = { ...definition, name: "own-labels", labels: { ...labels, team: "own" } };
+  const id = await api.run(defined);
+  expect((await api.get(`/v1/executions/${id}`)).body.labels).toEqual({ team: "own" });
+  expect(await found("label=millrace/batch=true")).toEqual([]);
+});

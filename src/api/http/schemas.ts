@@ -16,8 +16,8 @@ import {
   MAX_RESULTS,
 } from "../limits.ts";
 import { ITEM_STATUSES } from "../service/batches.ts";
-import { LABEL_NAME_RULE, LABEL_VALUE_RULE, parseLabels } from "../service/labels.ts";
-import { LABEL_NAME, LABEL_VALUE, MAX_LABELS } from "../../definition/labels.ts";
+import { LABEL_NAME_RULE, LABEL_VALUE_RULE, OWN_LABEL_RULE, parseLabels } from "../service/labels.ts";
+import { LABEL_NAME, LABEL_VALUE, MAX_LABELS, OWN_LABELS } from "../../definition/labels.ts";
 import { NODE_STATUSES, type Status, STATUSES } from "../service/executions.ts";
 
 /** Any JSON. (`z.json()` makes a recursive schema that OpenAPI tools refuse.) */
@@ -103,6 +103,7 @@ export const emptyBody = z.strictObject({});
 const labels = z
   .record(z.string().regex(LABEL_NAME, LABEL_NAME_RULE), z.string().regex(LABEL_VALUE, LABEL_VALUE_RULE))
   .refine((given) => Object.keys(given).length <= MAX_LABELS, `must have at most ${MAX_LABELS} entries`)
+  .refine((given) => !Object.keys(given).some((name) => name.startsWith(OWN_LABELS)), OWN_LABEL_RULE)
   .optional()
   .meta({ description: "Names and values to find it by" });
 export const triggerBody = z.strictObject({ input_params: anyJson.optional(), labels });

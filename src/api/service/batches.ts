@@ -2,6 +2,7 @@ import type { ExecutionState } from "../../core/execution/state.ts";
 import { PART_ITEMS, sizeOf } from "../../core/execution/maps.ts";
 import { viewNode } from "../../core/execution/view.ts";
 import type { Labels } from "../../core/message.ts";
+import { MillraceError } from "../../errors/millrace-error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
 import type { Caller } from "./caller.ts";
 import type { Commands } from "./commands.ts";
@@ -121,19 +122,27 @@ export class Batches {
     // One by one: a page of large batches is not to be in memory at once.
     for (const { execution_id: id, status: ended, created_at, finished_at } of items) {
       const status = ended === "COMPLETED" ? await this.#outcome(id, finished_at!) : ended;
-      shown.push({ batch_id: id, status, created_at, finished_at });
+      if (status !== undefined) shown.push({ batch_id: id, status, created_at, finished_at });
     }
     return { items: shown, ...rest };
   }
 
-  /** What a batch that has ended well came to by its items. Lists of the store do not know; it is read once. */
-  async #outcome(id: string, finishedAt: string): Promise<string> {
+  /**
+   * What a batch that has ended well came to by its items. Lists of the store do not know; it is read once. undefined if it has
+   * gone meanwhile, or is none: an earlier release let anybody give the label.
+   */
+  async #outcome(id: string, finishedAt: string): Promise<string | undefined> {
     const end = `${id} ${finishedAt}`;
     const known = this.#outcomes.get(end);
     if (known !== undefined) return known;
-    const { status, finished_at } = await this.get(id);
-    if (finished_at === finishedAt) this.#outcomes.set(end, status, 1);
-    return status;
+    try {
+      const { status, finished_at } = await this.get(id);
+      if (finished_at === finishedAt) this.#outcomes.set(end, status, 1);
+      return status;
+    } catch (error) {
+      if (error instanceof MillraceError && error.code === "NOT_FOUND") return undefined;
+      throw error;
+    }
   }
 
   async get(id: string): Promise<ShownBatch> {

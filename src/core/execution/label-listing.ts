@@ -1,4 +1,4 @@
-import { MAX_LABELS, usableLabels } from "../../definition/labels.ts";
+import { MAX_LABELS, OWN_LABELS, usableLabels } from "../../definition/labels.ts";
 import type { Workflow } from "../../definition/workflow.ts";
 import type { ListingDraft } from "../machine.ts";
 import type { Labels, Start } from "../message.ts";
@@ -12,9 +12,6 @@ export const LABEL_LISTS = "label/";
 export function labelList(name: string, value: string): string {
   return `${LABEL_LISTS}${name}=${value}`;
 }
-
-/** Those of the engine itself, which say what an execution is. */
-const OWN_LABELS = "millrace/";
 
 /**
  * The labels that an execution begins with. What it was told comes before what its definition says, and that before what it
