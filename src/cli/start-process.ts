@@ -127,17 +127,29 @@ export async function startAndServe(call: Call, start: () => Promise<Started>): 
 }
 
 /**
+ * A promise that a handler's module forgot must not end everybody else's work; an exception that nobody caught may have
+ * left anything behind, so the process ends, and what it was doing is taken up again from the store. Answers how to stop it.
+ */
+export function outliveForgottenPromises(log: Log): () => void {
+  const rejected = (error: unknown): void => log.error({ error: briefError(error) }, "unhandled rejection");
+  const thrown = (error: unknown): never => {
+    log.fatal({ error: briefError(error) }, "uncaught exception");
+    process.exit(EXIT.failed);
+  };
+  process.on("unhandledRejection", rejected);
+  process.on("uncaughtException", thrown);
+  return () => {
+    process.off("unhandledRejection", rejected);
+    process.off("uncaughtException", thrown);
+  };
+}
+
+/**
  * Serves until somebody wants it to end: the first signal stops it in order, the second ends it at once. Without its store
  * it ends too, and says so.
  */
 export async function serveUntilInterrupted(call: Call, { process: running, log }: Started): Promise<void> {
-  // A promise that a handler's module forgot must not end everybody else's work; an exception that nobody caught may have
-  // left anything behind, so the process ends, and what it was doing is taken up again from the store.
-  process.on("unhandledRejection", (error) => log.error({ error: briefError(error) }, "unhandled rejection"));
-  process.on("uncaughtException", (error) => {
-    log.fatal({ error: briefError(error) }, "uncaught exception");
-    process.exit(EXIT.failed);
-  });
+  outliveForgottenPromises(log);
   const interrupts = call.terminal.interrupts();
   const interrupted = new Promise<void>((resolve) => {
     if (interrupts.aborted) resolve();

@@ -91,7 +91,7 @@ function loadNode(
     join: loadJoin(list, index, given["join"], dependencies.length, problems),
     on_error: (given["on_error"] as OnError | undefined) ?? defaults.on_error,
     inputs: (given["inputs"] as boolean | undefined) ?? false,
-    queue: loadQueue(list, index, given["queue"], context.handlers.catalogue.defaults?.queue ?? runs, problems),
+    queue: loadQueue(list, index, given["queue"], { runs, one: context.handlers.catalogue.defaults?.queue }, problems),
     priority: (given["priority"] as number | undefined) ?? defaults.priority,
     dlq: (given["dlq"] as DlqPolicy | undefined) ?? defaults.dlq,
   };
@@ -391,8 +391,23 @@ function loadJoin(list: NodeList, index: number, raw: Json | undefined, parents:
   return "none_failed";
 }
 
-function loadQueue(list: NodeList, index: number, raw: Json | undefined, usual: string, problems: ProblemList): string {
+/** Where tasks of this handler go by themselves; or all tasks, where there is one queue for all. */
+interface UsualQueue {
+  readonly runs: string;
+  readonly one: string | undefined;
+}
+
+function loadQueue(
+  list: NodeList,
+  index: number,
+  raw: Json | undefined,
+  { runs, one }: UsualQueue,
+  problems: ProblemList,
+): string {
+  const usual = one ?? runs;
   if (raw === undefined) return usual;
+  // Of a definition that was stored it is written out, and names of handlers may be longer than those of queues.
+  if (raw === usual || raw === runs) return raw;
   // It becomes part of keys and addresses in every store.
   if (/^[\w][\w.:#@-]*$/.test(raw as string)) return raw as string;
   const reason = "must consist of letters, digits and _ . : # @ -";

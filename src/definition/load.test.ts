@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { NO_HANDLERS } from "./handlers.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import { checkDefinition, readDefinition } from "./read.ts";
 import { catalogue } from "./test-catalogue.ts";
@@ -213,6 +214,19 @@ describe("defaults are written out", () => {
         },
       ],
     });
+  });
+
+  test("what was stored loads again: its queues are written out, and may be named as handlers are", () => {
+    const node = { id: "a", handler: "team/thing one" };
+    const read = (queue?: string): ReturnType<typeof checkDefinition> =>
+      checkDefinition(
+        { name: "w", nodes: [{ ...node, ...(queue !== undefined && { queue }) }] },
+        { handlers: { ...NO_HANDLERS, allowMissing: true } },
+      );
+    const stored = read().workflow!.nodes[0]!;
+    expect(stored.queue).toBe("team/thing one");
+    expect(read(stored.queue)).toMatchObject({ errors: [], workflow: { nodes: [stored] } });
+    expect(read("team/another").errors).toMatchObject([{ code: "INVALID_NAME" }]);
   });
 
   test("nodes inherit what the workflow says, and may say otherwise", () => {

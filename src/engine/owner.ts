@@ -311,7 +311,11 @@ export class Owner {
     const isHurried = this.hurried.delete(entity.key);
     const expiresMs = this.expiryOf(entity);
     if (expiresMs === null || (expiresMs > this.batchMs && !isHurried) || builder.hasEvents(entity.key)) return false;
-    if (entity.withdrawing.length > 0 || entity.machine.hasWork(entity.state)) return false;
+    if (entity.withdrawing.length > 0 || entity.machine.hasWork(entity.state)) {
+      // What was out at its end is called back with this batch, as after every load, and then nothing stands in the way.
+      if (isHurried && entity.withdrawing.length > 0) this.hurry([entity.key]);
+      return false;
+    }
     builder.purge.push(entity.key);
     // What is in an archive may come back, and go on.
     const farewell = this.unshipped === null ? entity.machine.farewell?.(entity.state) : undefined;

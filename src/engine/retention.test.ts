@@ -102,3 +102,28 @@ test("of those that are over only so many are kept, the newest, and those that g
   await new Promise((resolve) => setTimeout(resolve, 200));
   expect(await count()).toBe(10);
 });
+
+test("what had tasks out when it ended goes in its turn, and not the newer ones in its place", async () => {
+  world = new TestWorld();
+  const engine = world.engine({ retentionMs: 3_600_000 });
+  const once = { retry: { ...node("x").retry, max_attempts: 1 } };
+  const worker = world.worker({
+    step: () => {
+      throw new HandlerError("BAD", "no", { retryable: false });
+    },
+  });
+  // Nobody takes the other's task: it is out when the failure ends them all.
+  const ending = workflow([node("a", [], once), node("b", [], { handler: "nobody", queue: "nobody" })]);
+  for (let i = 0; i < 5; i++) await world.ended(await world.start(ending, null, `a${i}`));
+  for (let i = 0; i < 5; i++) await world.ended(await world.start(failing, null, `b${i}`));
+  await world.stop(engine);
+  await world.stop(worker);
+  world.engine({ retentionMs: 3_600_000, keepEnded: 5, renewMs: 20 });
+  await expect.poll(async () => (await world.memory.queries.counts()).ended).toBe(5);
+  expect(await Promise.all([isGone("a0"), isGone("a4"), isGone("b0"), isGone("b4")])).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
+});

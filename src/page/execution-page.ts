@@ -181,10 +181,18 @@ function json(value: Json): Html {
   return markup`<pre tabindex="0">${left > 0 ? `${text.slice(0, MAX_JSON_CHARS)}\n… ${left} more characters` : text}</pre>`;
 }
 
+const AFTERWARDS = ["rerun --from NODE", "export"];
+
+/** What is possible, where that is not as with most that run or are over. */
+const ACTIONS: Readonly<Record<string, readonly string[]>> = {
+  PENDING: ["trigger", "cancel"],
+  PAUSED: ["resume", "cancel"],
+  COMPLETED: AFTERWARDS,
+};
+
 function actions({ execution_id: id, status }: PageExecution): readonly Html[] {
-  const commands = isOver(status)
-    ? [`millrace retry ${id}`, `millrace rerun ${id} --from NODE`, `millrace export ${id}`]
-    : [`millrace watch ${id}`, `millrace pause ${id}`, `millrace cancel ${id}`];
+  const verbs = ACTIONS[status] ?? (isOver(status) ? ["retry", ...AFTERWARDS] : ["watch", "pause", "cancel"]);
+  const commands = verbs.map((verb) => `millrace ${verb.replace(/^\w+/, `$& ${id}`)}`);
   return commands.map((command) => markup`<li><code>${command}</code></li>\n`);
 }
 

@@ -54,6 +54,18 @@ function view(more: Partial<ExecutionView> = {}): ExecutionView {
 }
 
 describe("pages", () => {
+  test.each([
+    ["PENDING", ["trigger 0198-1", "cancel 0198-1"]],
+    ["RUNNING", ["watch 0198-1", "pause 0198-1", "cancel 0198-1"]],
+    ["PAUSED", ["resume 0198-1", "cancel 0198-1"]],
+    ["COMPLETED", ["rerun 0198-1 --from NODE", "export 0198-1"]],
+    ["FAILED", ["retry 0198-1", "rerun 0198-1 --from NODE", "export 0198-1"]],
+  ])("name the commands that are possible while it is %s", (status, commands) => {
+    const page = executionPage(view({ execution: { ...EXECUTION, status } }));
+    const told = [...page.matchAll(/<li><code>millrace ([^<]*)<\/code><\/li>/g)].map(([, command]) => command);
+    expect(told).toEqual(commands);
+  });
+
   test("show what users wrote as text, and hold no script", () => {
     const event = { seq: 1, type: EVIL, at: "2026-01-01T00:00:00.000Z", node_id: EVIL, data: {} };
     const line = { at: "2026-01-01T00:00:00.000Z", node_id: EVIL, attempt: 1, message: EVIL, fields: { [EVIL]: EVIL } };

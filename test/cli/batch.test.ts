@@ -50,6 +50,22 @@ function project(count: number, more: Readonly<Record<string, string>> = {}): st
 }
 
 describe("batch run", () => {
+  test("outlives a promise that a handler forgot, and so does a run", async () => {
+    const handlers = `export const handlers = {
+  work: async ({ n }) => {
+    if (n === 3) void Promise.reject(new Error("forgotten"));
+    await new Promise((go) => setTimeout(go, 20));
+    return n * 2;
+  },
+};
+`;
+    const here = project(6, { "handlers.mjs": handlers });
+    const done = await millrace([...args, "--concurrency", "2"], { cwd: here });
+    expect([done.code, done.stderr]).toEqual([0, expect.stringContaining("6 of 6 completed")]);
+    const run = await millrace(["run", "wf.yaml", "--handlers", "handlers.mjs", "-i", '{"n": 3}'], { cwd: here });
+    expect([run.code, run.stderr]).toEqual([0, expect.stringContaining("forgotten")]);
+  });
+
   test("ends where only handlers are waited for that nobody can bring, and goes on with them", async () => {
     const map = "{ items: [1, 2], handler: other, config: { n: '{{ item }}' } }";
     const workflow = `name: some

@@ -176,6 +176,19 @@ describe("a replay", () => {
     expect(result).toMatchObject({ status: "COMPLETED", nodes: { m: { output: [{ y: 1 }, null] } } });
   });
 
+  test("gives each item of a map what the workflow gave that it called", async () => {
+    const called = { items: [1, 2], handler: "workflow", config: { name: "kid", input: { n: "{{ item }}" } } };
+    const result = await replayed(
+      recording({ name: "w", nodes: [{ id: "m", handler: "map", config: called }] }, [
+        [0, "accepted", undefined, { input: {} }],
+        [0, "started"],
+        [100, "node_completed", "m[0]", { output: 1 }],
+        [200, "node_completed", "m[1]", { output: 2 }],
+      ]),
+    );
+    expect(result).toMatchObject({ status: "COMPLETED", nodes: { m: { output: [1, 2] } } });
+  });
+
   test("needs nobody to raise a budget that was raised, and exceeds one that was exceeded", async () => {
     const definition = {
       name: "w",

@@ -121,7 +121,7 @@ function replayable(workflow: Workflow, { parted }: Script): Workflow {
     const isElsewhere = node.handler === "workflow" || parted.has(node.id);
     if (isElsewhere) return { ...node, handler: CHILD, queue: CHILD, config: {}, timeout_seconds };
     const { nodes: graph, ...config } = node.config;
-    if (node.handler === "map" && graph !== undefined) {
+    if (node.handler === "map" && (graph !== undefined || config["handler"] === "workflow")) {
       return { ...node, queue: CHILD, config: { ...config, handler: CHILD, config: {} }, timeout_seconds };
     }
     return node.timeout_seconds === null ? node : { ...node, timeout_seconds };

@@ -23,7 +23,7 @@ import { LiveHandlers } from "../project/live-handlers.ts";
 import { connect, isForServer, segment, withQuery } from "../server.ts";
 import type { ShownExplanation } from "../shapes.ts";
 import { definitionFor } from "../submission.ts";
-import { startFailure, startProcess } from "../start-process.ts";
+import { outliveForgottenPromises, startFailure, startProcess } from "../start-process.ts";
 import { handlersOf } from "../waiting-in-vain.ts";
 import { modulesFor, runnableOf } from "./run.ts";
 
@@ -214,9 +214,10 @@ async function startHere(call: Call, file: string, concurrency: number): Promise
     throw startFailure(error, settings.port);
   }
   const parts = { roles: ["engine", "worker"] as const, logTo: 2 as const, loopback: true, user };
-  const { process } = await startProcess(call, read, parts);
+  const { process, log } = await startProcess(call, read, parts);
   const { service } = process;
-  const stop = (): Promise<void> => process.stop();
+  const stopOutliving = outliveForgottenPromises(log);
+  const stop = (): Promise<void> => process.stop().finally(stopOutliving);
   try {
     const { name, workflow_definition_id: version } = await publishRunnable(
       service,

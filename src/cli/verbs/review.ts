@@ -1,7 +1,7 @@
 import { isJsonObject, type Json } from "../../json/json.ts";
 import type { Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
-import { printJson, printTable } from "../print.ts";
+import { oneLine, printJson, printTable } from "../print.ts";
 import { connect, segment } from "../server.ts";
 import { reviewOf } from "./decide.ts";
 
@@ -30,8 +30,8 @@ export const verb: Verb = async (call) => {
     return EXIT.done;
   }
   const { terminal } = call;
-  terminal.out(`${review.title ?? review.node_id} (${review.workflow}), ${review.status}\n`);
-  if (review.assignees.length > 0) terminal.out(`for ${review.assignees.join(", ")}\n`);
+  terminal.out(`${oneLine(review.title ?? review.node_id)} (${oneLine(review.workflow)}), ${review.status}\n`);
+  if (review.assignees.length > 0) terminal.out(`for ${oneLine(review.assignees.join(", "))}\n`);
   if (review.escalates_at !== null) terminal.out(`others are asked at ${review.escalates_at}\n`);
   if (review.due_at !== null) terminal.out(`due ${review.due_at}\n`);
   if (review.four_eyes) {

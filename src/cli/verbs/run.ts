@@ -15,7 +15,7 @@ import { neededModules } from "../project/needed-modules.ts";
 import { workflowsOfModule } from "../project/workflow-module.ts";
 import { connect, isForServer, segment, type Server, withQuery } from "../server.ts";
 import { serverSource } from "../server-source.ts";
-import { startFailure, startProcess } from "../start-process.ts";
+import { outliveForgottenPromises, startFailure, startProcess } from "../start-process.ts";
 import { definitionFor, submission } from "../submission.ts";
 
 /** A file runs here, in memory, with nothing else; a name runs on the server. */
@@ -49,17 +49,22 @@ async function runHere(call: Call, file: string, input: Json | undefined): Promi
     throw startFailure(error, settings.port);
   }
   const parts = { roles: ["engine", "worker"] as const, logTo: 2 as const, loopback: true, user };
-  const { process } = await startProcess(call, { ...read, settings }, parts);
+  const { process, log } = await startProcess(call, { ...read, settings }, parts);
   const { service } = process;
-  const id = await beginExecution(service, runnable, {
-    input,
-    labels: labelsOption(call),
-    allowMissing: settings.allowMissingHandlers,
-  });
-  const bringsNobody = (name: string): boolean => !BUILTIN_HANDLERS.has(name) && !user.handlers.has(name);
-  // Nothing is stopped in order afterwards: a store in memory has nothing to lose, and the process ends with the command.
-  const follow = settings.allowMissingHandlers ? { ...options, bringsNobody } : options;
-  return followExecution(call, localSource(service), id, follow);
+  const stopOutliving = outliveForgottenPromises(log);
+  try {
+    const id = await beginExecution(service, runnable, {
+      input,
+      labels: labelsOption(call),
+      allowMissing: settings.allowMissingHandlers,
+    });
+    const bringsNobody = (name: string): boolean => !BUILTIN_HANDLERS.has(name) && !user.handlers.has(name);
+    // Nothing is stopped in order afterwards: a store in memory has nothing to lose, and the process ends with the command.
+    const follow = settings.allowMissingHandlers ? { ...options, bringsNobody } : options;
+    return await followExecution(call, localSource(service), id, follow);
+  } finally {
+    stopOutliving();
+  }
 }
 
 /** What a module brings by itself needs no handlers from beside it, but it may name others. */
