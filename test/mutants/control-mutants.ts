@@ -218,6 +218,7 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
   {
     name: "retry-leaves-tasks-out",
     thought: "the end has seen to that",
+    firstSeed: 3000,
     patches: [
       {
         file: `${EXECUTION}/decision.ts`,
