@@ -3,6 +3,7 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { entityKey } from "../../src/core/entity.ts";
 import { openSqlite } from "../../src/drivers/sqlite/sqlite-store.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
 import type { Store } from "../../src/store/contract.ts";
@@ -30,9 +31,21 @@ const handlers = {
   },
 };
 
+/** Executions that the API no longer finds, as if their time were over. */
+const removed = new Set<string>();
+
+function withoutRemoved(whole: Store): Store {
+  const seen: Store = Object.create(whole) as Store;
+  const journal: Store["journal"] = Object.create(whole.journal) as Store["journal"];
+  journal.load = (requests) => whole.journal.load(requests);
+  journal.watch = async (partition, entity, ...rest) =>
+    removed.has(entity) ? 0 : whole.journal.watch(partition, entity, ...rest);
+  return Object.defineProperty(seen, "journal", { value: journal });
+}
+
 async function start(): Promise<void> {
   store = await openSqlite({ file, host: nodeHost });
-  api = await TestApi.start({ store, handlers });
+  api = await TestApi.start({ store, handlers, wrap: withoutRemoved });
 }
 
 beforeAll(async () => {
@@ -170,6 +183,51 @@ test("goes on after a restart, and what is cancelled can be tried again", async 
   });
   await api.eventually(() => isOver(second));
   expect(await batch(second)).toMatchObject({ status: "COMPLETED", generation: 2, completed: 30 });
+});
+
+/** How many items stand how. */
+async function standing(id: string): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const { status } of await items(id)) counts[status] = (counts[status] ?? 0) + 1;
+  return counts;
+}
+
+test("items of parts that were never begun are cancelled with their batch, and pending once it is tried again", async () => {
+  const opened = Promise.withResolvers<undefined>();
+  gate = opened.promise;
+  const list = Array.from({ length: 2_500 }, (_, n) => ({ n: 1_000 + n }));
+  const { body } = await api.post("/v1/batches", { workflow: "double", items: list, concurrency: 5 });
+  const id = body.batch_id as string;
+  await api.eventually(async () => (await batch(id)).running > 0);
+  await api.post(`/v1/batches/${id}/cancel`);
+  expect(await batch(id)).toMatchObject({ status: "CANCELLED", cancelled: 2_500, running: 0, pending: 0 });
+  expect(await standing(id)).toEqual({ CANCELLED: 2_500 });
+  await api.post(`/v1/batches/${id}/retry`);
+  await api.eventually(async () => (await batch(id)).running === 5);
+  expect(await standing(id)).toEqual({ RUNNING: 5, PENDING: 2_495 });
+  await api.post(`/v1/batches/${id}/cancel`);
+  opened.resolve(undefined);
+});
+
+test("of items whose part is removed is told what the batch has counted", async () => {
+  for (let n = 5_000; n < 5_010; n++) broken.add(n);
+  for (let n = 7_000; n < 7_200; n++) broken.add(n);
+  // The first part has some that fail, the second none, and of the third all fail.
+  const list = Array.from({ length: 2_200 }, (_, i) => ({ n: 5_000 + i }));
+  const { body } = await api.post("/v1/batches", { workflow: "double", items: list, concurrency: 200 });
+  const id = body.batch_id as string;
+  await api.eventually(() => isOver(id));
+  expect(await batch(id)).toMatchObject({ status: "PARTIAL", completed: 1_990, failed: 210 });
+  expect(await standing(id)).toEqual({ COMPLETED: 1_990, FAILED: 210 });
+  const all = await items(id);
+  for (const index of [0, 1_000, 2_000]) {
+    const { parent } = (await api.get(`/v1/executions/${all[index]!.execution_id}`)).body;
+    removed.add(entityKey("execution", parent.execution_id as string));
+  }
+  expect(await batch(id)).toMatchObject({ status: "PARTIAL", completed: 1_990, failed: 210 });
+  expect(await standing(id)).toEqual({ UNKNOWN: 1_000, COMPLETED: 1_000, FAILED: 200 });
+  const [first] = await items(id, "&status=COMPLETED");
+  expect(first).toEqual({ index: 1_000, status: "COMPLETED", execution_id: null, output: null, error: null });
 });
 
 test("what is no batch, or too much for one, is refused", async () => {

@@ -16,7 +16,7 @@ import type { Payload, Payloads } from "./payloads.ts";
 import { notFound } from "./refusal.ts";
 import type { Submissions } from "./submissions.ts";
 
-export const ITEM_STATUSES = ["PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED"] as const;
+export const ITEM_STATUSES = ["PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED", "UNKNOWN"] as const;
 export type ItemStatus = (typeof ITEM_STATUSES)[number];
 
 /** By this label batches are found among executions. */
@@ -224,23 +224,24 @@ export class Batches {
   ): Promise<{ readonly texts: readonly string[]; readonly next: number }> {
     const place = await this.#read(id, (state) => {
       const map = mapOf(state);
-      if (map?.chunked !== true) return { holder: id, first: 0, count: total };
+      if (map?.chunked !== true) return { holder: id, first: 0, count: total, untold: untoldOpen(state) };
       const part = Math.floor(from / PART_ITEMS);
       const child = state.runs[map.base + part]?.child?.execution ?? null;
-      return { holder: child, first: part * PART_ITEMS, count: sizeOf(map, part) };
+      const untold = untoldIn(state, map.base + part);
+      return { holder: child, first: part * PART_ITEMS, count: sizeOf(map, part), untold };
     });
-    const { holder, first, count } = place;
+    const { holder, first, count, untold } = place;
     const end = first + count;
     const look = (state: ExecutionState | undefined): { items: readonly Item[]; next: number } => {
       const items: Item[] = [];
       let index = from;
       for (; index < end && items.length < limit; index++) {
-        const item = itemOf(state, index, first);
+        const item = itemOf(state, index, first, untold);
         if (status === undefined || item.status === status) items.push(item);
       }
       return { items, next: index };
     };
-    // A part that has not begun, or whose execution is gone, has nothing to tell of its items.
+    // A part that has not begun, or whose execution is gone, has nothing to tell of its items: the batch does.
     const seen = holder === null ? undefined : await this.#reader.find(holder, ({ state }) => look(state));
     const { items, next } = seen ?? look(undefined);
     const payloads = items.map(({ payload }) => payload);
@@ -309,7 +310,8 @@ function countsOf(state: ExecutionState): Counts | null {
   const map = mapOf(state);
   if (map === undefined) return null;
   const { total, failures } = map;
-  if (!map.chunked) return { total, completed: map.completed, failed: map.failed, running: map.open };
+  const running = state.isEnded ? 0 : map.open;
+  if (!map.chunked) return { total, completed: map.completed, failed: map.failed, running };
   let completed = 0;
   for (let place = 0; place < map.count; place++) {
     const unit = map.base + place;
@@ -345,17 +347,44 @@ interface Item {
   readonly payload: Payload;
 }
 
-function itemOf(state: ExecutionState | undefined, index: number, first: number): Item {
+/** What a batch itself says of items, where no execution that has them tells. */
+interface Untold {
+  readonly status: ItemStatus;
+  readonly error: Json;
+}
+
+/** As it counts those that have not ended. */
+function untoldOpen(state: ExecutionState): Untold {
+  return { status: state.isEnded ? "CANCELLED" : "PENDING", error: null };
+}
+
+/** As it counts those of a part, of which it keeps how many failed and not which. */
+function untoldIn(state: ExecutionState, unit: number): Untold {
+  const stands = state.statusOf(unit);
+  if (stands !== "completed" && stands !== "failed") return untoldOpen(state);
+  const { failures, error } = state.runs[unit]!;
+  if (stands === "failed") return { status: "FAILED", error: error === null ? null : shownError(error) };
+  if (failures === 0) return { status: "COMPLETED", error: null };
+  const map = state.mapOf(unit);
+  return { status: failures === sizeOf(map, unit - map.base) ? "FAILED" : "UNKNOWN", error: null };
+}
+
+function itemOf(state: ExecutionState | undefined, index: number, first: number, untold: Untold): Item {
   const map = state === undefined ? undefined : mapOf(state);
   if (state === undefined || map === undefined) {
-    const status = state?.isEnded === true ? "CANCELLED" : "PENDING";
-    const head = { index, status, execution_id: null, error: null };
-    return { status, head, payload: { value: null, href: "" } };
+    const head = { index, status: untold.status, execution_id: null, error: untold.error };
+    return { status: untold.status, head, payload: { value: null, href: "" } };
   }
   const unit = map.base + index - first;
   const { status: stands, output, error, child } = viewNode(state, unit);
-  const status = stands === "WAITING" ? "RUNNING" : (stands as ItemStatus);
+  const status = asCounted(stands === "WAITING" ? "RUNNING" : (stands as ItemStatus), untold.status);
   const head = { index, status, execution_id: child ?? null, error: error === null ? null : shownError(error) };
   const href = child === undefined ? "" : `/v1/executions/${child}/output`;
   return { status, head, payload: { value: output, href } };
+}
+
+/** A part may not have heard yet that its batch was cancelled, or is tried again. */
+function asCounted(inPart: ItemStatus, untold: ItemStatus): ItemStatus {
+  if (untold === "CANCELLED" && (inPart === "PENDING" || inPart === "RUNNING")) return "CANCELLED";
+  return untold === "PENDING" && inPart === "CANCELLED" ? "PENDING" : inPart;
 }
