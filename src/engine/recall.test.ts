@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Message } from "../core/message.ts";
-import { isYoung } from "./recall.ts";
+import { isYoung, mayBeRecalled } from "./recall.ts";
 
 const MINUTE = 60_000;
 const NOW = 1_750_000_000_000;
@@ -24,4 +24,13 @@ test.each([
 test("a key that may be older than the tenure says nothing: the store may have been made again in between", () => {
   expect(isYoung(start(NOW - 2 * MINUTE), NOW - 3 * MINUTE, NOW, 10 * MINUTE)).toBe(true);
   expect(isYoung(start(NOW - 2 * MINUTE), NOW - 3 * MINUTE + 1, NOW, 10 * MINUTE)).toBe(false);
+});
+
+test.each([
+  ["completed", true],
+  ["failed", false],
+  ["cancelled", false],
+])("the archive is asked for the parent of a child that ended %s: %s", (status, isSo) => {
+  const body = { kind: "childEnded", child: "execution/c", generation: 2, instance: "n", status } as const;
+  expect(mayBeRecalled({ ...start(), body })).toBe(isSo);
 });

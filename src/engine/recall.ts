@@ -24,13 +24,13 @@ export interface Recalled {
 const NOTHING: Recalled = { records: [], header: null, letters: [], values: [] };
 
 /**
- * Whether a message may be meant for something that was removed here after it was shipped. What a worker or a child has
- * to say of an execution that ended long ago means nothing any more.
+ * Whether a message may be meant for something that was removed here after it was shipped. What a worker has to say of
+ * an execution that ended long ago means nothing any more; that a child has completed after all may open it again.
  */
 export function mayBeRecalled(message: Message): boolean {
   const { body, to } = message;
   if (body.kind === "start") return !DRAWN_ID.test(entityId(to));
-  return "request" in body;
+  return "request" in body || (body.kind === "childEnded" && body.status === "completed");
 }
 
 /** Clocks of clients differ. */

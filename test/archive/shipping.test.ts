@@ -208,6 +208,26 @@ test("what is in the archive only is brought back by a retry, a replay, and the 
   }
 });
 
+test("a parent that is in the archive only goes on when its child is repaired", async () => {
+  fragile = true;
+  const api = await world.api({ handlers, keepMs: 1 });
+  await api.post("/v1/workflows", broken);
+  const call = { id: "call", handler: "workflow", config: { name: "broken", input: {} } };
+  const after = { id: "after", handler: "step", dependencies: ["call"], config: { x: 1 } };
+  const parent = await api.run({ name: "parent", nodes: [call, after] });
+  const { status, nodes } = await api.ended(parent);
+  expect(status).toBe("FAILED");
+  const child = nodes.call.child_execution_id as string;
+  for (const id of [parent, child]) await expect.poll(() => isGone(id)).toBe(true);
+  fragile = false;
+  expect((await api.post(`/v1/executions/${child}/retry`)).body).toMatchObject({ generation: 2 });
+  await expect.poll(async () => (await api.get(`/v1/executions/${parent}`)).body.status).toBe("COMPLETED");
+  expect((await api.get(`/v1/executions/${parent}`)).body).toMatchObject({
+    generation: 2,
+    output: { after: { x: 1 } },
+  });
+});
+
 test("without its archive the store goes on, keeps everything, and says what it cannot know", async () => {
   const nowhere = openPostgresArchive({ url: "postgres://127.0.0.1:1/none", host: nodeHost });
   const api = await world.api({ handlers, archive: nowhere, keepMs: 1 });
