@@ -5,6 +5,7 @@ import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import type { Archive } from "../store/archive.ts";
 import type { CommitOutcome, ReadRequest, ReadResult, Store } from "../store/contract.ts";
+import { StoreError } from "../store/store-error.ts";
 import { type BatchBuilder, placed } from "./batch.ts";
 import { Loader, ValueMissing } from "./loader.ts";
 import { type EngineObserver, safely } from "./observer.ts";
@@ -542,14 +543,26 @@ export class Engine {
   private async commit(formed: readonly Formed[]): Promise<void> {
     await this.renewExpired(formed);
     const ready: Formed[] = [];
-    for (const one of formed) if (one.owner.valid && (await this.putBlobs(one))) ready.push(one);
+    let isTaken = true;
+    for (const one of formed) {
+      if (!one.owner.valid) continue;
+      if (await this.putBlobs(one)) ready.push(one);
+      else isTaken = false;
+    }
     const current = ready.filter(({ owner }) => owner.valid);
-    if (current.length === 0) return;
+    if (current.length === 0) return isTaken ? undefined : this.leaveAlone();
     const batches = current.map(({ owner, builder }) => owner.seal(builder));
     const outcomes = await this.send(batches);
     for (const [i, { owner, builder }] of current.entries()) {
       await this.settle(owner, builder, outcomes?.[i]);
     }
+    isTaken &&= outcomes?.some(({ kind }) => kind === "refused") !== true;
+    if (!isTaken) await this.leaveAlone();
+  }
+
+  /** What the store did not take is formed again at once, and would find it as it is. */
+  private leaveAlone(): Promise<void> {
+    return this.host.sleep(STORE_TROUBLE_MS, this.stopping.signal);
   }
 
   /** Blobs are there before the commit that names them. */
@@ -565,17 +578,22 @@ export class Engine {
     }
   }
 
-  /** A store that answers everything but this has something against the value, not against us. */
+  /**
+   * A store that takes anything but this has something against the value. What lies in the machine is no fault of a
+   * value, even if a smaller one would still have found room.
+   */
   private async blame(owner: Owner, builder: BatchBuilder, error: unknown): Promise<void> {
+    if (error instanceof StoreError) return;
+    const keys = new Set(builder.blobs.map(({ scope }) => scope));
+    // Definitions belong to nobody.
+    keys.delete(DEFINITION_SCOPE);
     try {
-      await this.store.records.get([]);
+      // New ones, as putting again what is there need not write anything. They go with their entity.
+      await this.store.records.put([...keys].map((scope) => ({ scope, hash: this.host.id(), text: "null" })));
     } catch {
       return;
     }
-    for (const key of new Set(builder.blobs.map(({ scope }) => scope))) {
-      // Definitions belong to nobody.
-      if (key !== DEFINITION_SCOPE) await this.giveUp(owner, new DecisionFailed(key, error));
-    }
+    for (const key of keys) await this.giveUp(owner, new DecisionFailed(key, error));
   }
 
   /** Longer without a renewal than a lease lasts: somebody else may own it by now, and we would not know. */

@@ -1,9 +1,10 @@
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { diamond, node, workflow } from "../../test/support/workflows.ts";
 import type { MemoryStore } from "../drivers/memory/memory-store.ts";
 import { contentHash } from "../json/hash.ts";
 import { Random } from "../simulator/random.ts";
 import type { CommitBatch, CommitOutcome, Store } from "../store/contract.ts";
+import { StoreError } from "../store/store-error.ts";
 import { TestWorld } from "./test-engine.ts";
 
 let world: TestWorld;
@@ -101,6 +102,88 @@ describe("executions come to their end", () => {
     expect(await world.ended(id)).toMatchObject({ status: "COMPLETED", nodes: { a: { attempt: 1 } } });
     expect(puts).toBeGreaterThan(1);
   });
+});
+
+describe("a store that does not take a large value", () => {
+  /** Only large records fail, for as long as this answers an error. */
+  const refusing =
+    (failure: (puts: number) => unknown) =>
+    (store: MemoryStore): Store => {
+      let puts = 0;
+      const put: Store["records"]["put"] = async (records, options) => {
+        const isLarge = records.some(({ text }) => text.length > 50_000);
+        const error = isLarge ? failure(++puts) : undefined;
+        if (error !== undefined) throw error;
+        return store.records.put(records, options);
+      };
+      const records = new Proxy(store.records, {
+        get: (target, name) => (name === "put" ? put : Reflect.get(target, name).bind(target)),
+      });
+      return new Proxy(store, {
+        get: (target, name) => (name === "records" ? records : Reflect.get(target, name)),
+      });
+    };
+
+  /** An execution that begins with a config as large. */
+  function submit(id: string): Promise<unknown> {
+    world.engine({}, undefined, { quarantined: (key) => quarantined.push(key) });
+    world.worker({ step: () => "done" });
+    const config = { a: "{{ input.text }}", b: "{{ input.text }}" };
+    return world.submit(workflow([node("a", [], { config })]), { text: "x".repeat(40_000) }, id);
+  }
+  let quarantined: string[];
+  beforeEach(() => {
+    quarantined = [];
+  });
+
+  test("for a reason that lies in the machine gets it again until it does, and nobody is blamed", async () => {
+    const full = new StoreError("STORE_FULL", "no room, though a smaller one would fit");
+    world = new TestWorld({ wrap: refusing((puts) => (puts <= 5 ? full : undefined)) });
+    await submit("large");
+    expect(await world.ended("large")).toMatchObject({ status: "COMPLETED" });
+    expect(quarantined).toEqual([]);
+  });
+
+  test("and takes no other either gets it again until it does, and nobody is blamed", async () => {
+    let puts = 0;
+    const trouble: Trouble = (_, call) => (call === "put" && puts++ < 9 ? "before" : undefined);
+    world = new TestWorld({ wrap: troubled(trouble) });
+    await submit("large");
+    expect(await world.ended("large")).toMatchObject({ status: "COMPLETED" });
+    expect(quarantined).toEqual([]);
+  });
+
+  test("and takes others gets it a few times, not all at once, and then its execution is left alone", async () => {
+    const triedAt: number[] = [];
+    const never = (): Error => {
+      triedAt.push(performance.now());
+      return new RangeError("not such a value");
+    };
+    world = new TestWorld({ wrap: refusing(never) });
+    expect(await submit("large")).toEqual({ refused: "QUARANTINED" });
+    expect(quarantined).toEqual(["execution/large"]);
+    expect(triedAt).toHaveLength(3);
+    expect(triedAt[2]! - triedAt[0]!).toBeGreaterThan(300);
+    expect(await world.ended(await world.start(workflow([node("a")])))).toMatchObject({ status: "COMPLETED" });
+  });
+});
+
+test("commits that are refused are not repeated at once", async () => {
+  let commits = 0;
+  world = new TestWorld();
+  world.memory.faults.refusesCommits = true;
+  const commit = world.memory.journal.commit.bind(world.memory.journal);
+  world.memory.journal.commit = (batches) => {
+    commits++;
+    return commit(batches);
+  };
+  world.engine();
+  const started = world.start(workflow([node("a")]));
+  await world.host.sleep(1_000);
+  expect(commits).toBeGreaterThan(1);
+  expect(commits).toBeLessThan(10);
+  world.memory.faults.refusesCommits = false;
+  await started;
 });
 
 test("a commit of an owner that lost its partition is fenced, and it steps down", async () => {

@@ -455,7 +455,9 @@ export interface Records {
   /**
    * Immutable bytes by (scope, hash); putting them again changes nothing. The scope is an entity key or `definition`.
    * Only what is `refusable` may be refused by a store that is too full, all of it: a start's input, a definition. An
-   * output, a config or a snapshot never is, as nothing could end then, and a full store would never empty.
+   * output, a config or a snapshot never is, as nothing could end then, and a full store would never empty. Where not even
+   * that can be written (a disk without any room, a read-only server) it rejects with a `StoreError`, and the same is put
+   * again later. Rejected with anything else by a store that takes other records, a value counts as one it never takes.
    */
   put(records: readonly StoredRecord[], options?: { readonly refusable: boolean }): Promise<PutOutcome>;
   get(keys: readonly RecordKey[]): Promise<readonly (string | null)[]>;

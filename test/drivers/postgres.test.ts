@@ -11,11 +11,12 @@ import { postgresService } from "../support/services.ts";
 
 const INBOX_LIMIT = 60;
 const CLOCK_BEHIND = "create or replace function wall_ms() returns bigint language sql volatile";
-const NO_ROOM_FOR_LETTERS = `
+const NO_ROOM = `
   create function no_room() returns trigger language plpgsql
     as 'begin raise exception ''no room'' using errcode = ''disk_full''; end';
-  create trigger no_room before insert on dead_letters execute function no_room()`;
-const ROOM_FOR_LETTERS = "drop trigger no_room on dead_letters";
+  create trigger no_room before insert on dead_letters execute function no_room();
+  create trigger no_room before insert on records execute function no_room()`;
+const ROOM = "drop trigger no_room on dead_letters; drop trigger no_room on records";
 
 let service: Service;
 beforeAll(async () => {
@@ -60,7 +61,7 @@ async function openHarness(): Promise<Harness> {
     // After most of the batch has been written: what was there must go again.
     refuseCommits: (isRefusing) => {
       isChanged = true;
-      return query(url, isRefusing ? NO_ROOM_FOR_LETTERS : ROOM_FOR_LETTERS, schema);
+      return query(url, isRefusing ? NO_ROOM : ROOM, schema);
     },
     reopen: async () => {
       await stores[0]!.close();

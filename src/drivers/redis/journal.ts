@@ -1,4 +1,3 @@
-import { ErrorReply } from "@redis/client";
 import type {
   CommitBatch,
   CommitOutcome,
@@ -15,13 +14,10 @@ import type { HandOver } from "../../store/hand-over.ts";
 import { pushCommit } from "./commit-arguments.ts";
 import { handedOf, inboxKeys, partitionsOf } from "./inbox.ts";
 import { placesFrom } from "./places.ts";
-import { checkPartition, type Redis, run, runCall, scriptCall } from "./redis.ts";
+import { checkPartition, type Redis, run, runCall, scriptCall, whyRefused } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 import { bellOf } from "./tasks.ts";
 import type { Standing, VersionHints } from "./version-hints.ts";
-
-/** Errors that Redis answers before it looks at a script: nothing was written. */
-const REFUSALS = ["OOM", "MISCONF", "READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS"];
 
 /** Entities in one script, as many as one may take its time for. */
 const MOST_LOADED = 50;
@@ -124,8 +120,8 @@ export class RedisJournal implements Journal {
       this.#handOver.decided(handedOf(batch.consumed), kind);
       return { kind };
     } catch (error) {
-      const isRefusal = error instanceof ErrorReply && REFUSALS.some((code) => error.message.startsWith(code));
-      if (isRefusal) return { kind: "refused", reason: error.message };
+      const reason = whyRefused(error);
+      if (reason !== undefined) return { kind: "refused", reason };
       throw error;
     }
   }

@@ -1,6 +1,7 @@
 import type { Published, PutOutcome, RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
 import { MAX_VERSIONS } from "../../store/page.ts";
-import { isFull, keyOf, look, type Redis, run } from "./redis.ts";
+import { StoreError } from "../../store/store-error.ts";
+import { isFull, keyOf, look, type Redis, run, whyRefused } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
 type Scored = readonly [member: string, score: number];
@@ -21,7 +22,8 @@ export class RedisRecords implements Records {
       return "stored";
     } catch (error) {
       if (isRefusable && isFull(error)) return "refused";
-      throw error;
+      const reason = whyRefused(error);
+      throw reason === undefined ? error : new StoreError("STORE_UNAVAILABLE", `Redis: ${reason}`, { cause: error });
     }
   }
 

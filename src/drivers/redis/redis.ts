@@ -90,6 +90,14 @@ export function isFull(error: unknown): boolean {
   return error instanceof ErrorReply && error.message.startsWith("OOM");
 }
 
+/** Errors that Redis answers before it looks at a script: nothing was written. */
+const REFUSALS = ["OOM", "MISCONF", "READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS"];
+
+export function whyRefused(error: unknown): string | undefined {
+  const isRefusal = error instanceof ErrorReply && REFUSALS.some((code) => error.message.startsWith(code));
+  return isRefusal ? error.message : undefined;
+}
+
 export function checkPartition({ partitionCount }: Redis, partition: number): void {
   if (partition < 0 || partition >= partitionCount) throw new Error(`there is no partition ${partition}`);
 }

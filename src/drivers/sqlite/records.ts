@@ -1,4 +1,5 @@
 import type { Published, PutOutcome, RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
+import { StoreError } from "../../store/store-error.ts";
 import { MemoryRecords } from "../memory/records.ts";
 import { columns } from "./commit.ts";
 import { FileError } from "./file/failure.ts";
@@ -43,8 +44,9 @@ export class SqliteRecords implements Records {
       await this.#sqlite.writer.call("put", columns(records, "scope", "hash", "text"));
       return "stored";
     } catch (error) {
-      if (isRefusable && error instanceof FileError && error.isRefusal) return "refused";
-      throw error;
+      if (!(error instanceof FileError) || !error.isTrouble) throw error;
+      if (isRefusable && error.isRefusal) return "refused";
+      throw new StoreError("STORE_UNAVAILABLE", error.message, { cause: error });
     }
   }
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { Counts } from "../contract.ts";
+import { StoreError } from "../store-error.ts";
 import { canBeFull, type Case, LONG_MS, refusesCommits } from "./harness.ts";
 import { acquire } from "./owner.ts";
 import { inboxTexts, lease, leaseOne, message, settlement, task } from "./things.ts";
@@ -45,6 +46,20 @@ export const fullCases: readonly Case[] = [
       assert.equal(await store.records.put([BLOB]), "stored");
       assert.equal(await store.records.put([{ ...BLOB, hash: "b" }], { refusable: false }), "stored");
       assert.deepEqual(await store.records.get([BLOB, { ...BLOB, hash: "b" }]), [BLOB.text, BLOB.text]);
+    },
+  },
+  {
+    role: "records",
+    name: "a store that refuses commits takes a put that may not be refused, or says that it is the store's trouble",
+    requires: refusesCommits,
+    run: async ({ store, refuseCommits }) => {
+      const large = { ...BLOB, text: JSON.stringify("x".repeat(100_000)) };
+      await refuseCommits!(true);
+      const put = await store.records.put([large]).catch((error: unknown) => error);
+      assert.ok(put === "stored" || put instanceof StoreError);
+      await refuseCommits!(false);
+      assert.equal(await store.records.put([large]), "stored");
+      assert.deepEqual(await store.records.get([large]), [large.text]);
     },
   },
   {

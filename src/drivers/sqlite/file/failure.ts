@@ -38,19 +38,23 @@ const CANNOT_WRITE = 778;
 export interface Failure {
   readonly message: string;
   readonly code: StoreErrorCode | null;
-  /** Nothing was written, for a reason that lies in the machine. */
+  /** The reason lies in the machine. */
+  readonly isTrouble: boolean;
+  /** And nothing was written. */
   readonly isRefusal: boolean;
 }
 
 export function failureOf(error: unknown, during: "statement" | "commit" = "statement"): Failure {
   const message = error instanceof Error ? error.message : String(error);
-  if (error instanceof StoreError) return { message, code: error.code, isRefusal: false };
+  if (error instanceof StoreError) return { message, code: error.code, isTrouble: true, isRefusal: false };
   const result = resultCode(error);
   const isDamage = result === SQLITE.corrupt || result === SQLITE.notADatabase;
+  const isTrouble = result !== undefined && TROUBLES.has(result);
   return {
     message,
     code: isDamage ? "STORE_CORRUPT" : null,
-    isRefusal: result !== undefined && (during === "commit" ? isDefinite(error, result) : TROUBLES.has(result)),
+    isTrouble,
+    isRefusal: isTrouble && (during === "statement" || isDefinite(error, result)),
   };
 }
 
@@ -71,10 +75,12 @@ function extendedCode(error: unknown): number | undefined {
 /** The other end of `failureOf`. */
 export class FileError extends Error {
   override readonly name = "FileError";
+  readonly isTrouble: boolean;
   readonly isRefusal: boolean;
 
-  constructor({ message, isRefusal }: Failure) {
+  constructor({ message, isTrouble, isRefusal }: Failure) {
     super(message);
+    this.isTrouble = isTrouble;
     this.isRefusal = isRefusal;
   }
 }

@@ -10,7 +10,12 @@ import { FileWriter } from "./writer.ts";
 const MAX_GROUP = 256;
 
 const LOST: Done = {
-  failure: { message: "the file of the store was moved or removed while it was in use", code: null, isRefusal: true },
+  failure: {
+    message: "the file of the store was moved or removed while it was in use",
+    code: null,
+    isTrouble: true,
+    isRefusal: true,
+  },
 };
 
 /** What a thread does with the calls that have come up since it last looked. */
