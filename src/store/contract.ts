@@ -60,7 +60,8 @@ export type EntityKey = string;
 /**
  * Leases, here and of tasks, and registrations are judged by a clock of the store that does not go back, as far as the
  * store has looked: a wall clock that is set back an hour would keep a dead owner's lease alive for that hour. A jump is
- * only seen by looking before and after it; a renew looks, and an engine renews once a second.
+ * only seen by looking before and after it; a renew looks, and an engine renews once a second. In a store that is part of
+ * the process the time does not count for which that stood still, as nobody could renew anything then.
  */
 export interface Partitions {
   /** Takes a free or lapsed partition: epoch + 1, a new nonce, so that every commit of an earlier owner is fenced. */

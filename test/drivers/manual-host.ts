@@ -3,7 +3,7 @@ import type { Host } from "../../src/host/host.ts";
 /** A machine whose time moves when a test says so. */
 export interface ManualHost extends Host {
   advance(ms: number): Promise<void>;
-  /** Somebody sets the wall clock back; how long things take does not change. */
+  /** Somebody sets the wall clock back, or ahead if this is negative; how long things take does not change. */
   setWallBack(ms: number): void;
 }
 

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openSqlite } from "../../src/drivers/sqlite/sqlite-store.ts";
+import type { Host } from "../../src/host/host.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
 import { LONG_MS } from "../../src/store/conformance/harness.ts";
 import { lease, settlement, task } from "../../src/store/conformance/things.ts";
@@ -27,8 +28,8 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-async function open(): Promise<void> {
-  store = await openSqlite({ host: nodeHost, file: join(folder, "store.db") });
+async function open(host: Host = nodeHost): Promise<void> {
+  store = await openSqlite({ host, file: join(folder, "store.db") });
 }
 
 const beat = (of: Heartbeat): ReturnType<Store["tasks"]["heartbeat"]> =>
@@ -80,4 +81,17 @@ test("a task of this life that is gone is lost, from the first moment", async ()
   const [leased] = await lease(store, { worker: "far" });
   await store.tasks.settle([settlement(leased!, "completed")]);
   expect(await beat(leased!)).toEqual(LOST);
+});
+
+test("what was said for an hour stands over a restart, also if the machine has slept for longer before", async () => {
+  let sleptMs = 0;
+  const host: Host = { ...nodeHost, wallMs: () => nodeHost.wallMs() + sleptMs };
+  await store.close();
+  await open(host);
+  sleptMs = 8 * 3_600_000;
+  const registration = { process: "far", role: "worker", text: "1" } as const;
+  await store.records.register(registration, 3_600_000);
+  await store.close();
+  await open(host);
+  expect(await store.records.registered()).toEqual([registration]);
 });

@@ -1,23 +1,28 @@
 import type { Host } from "../../host/host.ts";
 
+/** Whoever runs looks once a second, for leases that ran out: between two looks further apart it stood still. */
+const LONGEST_STEP_MS = 3_000;
+
 /**
- * The store's clock for leases: the wall clock, but never backwards. A wall clock that is set back an hour would make
- * every lease of a dead owner last an hour longer.
+ * The store's clock for leases. It begins at the wall clock, and goes on by how long things take: a wall clock that is
+ * set would end the leases of the living, or make those of the dead last. While this process or its machine stands still
+ * nobody can renew a lease, so that time does not count.
  */
 export class LeaseClock {
   readonly #host: Host;
-  #lastWallMs: number;
-  #offsetMs = 0;
+  #lookedAtMs: number;
+  #nowMs: number;
 
   constructor(host: Host) {
     this.#host = host;
-    this.#lastWallMs = host.wallMs();
+    this.#lookedAtMs = host.monotonicMs();
+    this.#nowMs = host.wallMs();
   }
 
   nowMs(): number {
-    const wallMs = this.#host.wallMs();
-    if (wallMs < this.#lastWallMs) this.#offsetMs += this.#lastWallMs - wallMs;
-    this.#lastWallMs = wallMs;
-    return wallMs + this.#offsetMs;
+    const atMs = this.#host.monotonicMs();
+    this.#nowMs += Math.min(atMs - this.#lookedAtMs, LONGEST_STEP_MS);
+    this.#lookedAtMs = atMs;
+    return this.#nowMs;
   }
 }

@@ -101,7 +101,8 @@ export class SqliteRecords implements Records {
     await this.#volatile.register(registration, ttlMs);
     if (ttlMs < LASTING_MS) return;
     const { process, text } = registration;
-    const nowMs = memory.leaseClock.nowMs();
+    // By the wall clock: that of leases begins there anew when the file is next opened.
+    const nowMs = memory.host.wallMs();
     const untilMs = nowMs + ttlMs;
     const written = this.#written.get(process);
     if (written?.text === text && written.untilMs >= untilMs - ttlMs * SLACK) return;
