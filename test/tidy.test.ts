@@ -20,7 +20,7 @@ const LADDER: Readonly<Record<string, readonly string[]>> = {
   inbox: ["json", "core", "host", "store"],
   engine: ["json", "core", "host", "store"],
   worker: ["json", "expression", "core", "host", "store"],
-  handlers: ["errors", "json", "expression", "definition", "worker", "host"],
+  handlers: ["errors", "json", "expression", "definition", "worker", "host", "settings"],
   api: ["errors", "json", "expression", "definition", "core", "host", "store", "inbox", "worker"],
   sdk: ["errors", "json", "definition", "core", "host", "settings", "store", "worker", "handlers", "api", "process"],
   testing: [

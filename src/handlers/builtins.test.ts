@@ -171,6 +171,13 @@ describe("the variables of the process", () => {
     const env = { MILLRACE_EGRESS_ALLOW: "10.0.0.0/8, http://x" };
     expect(() => builtinHandlers({ host: nodeHost, env })).toThrow(EgressEntryInvalid);
   });
+
+  test.each(["http://localhost:0", "llm://a%20b", "file:///model"])(
+    "a base URL that nobody can call, %s, opens nothing",
+    async (base) => {
+      await builtinHandlers({ host: nodeHost, env: { OPENAI_BASE_URL: base } }).close();
+    },
+  );
 });
 
 describe("a sample of a schema", () => {

@@ -2,6 +2,7 @@ import { pricesOf } from "../definition/prices.ts";
 import { KnownHandlers, NO_HANDLERS } from "../definition/handlers.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
+import { egressEntryOf } from "../settings/egress-entry.ts";
 import { type Handler, isHandlerError } from "../worker/handler.ts";
 import type { Lookup } from "./egress-agent.ts";
 import { documentHandlers } from "./document-handlers.ts";
@@ -106,6 +107,8 @@ function listOf(text: string | undefined): readonly string[] {
 /** With its port: the machine that serves the model may serve other things that are nobody's business. */
 function hostOf(baseUrl: string | undefined): readonly string[] {
   const url = URL.parse(baseUrl ?? "");
-  if (url === null || url.hostname === "") return [];
-  return [`${url.hostname}:${url.port || (url.protocol === "http:" ? 80 : 443)}`];
+  if (url === null) return [];
+  const host = `${url.hostname}:${url.port || (url.protocol === "http:" ? 80 : 443)}`;
+  // Of one that nobody can call, the call tells it.
+  return egressEntryOf(host) === undefined ? [] : [host];
 }

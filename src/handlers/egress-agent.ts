@@ -1,7 +1,8 @@
 import { lookup as dnsLookup, type LookupAddress, type LookupOptions } from "node:dns";
 import { isIP, type Socket } from "node:net";
 import type { Agent, buildConnector } from "undici";
-import { canonicalHost, type Egress, withoutBrackets } from "./egress.ts";
+import { canonicalHost, withoutBrackets } from "../settings/egress-entry.ts";
+import type { Egress } from "./egress.ts";
 
 /** No connection was made: whoever it would lead to must not be called. */
 export class EgressBlocked extends Error {

@@ -235,12 +235,24 @@ describe("what the operator allows", () => {
     },
   );
 
-  test.each(["", "a b", "10.0.0.0/33", "/8", "http://x", "host:port", "host:99999999", "user@host", "a/b", "[::1"])(
-    "%o cannot: a rule that says nothing must not be taken for one",
-    (entry) => {
-      expect(() => new Egress({ allow: [entry] })).toThrow(EgressEntryInvalid);
-    },
-  );
+  test.each([
+    "",
+    "a b",
+    "10.0.0.0/33",
+    "/8",
+    "http://x",
+    "host:port",
+    "host:99999",
+    "host:0",
+    "10.0.0.0/99",
+    "10/8",
+    "fd00::/129",
+    "user@host",
+    "a/b",
+    "[::1",
+  ])("%o cannot: a rule that says nothing must not be taken for one", (entry) => {
+    expect(() => new Egress({ allow: [entry] })).toThrow(EgressEntryInvalid);
+  });
 });
 
 describe("a redirect", () => {

@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
+import { canonicalHost, egressEntryOf } from "../settings/egress-entry.ts";
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
@@ -56,30 +57,19 @@ export class Egress {
     return (this.#loopback && range === "loopback") || (range === "unicast" && isGivenOut(address));
   }
 
-  #add(entry: string): void {
-    if (entry.includes("/")) {
-      if (!ipaddr.isValidCIDR(entry)) throw new EgressEntryInvalid(entry);
-      this.#blocks.push(ipaddr.parseCIDR(entry));
+  #add(text: string): void {
+    const entry = egressEntryOf(text);
+    if (entry === undefined) throw new EgressEntryInvalid(text);
+    if ("bits" in entry) {
+      this.#blocks.push([ipaddr.parse(entry.address), entry.bits]);
       return;
     }
-    const [, name = "", port = ""] = /^(\[[^\]]+\]|[^:]*|[0-9a-f:.]+)(:\d{1,5})?$/i.exec(entry) ?? [];
-    const host = canonicalHost(name);
-    if (host === undefined) throw new EgressEntryInvalid(entry);
-    this.#hosts.add(`${host}${port}`);
-    if (port === "" && isIP(host) > 0) this.#blocks.push([meant(ipaddr.parse(host)), isIP(host) === 4 ? 32 : 128]);
+    const { host, port } = entry;
+    this.#hosts.add(port === undefined ? host : `${host}:${port}`);
+    if (port === undefined && isIP(host) > 0) {
+      this.#blocks.push([meant(ipaddr.parse(host)), isIP(host) === 4 ? 32 : 128]);
+    }
   }
-}
-
-/** As a URL has it: lower case, Punycode, `0x7f.1` written out; without brackets and the dot at the end. */
-export function canonicalHost(host: string): string | undefined {
-  const isBareIpv6 = isIP(host) === 6;
-  const url = URL.parse(`http://${isBareIpv6 ? `[${host}]` : host}/`);
-  if (url === null || url.hostname === "" || url.pathname !== "/" || url.username !== "" || url.port !== "") return;
-  return withoutBrackets(url.hostname).replace(/\.$/, "");
-}
-
-export function withoutBrackets(hostname: string): string {
-  return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
 }
 
 /** The IPv4 address that an IPv6 one stands for: mapped, or translated at the edge of a network without IPv4. */

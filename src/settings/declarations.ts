@@ -3,6 +3,7 @@ import {
   byHandler,
   choice,
   choices,
+  egressList,
   integer,
   limitList,
   priceList,
@@ -357,7 +358,7 @@ export const SETTINGS = {
   }),
 
   // ── built-in handlers ─────────────────────────────────────────────────────────────────────────────────────────
-  egressAllow: list({
+  egressAllow: egressList({
     env: "MILLRACE_EGRESS_ALLOW",
     flag: "egress-allow",
     default: [],

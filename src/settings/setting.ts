@@ -1,3 +1,5 @@
+import { egressEntryOf } from "./egress-entry.ts";
+
 /** What is wrong with a value that was given. */
 export interface Unfit {
   readonly unfit: string;
@@ -188,6 +190,16 @@ export function priceList(declared: Declared<readonly string[]>): Setting<readon
     const bad = words?.find((word) => !PRICE_WORD.test(word));
     if (words !== undefined && bad === undefined) return words;
     return { unfit: "must be a list such as gpt-4o-mini=0.15/0.60,*=5/15", ...(bad !== undefined && { word: bad }) };
+  });
+}
+
+/** Places that may be called: hosts, `host:port` and CIDR blocks. In a text, spaces separate them too. */
+export function egressList(declared: Declared<readonly string[]>): Setting<readonly string[]> {
+  return setting<readonly string[]>(declared, "list", (given) => {
+    const words = readList(given)?.flatMap((word) => word.split(/\s+/).filter((part) => part !== ""));
+    const bad = words?.find((word) => egressEntryOf(word) === undefined);
+    if (words !== undefined && bad === undefined) return words;
+    return { unfit: "must be a list such as api.internal:8443,10.0.0.0/8", ...(bad !== undefined && { word: bad }) };
   });
 }
 

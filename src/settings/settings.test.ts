@@ -56,6 +56,10 @@ describe("settings", () => {
       { MILLRACE_PRICES: "foo=bar" },
       'MILLRACE_PRICES must be a list such as gpt-4o-mini=0.15/0.60,*=5/15, not "foo=bar".',
     ],
+    ...["10.0.0.0/99", "http://x/y", "host:99999"].map((entry): [Record<string, string>, string] => [
+      { MILLRACE_EGRESS_ALLOW: `api.internal 10.0.0.0/8,${entry}` },
+      `MILLRACE_EGRESS_ALLOW must be a list such as api.internal:8443,10.0.0.0/8, not "${entry}".`,
+    ]),
     [{ MILLRACE_MOCK: "maybe" }, 'MILLRACE_MOCK must be true or false, not "maybe".'],
     [{ RETRY_INITIAL_DELAY: "90" }, "RETRY_MAX_DELAY must not be less than RETRY_INITIAL_DELAY."],
     [{ MILLRACE_BUS: "kafka://x" }, "MILLRACE_BUS is not supported by this release."],
@@ -63,6 +67,12 @@ describe("settings", () => {
   ];
   test.each(wrong)("refuse %o", (env, sentence) => {
     expect(read({ env }).faults).toEqual([sentence]);
+  });
+
+  test("take places that may be called, separated by commas and spaces", () => {
+    const { settings, faults } = read({ env: { MILLRACE_EGRESS_ALLOW: "10.0.0.0/8 api.internal, [::1]:8080,::1," } });
+    expect(faults).toEqual([]);
+    expect(settings.egressAllow).toEqual(["10.0.0.0/8", "api.internal", "[::1]:8080", "::1"]);
   });
 
   test("tell all faults at once", () => {
