@@ -12,6 +12,7 @@ import { loginPage } from "./login-page.ts";
 
 const tag = PAGES;
 const PAGE = { 200: { description: "A page", type: "text/html" } };
+const GUARDED_PAGE = { ...PAGE, 303: { description: "Without a key: to the form for one" } };
 const LISTED = 50;
 const EVENTS = 100;
 const LETTERS = 20;
@@ -35,7 +36,7 @@ export function pages(service: Service, logs: ReadLines): readonly Route[] {
       tag,
       summary: "Executions, for people",
       query: listQuery,
-      answers: PAGE,
+      answers: GUARDED_PAGE,
       handle: async ({ query }) => {
         const { status, cursor } = query;
         const [list, reviews, letters] = await Promise.all([
@@ -57,7 +58,7 @@ export function pages(service: Service, logs: ReadLines): readonly Route[] {
       tag,
       summary: "One execution with its graph, for people",
       query: runQuery,
-      answers: PAGE,
+      answers: GUARDED_PAGE,
       handle: async ({ params, query }) => page(await runPage(service, logs, params["id"]!, query.live !== undefined)),
     }),
     ...loginRoutes,

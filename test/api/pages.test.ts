@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { PAGES } from "../../src/api/http/answering.ts";
 import { addKey, revokeKey, storedKeys } from "../../src/api/http/keys.ts";
 import type { Route } from "../../src/api/http/route.ts";
 import type { Service } from "../../src/api/service/service.ts";
@@ -37,6 +38,17 @@ async function cookieFor(key: string): Promise<{ cookie: string }> {
 }
 
 describe("a browser on a server with keys", () => {
+  test("is answered as the OpenAPI document says", async () => {
+    const headers = { authorization: "Bearer admin-key" };
+    const { paths } = (await api.get("/openapi.json", headers)).body;
+    const guarded = api.server.routes.filter(({ tag, permission }) => tag === PAGES && permission !== "open");
+    expect(guarded.map(({ path }) => path)).toContain("/");
+    for (const { path } of guarded) {
+      const { status } = await ask(path.replace("{id}", id));
+      expect([path, status, Object.keys(paths[path].get.responses)]).toEqual([path, 303, ["200", "303", "default"]]);
+    }
+  });
+
   test("is led from a page to the form, and from the form back", async () => {
     const refused = await ask(`/runs/${id}?live=1`);
     expect([refused.status, refused.headers.get("location")]).toEqual([303, `/login?next=%2Fruns%2F${id}%3Flive%3D1`]);

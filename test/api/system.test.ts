@@ -60,6 +60,26 @@ describe("/openapi.json", () => {
     }
   });
 
+  test("says that events come as a page and as a stream, and how a stream goes on", async () => {
+    const { body } = await api.get("/openapi.json");
+    const { parameters, responses } = body.paths["/v1/executions/{id}/events"].get;
+    const id = await api.run({ name: "told", nodes: [{ id: "a", handler: "step" }] });
+    await api.ended(id);
+    for (const [type, { schema }] of Object.entries<{ schema: { type: string } }>(responses[200].content)) {
+      const headers = { accept: type };
+      const answer = await fetch(`${api.url}/v1/executions/${id}/events`, { headers });
+      await answer.text();
+      expect([answer.headers.get("content-type"), schema.type]).toEqual([
+        `${type}; charset=utf-8`,
+        type === "application/json" ? "object" : "string",
+      ]);
+    }
+    expect(Object.keys(responses[200].content)).toEqual(["application/json", "text/event-stream"]);
+    expect(parameters).toContainEqual(
+      expect.objectContaining({ name: "Last-Event-ID", in: "header", required: false }),
+    );
+  });
+
   interface Operation {
     readonly parameters?: readonly { readonly in: string; readonly name: string }[];
     readonly responses: Record<string, unknown>;

@@ -44,9 +44,10 @@ function operationOf(route: Route): Schema {
       name,
       in: "path",
       required: true,
-      schema: { type: "string" },
+      schema: TEXT,
     })),
     ...queryParameters(route),
+    ...(route.headers ?? []).map((header) => ({ ...header, in: "header", required: false, schema: TEXT })),
     ...(route.method === "POST" ? [IDEMPOTENCY_KEY] : []),
   ];
   return {
@@ -64,6 +65,8 @@ function operationOf(route: Route): Schema {
     ...(route.problems !== undefined && { "x-problems": route.problems }),
   };
 }
+
+const TEXT = { type: "string" };
 
 const IDEMPOTENCY_KEY = {
   name: "Idempotency-Key",
@@ -96,11 +99,14 @@ function requestBody({ body }: Route): Schema {
   return { required: false, content };
 }
 
-function responseOf({ description, schema, type = "application/json" }: RouteAnswer): Schema {
+function responseOf({ description, schema, type = "application/json", textType }: RouteAnswer): Schema {
   if (schema === undefined && type === "application/json") return { description };
   return {
     description,
-    content: { [type]: { schema: schema === undefined ? { type: "string" } : schemaOf(schema, "output") } },
+    content: {
+      [type]: { schema: schema === undefined ? TEXT : schemaOf(schema, "output") },
+      ...(textType !== undefined && { [textType]: { schema: TEXT } }),
+    },
   };
 }
 

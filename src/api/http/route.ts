@@ -62,6 +62,14 @@ export interface RouteAnswer {
   readonly description: string;
   readonly schema?: z.ZodType;
   readonly type?: string;
+  /** The type in which it is given as text instead, to who asks for that. */
+  readonly textType?: string;
+}
+
+/** A header that a route looks at. */
+export interface RouteHeader {
+  readonly name: string;
+  readonly description: string;
 }
 
 /** One row of the table that routing, validation, authorisation and the OpenAPI document are made from. */
@@ -73,6 +81,7 @@ export interface Route<Query = unknown, Body = unknown> {
   readonly tag: string;
   readonly summary: string;
   readonly query?: z.ZodType<Query>;
+  readonly headers?: readonly RouteHeader[];
   readonly body?: RouteBody<Body>;
   readonly answers: Readonly<Record<number, RouteAnswer>>;
   /** Codes of problems that are particular to it. */

@@ -81,8 +81,15 @@ export const executionRoutes: readonly Route[] = [
     tag,
     summary: "What has happened; live with Accept: text/event-stream, resumed by Last-Event-ID",
     query: shape.eventsQuery,
+    headers: [
+      { name: "Last-Event-ID", description: "Of a stream: the last event that was seen; it goes on behind it" },
+    ],
     answers: {
-      200: { description: "A page, or a stream of events", schema: shape.listOf(shape.shownEvent) },
+      200: {
+        description: "A page, or a stream of events",
+        schema: shape.listOf(shape.shownEvent),
+        textType: "text/event-stream",
+      },
       204: { description: "The stream was read to its end" },
     },
     handle: async (call) => {
