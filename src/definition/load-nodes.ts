@@ -278,7 +278,7 @@ function checkConfig(
   const key = CONFIG_SCHEMAS.get(handler);
   const schema = key === undefined ? undefined : config[key];
   if (key === undefined || schema === undefined || isTemplate(schema)) return;
-  const compiled = Schema.compile(schema);
+  const compiled = Schema.compile(schema, { isNew: true });
   if (compiled instanceof Schema) {
     if (handler === "review") checkOnDue(id, compiled, config, pointer, problems);
     return;

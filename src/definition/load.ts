@@ -231,10 +231,11 @@ function checkInputSchema(value: Json, pointer: string, problems: ProblemList): 
     wrongType("input_schema", "a JSON Schema", value, pointer, problems);
     return;
   }
-  const schema = Schema.compile(value);
+  const schema = Schema.compile(value, { isNew: true });
   if (schema instanceof Schema) return;
-  for (const { pointer: below, reason, keyword } of schema) {
-    problems.add("CONFIG_INVALID", pointer + below, { id: "", reason: `"${keyword || "input_schema"}" ${reason}` });
+  for (const { pointer: below, reason } of schema) {
+    const name = below.slice(below.lastIndexOf("/") + 1) || "input_schema";
+    problems.add("CONFIG_INVALID", pointer + below, { id: "", reason: `${quote(name)} ${reason}` });
   }
 }
 

@@ -151,6 +151,12 @@ describe("each error has its code, its pointer and a hint", () => {
       undefined,
     ],
     [{ ...nodes({ id: "a" }), input_schema: { properties: 5 } }, "CONFIG_INVALID /input_schema/properties", undefined],
+    [{ ...nodes({ id: "a" }), input_schema: { type: [] } }, "CONFIG_INVALID /input_schema/type", undefined],
+    [
+      nodes({ id: "a", handler: "llm", config: { prompt: "x", output_schema: { properties: { y: { enum: [] } } } } }),
+      "CONFIG_INVALID /nodes/0/config/output_schema/properties/y/enum",
+      undefined,
+    ],
     [{ ...nodes({ id: "a" }), input_schema: "x" }, "INVALID_TYPE /input_schema", undefined],
     [nodes({ id: "a", join: "any" }), "INVALID_JOIN /nodes/0/join", undefined],
     [nodes({ id: "a" }, { id: "b", dependencies: ["a"], join: "quorum:2" }), "INVALID_JOIN /nodes/1/join", undefined],
@@ -706,4 +712,9 @@ test.each([
   expect(warning).toMatchObject({ code: "TEMPLATE_MAYBE_SKIPPED", hint: expect.stringContaining(follow) as string });
   const advised = /\{\{.*\}\}/.exec(warning!.hint!)![0];
   expect(checked(advised)).toMatchObject({ errors: [], warnings: [] });
+});
+
+test("what is no schema below input_schema is told of the field it is in", () => {
+  const { errors } = check({ ...nodes({ id: "a" }), input_schema: { items: [{}] } });
+  expect(errors.map(({ message }) => message)).toEqual(['"items" must be a JSON Schema, not an array.']);
 });

@@ -51,8 +51,21 @@ const UNSUPPORTED: ReadonlyMap<string, string> = new Map([
   ["$recursiveRef", 'is not supported: use "$ref"'],
 ]);
 
+/** Lists that are a choice: nothing fits an empty one. */
+const CHOICES = ["type", "enum", "anyOf", "oneOf"] as const;
+
+export interface FaultOptions {
+  readonly most?: number;
+  /** Also finds what can be checked by, but cannot have been meant. */
+  readonly isNew?: boolean;
+}
+
 /** Looks through a schema for what cannot be checked, up to `most` faults, and compiles its patterns. Keeps its own stack. */
-export function schemaFaults(root: Json, patterns: Map<string, RE2JS>, most = MAX_FAULTS): readonly SchemaFault[] {
+export function schemaFaults(
+  root: Json,
+  patterns: Map<string, RE2JS>,
+  { most = MAX_FAULTS, isNew = false }: FaultOptions = {},
+): readonly SchemaFault[] {
   const faults: SchemaFault[] = [];
   const left: { schema: Json; pointer: string }[] = [{ schema: root, pointer: "" }];
   // A reference may lead to where no keyword does, such as to "definitions", and many lead to the same place.
@@ -73,6 +86,7 @@ export function schemaFaults(root: Json, patterns: Map<string, RE2JS>, most = MA
     if (!types.every((name) => typeof name === "string" && TYPES.has(name))) {
       fault("type", `must be one of ${[...TYPES].join(", ")}`);
     }
+    if (isNew) checkChoices(schema, fault);
     pushReferred(schema, root, left, fault);
     if (required !== undefined && !areNames(required)) fault("required", "must be a list of names");
     checkKeywords(schema, fault);
@@ -103,6 +117,13 @@ function pushReferred(
   const target = typeof $ref === "string" ? resolveRef(root, $ref) : undefined;
   if (target === undefined) fault("$ref", 'must point into the same schema, as in "#/$defs/name"');
   else left.push({ schema: target, pointer: ($ref as string).slice(1) });
+}
+
+function checkChoices(schema: JsonObject, fault: (keyword: string, reason: string) => void): void {
+  for (const keyword of CHOICES) {
+    const list = schema[keyword];
+    if (Array.isArray(list) && list.length === 0) fault(keyword, "must not be empty: nothing would fit");
+  }
 }
 
 function checkKeywords(schema: JsonObject, fault: (keyword: string, reason: string) => void): void {

@@ -153,6 +153,17 @@ test.each<[Json, string]>([
   expect((compiled as readonly { pointer: string }[])[0]!.pointer).toBe(pointer);
 });
 
+test.each<[Json, string]>([
+  [{ type: [] }, "/type"],
+  [{ enum: [] }, "/enum"],
+  [{ anyOf: [] }, "/anyOf"],
+  [{ items: { oneOf: [] } }, "/items/oneOf"],
+])("schema %# is refused while it is new, and checked by when it is not", (schema, pointer) => {
+  expect(Schema.compile(schema, { isNew: true })).toEqual([expect.objectContaining({ pointer })]);
+  expect(faults(schema, [1])).toHaveLength(1);
+  expect(Schema.ofStored(schema).check([1])).toHaveLength(1);
+});
+
 test("a schema that leads back to itself, or multiplies, ends", () => {
   expect(faults({ $ref: "#" }, 1)).toEqual([" "]);
   const $defs: Record<string, Json> = { d0: { type: "null" } };

@@ -27,10 +27,13 @@ export class Schema {
     this.#patterns = patterns;
   }
 
-  /** Gives a list of faults instead if this is not a schema we can check by. */
-  static compile(root: Json): Schema | readonly SchemaFault[] {
+  /**
+   * Gives a list of faults instead if this is not a schema we can check by. One that is being submitted, and so is new,
+   * must not have empty choices either; those that are in use already are checked by as they are.
+   */
+  static compile(root: Json, { isNew = false }: { readonly isNew?: boolean } = {}): Schema | readonly SchemaFault[] {
     const patterns = new Map<string, RE2JS>();
-    const faults = schemaFaults(root, patterns);
+    const faults = schemaFaults(root, patterns, { isNew });
     return faults.length > 0 ? faults : new Schema(root, patterns);
   }
 
@@ -40,7 +43,7 @@ export class Schema {
    */
   static ofStored(root: Json): Schema {
     const patterns = new Map<string, RE2JS>();
-    schemaFaults(root, patterns, Infinity);
+    schemaFaults(root, patterns, { most: Infinity });
     return new Schema(root, patterns);
   }
 
