@@ -78,9 +78,15 @@ export const WORKFLOW_FIELDS: FieldTable = {
   name: {
     rule: {
       kind: "own",
-      schema: { type: "string", minLength: 1, maxLength: 128, pattern: "^[^/\\x00-\\x1f\\x7f]+$" },
+      schema: {
+        type: "string",
+        minLength: 1,
+        maxLength: 128,
+        pattern: "^[^/\\x00-\\x1f\\x7f]+$",
+        not: { enum: [".", ".."] },
+      },
     },
-    doc: "What people call it, 1 to 128 characters without / and control characters. Versions are counted per name.",
+    doc: "What people call it, 1 to 128 characters without / and control characters, and not . or .. alone. Versions are counted per name.",
   },
   description: { rule: text(10_000), doc: "What it is for, in the author's words." },
   labels: {

@@ -190,6 +190,8 @@ function nameFault(name: string): string | undefined {
   if (name === "") return "must not be empty";
   if (isLongerThan(name, 128)) return `must have at most 128 characters, not ${characterCount(name)}`;
   if (name.includes("/")) return 'must not contain "/"';
+  // In a URL these are no names, however they are written: clients take them out.
+  if (name === "." || name === "..") return `must not be ${quote(name)}`;
   if (/\p{Cc}/u.test(name)) return "must not contain control characters";
   if (!name.isWellFormed()) return "contains half a surrogate pair, which is not valid Unicode";
   return undefined;

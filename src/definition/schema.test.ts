@@ -51,6 +51,7 @@ describe("the editor's schema", () => {
     [{ nodes: [{ id: "a", handler: "work", timeout_seconds: 0 }] }, "/nodes/0/timeout_seconds exclusiveMinimum"],
     [{ nodes: [{ id: "a", handler: "http", config: { ulr: "x" } }] }, "/nodes/0/config additionalProperties"],
     [{ nodes: [{ id: "a b", handler: "work" }] }, "/nodes/0/id pattern"],
+    [{ name: "..", nodes: [{ id: "a", handler: "work" }] }, "/name not"],
     [{ nodes: [{ id: "a", handler: "work" }], on_error: "stop" }, "/on_error enum"],
     [{ name: "w" }, " required"],
   ])("shows mistake %#", (value, expected) => {

@@ -74,6 +74,8 @@ describe("each error has its code, its pointer and a hint", () => {
     [nodes({ id: "input" }), "RESERVED_ID /nodes/0/id", 'use "handler": "input"'],
     [{ ...nodes({ id: "a" }), name: "" }, "INVALID_NAME /name", undefined],
     [{ ...nodes({ id: "a" }), name: "a/b" }, "INVALID_NAME /name", undefined],
+    [{ ...nodes({ id: "a" }), name: "." }, "INVALID_NAME /name", undefined],
+    [{ ...nodes({ id: "a" }), name: ".." }, "INVALID_NAME /name", undefined],
     [{ ...nodes({ id: "a" }), name: "a\u0000b" }, "INVALID_NAME /name", undefined],
     [{ ...nodes({ id: "a" }), name: "\ud800" }, "INVALID_NAME /name", undefined],
     [{ ...nodes({ id: "a" }), name: "x".repeat(129) }, "INVALID_NAME /name", undefined],
