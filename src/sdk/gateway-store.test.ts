@@ -88,3 +88,26 @@ test("a large output is told again when the server could not decide on it", asyn
   expect(await store.tasks.settle([result])).toEqual(["settled"]);
   expect(told).toEqual(["large", "large"]);
 });
+
+test("of equal large outputs each is told, also when the server could not decide on all of them at once", async () => {
+  const told: Json[] = [];
+  let undecided: string | undefined = "b";
+  const { http } = strict((_, body) => {
+    const results = body["results"] as JsonObject[];
+    told.push(...results.map(({ token, output }) => ({ token: token!, output: output! })));
+    return {
+      results: results.map(({ token }) => ({ token: token!, ...(token === undecided && { code: "NO_OWNER" }) })),
+    };
+  });
+  const { store } = new GatewayStore(http, nodeHost, { worker: "w", by: "handlers" });
+  for (const scope of ["e1", "e2"]) await store.records.put([{ scope, hash: "h", text: '"large"' }]);
+  const [a, b] = ["a", "b"].map((token) => completed(token, { blob: { hash: "h", bytes: 7 } }));
+  await expect(store.tasks.settle([a!, b!])).rejects.toThrow("could not decide");
+  expect(await store.tasks.settle([a!])).toEqual(["settled"]);
+  undecided = undefined;
+  expect(await store.tasks.settle([b!])).toEqual(["settled"]);
+  expect(told.slice(2)).toEqual([
+    { token: "a", output: "large" },
+    { token: "b", output: "large" },
+  ]);
+});

@@ -57,8 +57,11 @@ export class GatewayStore {
   readonly #host: Host;
   readonly #options: GatewayOptions;
   readonly #closing = new AbortController();
-  /** Large outputs on their way: the worker stores them before it names them, and there is nowhere to store them. */
-  readonly #outputs = new Map<string, string>();
+  /**
+   * Large outputs on their way, by their hashes: the worker stores them before it names them, and there is nowhere to
+   * store them. Equal ones are one, which stays until each of its results was told.
+   */
+  readonly #outputs = new Map<string, { readonly text: string; untold: number }>();
 
   constructor(http: HttpClient, host: Host, options: GatewayOptions) {
     this.#http = http;
@@ -75,7 +78,12 @@ export class GatewayStore {
     };
     const records: Pick<Records, "put" | "get"> = {
       put: async (stored) => {
-        for (const { hash, text } of stored) this.#outputs.set(hash, text);
+        for (const { hash, text } of stored) {
+          const untold = (this.#outputs.get(hash)?.untold ?? 0) + 1;
+          // Put at the end: the oldest are the first that have to go.
+          this.#outputs.delete(hash);
+          this.#outputs.set(hash, { text, untold });
+        }
         // Of a task that was lost meanwhile nobody asks for it any more.
         for (const hash of this.#outputs.keys()) if (this.#outputs.size > MAX_OUTPUTS) this.#outputs.delete(hash);
         return "stored";
@@ -170,11 +178,14 @@ export class GatewayStore {
 
   #json(value: Value): Json {
     if ("json" in value) return value.json;
-    return JSON.parse(this.#outputs.get(value.blob.hash)!) as Json;
+    return JSON.parse(this.#outputs.get(value.blob.hash)!.text) as Json;
   }
 
   #forgetOutput(body: Message["body"]): void {
-    if (body.kind === "taskCompleted" && "blob" in body.output) this.#outputs.delete(body.output.blob.hash);
+    if (body.kind !== "taskCompleted" || !("blob" in body.output)) return;
+    const { hash } = body.output.blob;
+    const output = this.#outputs.get(hash);
+    if (output !== undefined && --output.untold === 0) this.#outputs.delete(hash);
   }
 }
 
