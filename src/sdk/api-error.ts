@@ -47,10 +47,20 @@ export class ServerUnreachable extends Error {
   readonly url: string;
 
   constructor(url: string, cause: unknown) {
-    const { message, cause: inner } = cause as Error;
-    const { code, message: reason } = (inner ?? {}) as { readonly code?: string; readonly message?: string };
-    const why = code === "ECONNREFUSED" ? "nobody listens there. Start one with: millrace dev" : (reason ?? message);
-    super(`Cannot reach Millrace at ${url}: ${why}`, { cause });
+    super(`Cannot reach Millrace at ${url}: ${reasonOf(cause)}`, { cause });
     this.url = url;
   }
+}
+
+/** Whether a connection was there and nothing came over it any more. */
+export function isSilence(error: unknown): boolean {
+  const { code } = ((error as Error).cause ?? {}) as { readonly code?: string };
+  return code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT";
+}
+
+function reasonOf(error: unknown): string {
+  if (isSilence(error)) return "it does not answer";
+  const { message, cause } = error as Error;
+  const { code, message: reason } = (cause ?? {}) as { readonly code?: string; readonly message?: string };
+  return code === "ECONNREFUSED" ? "nobody listens there. Start one with: millrace dev" : (reason ?? message);
 }

@@ -8,5 +8,5 @@ import { HttpClient } from "./http-client.ts";
 export async function openHeartbeats(options: Json): Promise<Heartbeats> {
   const { url, token, worker } = options as { readonly url: string; readonly token?: string; readonly worker: string };
   const http = new HttpClient({ url, token, host: nodeHost, patienceMs: 0 });
-  return { heartbeat: (beats) => beat(http, worker, beats) };
+  return { heartbeat: (beats, leaseMs) => beat(http, worker, beats, leaseMs) };
 }

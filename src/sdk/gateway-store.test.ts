@@ -69,7 +69,7 @@ test("more than the server takes at once is asked for, kept and told in parts", 
   });
   const { store } = new GatewayStore(http, nodeHost, { worker: "w", by: "handlers" });
   const beats = many.map((token) => ({ token }) as Heartbeat);
-  expect(await beat(http, "w", beats)).toEqual({ lost: [], cancelled: ["t0", "t1000", "t2000"] });
+  expect(await beat(http, "w", beats, 60_000)).toEqual({ lost: [], cancelled: ["t0", "t1000", "t2000"] });
   await store.tasks.lease({ queues: ["q"], max: 10_000, leaseMs: 60_000, waitMs: 0, worker: "w" });
   expect(await store.tasks.settle(many.map((token) => completed(token)))).toHaveLength(many.length);
   expect(paths.filter((path) => path.endsWith("complete"))).toHaveLength(3);
@@ -110,4 +110,18 @@ test("of equal large outputs each is told, also when the server could not decide
     { token: "a", output: "large" },
     { token: "b", output: "large" },
   ]);
+});
+
+test("a lease may take as long as it waits and some seconds more, a beat a part of the leases that it keeps", async () => {
+  const limits: unknown[] = [];
+  const json = async ({ answerMs }: { readonly answerMs: number }): Promise<Json> => {
+    limits.push(answerMs);
+    return { tasks: [], cancelled: [] };
+  };
+  const http = { json } as unknown as HttpClient;
+  const { store } = new GatewayStore(http, nodeHost, { worker: "w", by: "handlers" });
+  await store.tasks.lease({ queues: ["q"], max: 1, leaseMs: 15_000, waitMs: 7_500, worker: "w" });
+  await store.tasks.lease({ queues: ["q"], max: 1, leaseMs: 15_000, waitMs: 90_000, worker: "w" });
+  for (const leaseMs of [4_000, 15_000, 60_000]) await store.tasks.heartbeat([{ token: "t" } as Heartbeat], leaseMs);
+  expect(limits).toEqual([12_500, 35_000, 1_000, 3_750, 5_000]);
 });

@@ -45,6 +45,8 @@ export interface GatewayOptions {
 const MAX_OUTPUTS = 10_000;
 /** The longest that a lease may wait, by the server. */
 const MAX_WAIT_MS = 30_000;
+/** How much later than that its answer may come. */
+const LATE_MS = 5_000;
 /** What the server takes in one request: tasks of a lease, beats, results. */
 const MAX_AT_ONCE = 1_000;
 
@@ -73,7 +75,7 @@ export class GatewayStore {
   get store(): Store {
     const tasks: Pick<Tasks, "lease" | "heartbeat" | "settle"> = {
       lease: (request) => this.#lease(request),
-      heartbeat: (beats) => beat(this.#http, this.#options.worker, beats),
+      heartbeat: (beats, leaseMs) => beat(this.#http, this.#options.worker, beats, leaseMs),
       settle: (results) => this.#settle(results),
     };
     const records: Pick<Records, "put" | "get"> = {
@@ -119,6 +121,7 @@ export class GatewayStore {
         body,
         key,
         signal,
+        answerMs: body.wait_ms + LATE_MS,
       });
       return tasks.map(leasedTask);
     } catch (error) {
@@ -248,13 +251,20 @@ function leasedTask(task: GatewayTask): LeasedTask {
 }
 
 /** Keeps tasks, and tells which of them count no more. */
-export async function beat(http: HttpClient, worker: string, beats: readonly Heartbeat[]): Promise<HeartbeatOutcome> {
+export async function beat(
+  http: HttpClient,
+  worker: string,
+  beats: readonly Heartbeat[],
+  leaseMs: number,
+): Promise<HeartbeatOutcome> {
   const cancelled: string[] = [];
   for (const part of inParts(beats)) {
     const answer = await http.json<{ readonly cancelled: readonly string[] }>({
       method: "POST",
       path: "/v1/tasks/heartbeat",
       body: { worker_id: worker, tokens: part.map(({ token }) => token) },
+      // One that gets no answer must not keep the next one back for so long that the leases run out.
+      answerMs: Math.min(LATE_MS, leaseMs / 4),
     });
     cancelled.push(...answer.cancelled);
   }

@@ -22,8 +22,8 @@ export interface GatewayWorkerOptions {
   readonly watch?: (store: Store) => Store;
 }
 
-/** How long a lease over HTTP waits for a task. */
-const POLL_MS = 20_000;
+/** How long a lease over HTTP waits for a task. A connection that has died meanwhile is noticed a few seconds later. */
+const POLL_MS = 10_000;
 
 export interface GatewayWorker {
   readonly worker: Worker;

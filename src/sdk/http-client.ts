@@ -1,6 +1,7 @@
+import type { Dispatcher } from "undici";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
-import { ApiError, type ApiProblem, ServerUnreachable } from "./api-error.ts";
+import { ApiError, type ApiProblem, isSilence, ServerUnreachable } from "./api-error.ts";
 
 export interface ClientOptions {
   /** Where the server is. */
@@ -9,6 +10,8 @@ export interface ClientOptions {
   readonly host: Host;
   /** How long a request is tried again while the server is busy, starting or on its way to another machine. */
   readonly patienceMs: number;
+  /** How long the server may say nothing while it owes an answer; 12 s by default. */
+  readonly answerMs?: number;
 }
 
 export interface HttpRequest {
@@ -19,8 +22,15 @@ export interface HttpRequest {
   /** Idempotency-Key: a POST without one is sent once. */
   readonly key?: string;
   readonly signal?: AbortSignal;
+  /** Until the answer begins, besides the time that the body takes to get there. By default that of the client. */
+  readonly answerMs?: number;
 }
 
+/** The server decides within 10 s, or says that it could not. */
+const ANSWER_MS = 12_000;
+/** What a slow line still carries; and the server waits no longer for a request. */
+const BYTES_PER_MS = 100;
+const LONGEST_UPLOAD_MS = 30_000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
 /** An answer that says "not now", from the server or from something in front of it. */
@@ -32,24 +42,26 @@ export class HttpClient {
   readonly #token: string | undefined;
   readonly #host: Host;
   readonly #patienceMs: number;
+  readonly #answerMs: number;
+  #agent: Dispatcher | undefined;
 
-  constructor({ url, token, host, patienceMs }: ClientOptions) {
+  constructor({ url, token, host, patienceMs, answerMs = ANSWER_MS }: ClientOptions) {
     if (!/^https?:\/\/./.test(url)) throw new TypeError(`The url must begin with http:// or https://, not ${url}`);
     this.url = url.replace(/\/+$/, "");
     this.#token = token;
     this.#host = host;
     this.#patienceMs = patienceMs;
+    this.#answerMs = answerMs;
   }
 
   async json<Answer>(request: HttpRequest): Promise<Answer> {
-    const response = await this.#patiently(request);
-    const text = await response.text();
+    const text = await this.#patiently(request);
     return (text === "" ? undefined : JSON.parse(text)) as Answer;
   }
 
-  /** One try, for a stream that its reader takes up again itself. */
+  /** One try, for a stream that its reader takes up again itself, and whose silences are the reader's. */
   stream(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> {
-    return this.#fetch({ method: "GET", path, signal }, headers);
+    return this.#fetch({ method: "GET", path, signal }, headers, 0);
   }
 
   /** What a response that is not ok says. */
@@ -63,25 +75,44 @@ export class HttpClient {
     return new ApiError(response.status, problem);
   }
 
-  async #patiently(request: HttpRequest): Promise<Response> {
+  async #patiently(request: HttpRequest): Promise<string> {
     const untilMs = this.#host.monotonicMs() + this.#patienceMs;
     const isRepeatable = request.method === "GET" || request.key !== undefined;
+    let wasSilent = false;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
-      const outcome = await this.#fetch(request, {}).catch((error: unknown) => error as Error);
-      if (outcome instanceof Response && outcome.ok) return outcome;
+      const outcome = await this.#exchange(request).catch((error: unknown) => error as Error);
+      if (typeof outcome === "string") return outcome;
       request.signal?.throwIfAborted();
-      const isBusy = !(outcome instanceof Response) || BUSY.has(outcome.status);
-      const waitMs = Math.max(pauseMs, outcome instanceof Response ? retryAfterMs(outcome) : 0);
-      if (!isRepeatable || !isBusy || this.#host.monotonicMs() + waitMs > untilMs) {
-        throw outcome instanceof Response ? await this.refusal(outcome) : outcome;
+      const isBusy = outcome instanceof Error || BUSY.has(outcome.status);
+      const waitMs = Math.max(pauseMs, outcome instanceof Error ? 0 : retryAfterMs(outcome));
+      // A connection that has died without a word says nothing of the server, and has used up all patience: once more.
+      const isSpared: boolean = !wasSilent && outcome instanceof ServerUnreachable && isSilence(outcome.cause);
+      const isLate = this.#host.monotonicMs() + waitMs > untilMs && !isSpared;
+      if (!isRepeatable || !isBusy || isLate) {
+        throw outcome instanceof Error ? outcome : await this.refusal(outcome);
       }
-      if (outcome instanceof Response) await outcome.body?.cancel();
+      wasSilent ||= isSpared;
+      if (!(outcome instanceof Error)) await outcome.body?.cancel();
       await this.#host.sleep(waitMs * (1 + this.#host.random() / 4), request.signal);
     }
   }
 
-  async #fetch(request: HttpRequest, more: Readonly<Record<string, string>>): Promise<Response> {
-    const { method, path, body, key, signal } = request;
+  /** What the server answers, or how it refuses. */
+  async #exchange(request: HttpRequest): Promise<string | Response> {
+    const response = await this.#fetch(request, {}, this.#answerMs);
+    if (!response.ok) return response;
+    const agent = this.#agent;
+    try {
+      return await response.text();
+    } catch (error) {
+      throw this.#failure(error, agent, request.signal);
+    }
+  }
+
+  /** `silenceMs` is how long an answer that has begun may pause; 0 = for ever. */
+  async #fetch(request: HttpRequest, more: Readonly<Record<string, string>>, silenceMs: number): Promise<Response> {
+    const { method, path, key, signal, answerMs = this.#answerMs } = request;
+    const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
     const headers: Record<string, string> = {
       accept: "application/json",
       ...(body !== undefined && { "content-type": "application/json" }),
@@ -89,17 +120,34 @@ export class HttpClient {
       ...(this.#token !== undefined && { authorization: `Bearer ${this.#token}` }),
       ...more,
     };
+    const uploadMs = Math.min(LONGEST_UPLOAD_MS, (body?.length ?? 0) / BYTES_PER_MS);
+    const limits = { headersTimeout: Math.ceil(answerMs + uploadMs), bodyTimeout: silenceMs };
+    const undici = await import("undici");
+    // As Node's own fetch has it.
+    const { Agent, EnvHttpProxyAgent } = undici;
+    const Connections = process.env["NODE_USE_ENV_PROXY"] === "1" ? EnvHttpProxyAgent : Agent;
+    const agent = (this.#agent ??= new Connections({ allowH2: false }));
+    const limited: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) =>
+      dispatch({ ...options, ...limits }, handler);
     try {
-      return await fetch(this.url + path, {
+      const response = await undici.fetch(this.url + path, {
         method,
         headers,
-        ...(body !== undefined && { body: JSON.stringify(body) }),
+        dispatcher: agent.compose(limited),
+        ...(body !== undefined && { body }),
         ...(signal !== undefined && { signal }),
       });
+      return response;
     } catch (error) {
-      signal?.throwIfAborted();
-      throw new ServerUnreachable(this.url, error);
+      throw this.#failure(error, agent, signal);
     }
+  }
+
+  #failure(error: unknown, agent: Dispatcher | undefined, signal: AbortSignal | undefined): unknown {
+    if (signal?.aborted === true) return signal.reason;
+    // The others that it keeps may have died with this one: what comes next goes over a new one.
+    if (isSilence(error) && this.#agent === agent) this.#agent = undefined;
+    return new ServerUnreachable(this.url, error);
   }
 }
 
