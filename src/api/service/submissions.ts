@@ -162,14 +162,9 @@ export class Submissions {
       bodyHash: key === undefined ? "" : canonicalHash(asked()),
       labels,
     };
-    // Of two with one key at the same time only the owner knows which came first: what is refused must be nobody's version.
-    if (key !== undefined) {
-      await this.#refuseReuse(draft);
-      await this.#definitions.keep(definition);
-    }
-    const early = key === undefined ? await this.#definitions.publish(definition) : undefined;
+    if (key !== undefined) await this.#refuseReuse(draft);
+    const version = await this.#definitions.publish(definition);
     accepted(draft.id, await this.#accept(caller, draft));
-    const version = early ?? (await this.#definitions.publish(definition));
     if (!start) this.#submitted.set(draft.id, definition, 1);
     return {
       ...published(definition, version, checked),
