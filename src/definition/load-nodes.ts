@@ -406,7 +406,7 @@ function loadQueue(
 ): string {
   const usual = one ?? runs;
   if (raw === undefined) return usual;
-  // Of a definition that was stored it is written out, and names of handlers may be longer than those of queues.
+  // Of a definition that was stored it is written out, and names of handlers have characters that those of queues have not.
   if (raw === usual || raw === runs) return raw;
   // It becomes part of keys and addresses in every store.
   if (/^[\w][\w.:#@-]*$/.test(raw as string)) return raw as string;

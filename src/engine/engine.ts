@@ -579,11 +579,11 @@ export class Engine {
   }
 
   /**
-   * A store that takes anything but this has something against the value. What lies in the machine is no fault of a
-   * value, even if a smaller one would still have found room.
+   * A store that takes anything but this has something against the value, whatever it says: one that is too large for the time
+   * there is keeps nobody else waiting for ever. A lack of room is no fault of a value, though a smaller one may still fit.
    */
   private async blame(owner: Owner, builder: BatchBuilder, error: unknown): Promise<void> {
-    if (error instanceof StoreError) return;
+    if (error instanceof StoreError && error.code === "STORE_FULL") return;
     const keys = new Set(builder.blobs.map(({ scope }) => scope));
     // Definitions belong to nobody.
     keys.delete(DEFINITION_SCOPE);

@@ -614,7 +614,8 @@ export class Owner {
       const entity = this.entities.get(key);
       if (entity?.kind !== "resident" || entity.touchedBy > builder.number || this.pinned.has(key)) continue;
       if (!entity.machine.isEnded(entity.state) || entity.withdrawing.length > 0) continue;
-      if (entity.machine.hasWork(entity.state)) continue;
+      // What is to be removed as soon as its tasks are called back is looked at once more.
+      if (entity.machine.hasWork(entity.state) || this.hurried.has(key)) continue;
       this.forget(key);
       this.wakes.drop(key);
       this.fileExpiry(entity, this.expiryOf(entity));

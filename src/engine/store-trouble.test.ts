@@ -153,11 +153,14 @@ describe("a store that does not take a large value", () => {
     expect(quarantined).toEqual([]);
   });
 
-  test("and takes others gets it a few times, not all at once, and then its execution is left alone", async () => {
+  test.each([
+    ["says no word of", new RangeError("not such a value")],
+    ["has no time for", new StoreError("STORE_UNAVAILABLE", "it takes too long")],
+  ])("that it %s, and takes others, gets it a few times, and then its execution is left alone", async (_, error) => {
     const triedAt: number[] = [];
     const never = (): Error => {
       triedAt.push(performance.now());
-      return new RangeError("not such a value");
+      return error;
     };
     world = new TestWorld({ wrap: refusing(never) });
     expect(await submit("large")).toEqual({ refused: "QUARANTINED" });

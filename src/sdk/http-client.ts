@@ -80,7 +80,9 @@ export class HttpClient {
     const isRepeatable = request.method === "GET" || request.key !== undefined;
     let wasSilent = false;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
-      const outcome = await this.#exchange(request).catch((error: unknown) => error as Error);
+      // A signal may be aborted with any reason, and no text of its is an answer.
+      const failed = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
+      const outcome = await this.#exchange(request).catch(failed);
       if (typeof outcome === "string") return outcome;
       request.signal?.throwIfAborted();
       const isBusy = outcome instanceof Error || BUSY.has(outcome.status);

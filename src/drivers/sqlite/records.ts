@@ -46,7 +46,7 @@ export class SqliteRecords implements Records {
     } catch (error) {
       if (!(error instanceof FileError) || !error.isTrouble) throw error;
       if (isRefusable && error.isRefusal) return "refused";
-      throw new StoreError("STORE_UNAVAILABLE", error.message, { cause: error });
+      throw new StoreError(error.isRefusal ? "STORE_FULL" : "STORE_UNAVAILABLE", error.message, { cause: error });
     }
   }
 
