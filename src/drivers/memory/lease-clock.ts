@@ -10,6 +10,7 @@ const LONGEST_STEP_MS = 3_000;
  */
 export class LeaseClock {
   readonly #host: Host;
+  readonly #aheadMs: number;
   #lookedAtMs: number;
   #nowMs: number;
 
@@ -17,6 +18,7 @@ export class LeaseClock {
     this.#host = host;
     this.#lookedAtMs = host.monotonicMs();
     this.#nowMs = host.wallMs();
+    this.#aheadMs = this.#nowMs - this.#lookedAtMs;
   }
 
   nowMs(): number {
@@ -24,5 +26,10 @@ export class LeaseClock {
     this.#nowMs += Math.min(atMs - this.#lookedAtMs, LONGEST_STEP_MS);
     this.#lookedAtMs = atMs;
     return this.#nowMs;
+  }
+
+  /** The same with standstills counted, for what is kept for a time and is nobody's lease. */
+  steadyMs(): number {
+    return this.#aheadMs + this.#host.monotonicMs();
   }
 }

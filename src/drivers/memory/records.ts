@@ -52,7 +52,7 @@ export class MemoryRecords implements Records {
 
   async register(registration: Registration, ttlMs: number): Promise<void> {
     const { leaseClock, data } = this.#memory;
-    const nowMs = leaseClock.nowMs();
+    const nowMs = leaseClock.steadyMs();
     for (const [process, { untilMs }] of data.registrations) {
       if (untilMs <= nowMs) data.registrations.delete(process);
     }
@@ -61,7 +61,7 @@ export class MemoryRecords implements Records {
 
   async registered(): Promise<readonly Registration[]> {
     const { leaseClock, data } = this.#memory;
-    const alive = [...data.registrations.values()].filter(({ untilMs }) => untilMs > leaseClock.nowMs());
+    const alive = [...data.registrations.values()].filter(({ untilMs }) => untilMs > leaseClock.steadyMs());
     return alive.map(({ registration }) => registration);
   }
 }
