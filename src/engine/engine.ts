@@ -1,3 +1,4 @@
+import { partitionOf } from "../core/entity.ts";
 import type { Machine, MachineEvent } from "../core/machine.ts";
 import { type Need, needKey } from "../core/machine.ts";
 import { type Message, readMessage } from "../core/message.ts";
@@ -281,6 +282,7 @@ export class Engine {
     only?: string,
   ): Promise<BatchBuilder | undefined> {
     await this.bringIn(owner, incoming.messages, due);
+    await this.lookForCallers(owner, due);
     if (!owner.valid) return undefined;
     const builder = owner.newBatch();
     builder.definitions = owner.definitions.sightings;
@@ -338,6 +340,24 @@ export class Engine {
       owner.admit(entity);
       if (entity.kind !== "resident" || entity.machine.liveCount(entity.state) === 0) continue;
       if (this.store.capabilities.volatileTasks) await this.noteTasks(owner, key);
+    }
+  }
+
+  /** A child is kept for as long as its parent: a retry of that wants of the child what it has done, and not all of it again. */
+  private async lookForCallers(owner: Owner, due: readonly string[]): Promise<void> {
+    owner.deserted.clear();
+    const children = owner.expiringChildren(due);
+    if (children.size === 0) return;
+    const { partitionCount } = this.store.capabilities;
+    const callers = [...new Set(children.values())];
+    const found = await Promise.all(
+      callers.map((key) => this.store.queries.header(partitionOf(key, partitionCount), key)),
+    );
+    const headers = new Map(found.map((header, i) => [callers[i]!, header]));
+    for (const [key, caller] of children) {
+      const header = headers.get(caller);
+      if (header === undefined || header === null) owner.deserted.add(key);
+      else owner.keepForCaller(key, header.endedAtMs);
     }
   }
 

@@ -44,6 +44,9 @@ const ARCHIVE_AWAY = {
   detail: "The archive does not answer, and this may be about something that is only there. Nothing was changed.",
 } as const;
 
+/** A child whose parent was about to go is looked at again after this part of the time that things are kept. */
+const LOOKS_IN_RETENTION = 16;
+
 /** How many residents are looked at after a commit for ones that may leave. */
 const MAX_EXAMINED = 500;
 
@@ -113,6 +116,8 @@ export class Owner {
   carefulItems = 0;
   /** What the archive does not have yet; null if there is no archive. */
   readonly unshipped: Unshipped | null;
+  /** Children whose time has come and whose parent is gone: looked up for the batch that is being formed. */
+  readonly deserted: Set<string> = new Set();
   /** What is to be removed if it is over, although its time has not come. */
   readonly hurried: Set<string> = new Set();
   /** How many entities may stay in memory. */
@@ -311,6 +316,7 @@ export class Owner {
     const isHurried = this.hurried.delete(entity.key);
     const expiresMs = this.expiryOf(entity);
     if (expiresMs === null || (expiresMs > this.batchMs && !isHurried) || builder.hasEvents(entity.key)) return false;
+    if (!isHurried && !this.deserted.has(entity.key) && this.callerOf(entity) !== null) return false;
     if (entity.withdrawing.length > 0 || entity.machine.hasWork(entity.state)) {
       // What was out at its end is called back with this batch, as after every load, and then nothing stands in the way.
       if (isHurried && entity.withdrawing.length > 0) this.hurry([entity.key]);
@@ -324,6 +330,35 @@ export class Owner {
     this.forget(entity.key);
     this.released.set(entity.key, builder.number);
     return true;
+  }
+
+  /** Who has called it, and may want it again: what is in an archive comes back, and need not stay here for that. */
+  private callerOf({ machine, state }: Resident): string | null {
+    return this.unshipped === null ? (machine.callerOf?.(state) ?? null) : null;
+  }
+
+  /** Children among these that would be removed now, each with its parent: that has to be looked up first. */
+  expiringChildren(keys: readonly string[]): ReadonlyMap<string, string> {
+    const nowMs = this.time.nowMs();
+    const children = new Map<string, string>();
+    for (const key of keys) {
+      const entity = this.entities.get(key);
+      if (entity?.kind !== "resident" || this.hurried.has(key)) continue;
+      const caller = this.callerOf(entity);
+      if (caller === null || (this.expiryOf(entity) ?? Infinity) > nowMs) continue;
+      children.set(key, caller);
+    }
+    return children;
+  }
+
+  /** Its parent is still there, and so it stays: for as long again, or until that has gone. */
+  keepForCaller(key: string, callerEndedMs: number | null): void {
+    const entity = this.entities.get(key);
+    const { retentionMs } = this.settings;
+    if (entity?.kind !== "resident" || retentionMs === null) return;
+    const nowMs = this.time.nowMs();
+    const untilMs = callerEndedMs === null ? nowMs + retentionMs : callerEndedMs + retentionMs;
+    entity.keepUntilMs = Math.max(untilMs, nowMs + retentionMs / LOOKS_IN_RETENTION);
   }
 
   /** A batch that puts an entity back that was removed here, to stay for as long as if it had been shipped now. */
@@ -405,8 +440,9 @@ export class Owner {
 
   private expiryOf(entity: Resident): number | null {
     const plainMs = expiryOf(entity, this.settings.retentionMs);
-    const isShipped = entity.machine.expiresAtMs === undefined;
-    return this.unshipped === null || !isShipped ? plainMs : this.unshipped.expiryOf(entity, plainMs, this.batchMs);
+    if (entity.machine.expiresAtMs !== undefined) return plainMs;
+    if (this.unshipped !== null) return this.unshipped.expiryOf(entity, plainMs, this.batchMs);
+    return plainMs === null ? null : Math.max(plainMs, entity.keepUntilMs ?? -Infinity);
   }
 
   private advanceOne(builder: BatchBuilder, entity: Resident): readonly Need[] {

@@ -13,7 +13,7 @@ export interface Resident {
   readonly state: unknown;
   /** The wake time the store holds: a lower bound, so that take-over never misses a timer. */
   storedWakeMs: number | null;
-  /** Of one that has ended, behind which an archive stands: it is not removed before this. */
+  /** Of one that has ended: it is not removed before this. It waits for an archive, or is a child whose parent is still there. */
   keepUntilMs: number | null;
   headerStatus: string | null;
   /** When it was last proved that everything in it that waits has something to wait for. */

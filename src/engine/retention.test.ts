@@ -128,3 +128,59 @@ test("what had tasks out when it ended goes in its turn, and not the newer ones 
     false,
   ]);
 });
+
+test("a child stays for as long as its parent: a retry finds what it has done", async () => {
+  world = new TestWorld();
+  const retentionMs = 300;
+  const first = world.engine({ retentionMs });
+  const once = { retry: { ...node("x").retry, max_attempts: 1 } };
+  const fails = node("fails", ["first"], { ...once, handler: "fails", queue: "fails" });
+  const text = JSON.stringify(workflow([node("first"), fails]));
+  await world.memory.records.put([{ scope: "definition", hash: contentHash(text), text }]);
+  await world.memory.records.publish("inner", contentHash(text));
+  const done: string[] = [];
+  const slow = Promise.withResolvers<number>();
+  world.worker({
+    step: () => done.push("first"),
+    fails: () => {
+      done.push("fails");
+      if (done.length === 2) throw new HandlerError("BAD", "no", { retryable: false });
+      return 1;
+    },
+    slow: () => slow.promise,
+  });
+  const call = node("call", [], { handler: "workflow", config: { name: "inner" }, on_error: "fail_branch" });
+  const id = await world.start(workflow([call, node("slow", [], { handler: "slow", queue: "slow" })]));
+  const executions = async (): Promise<number> => (await world.memory.queries.headers({ limit: 100 })).items.length;
+  await expect.poll(async () => (await world.memory.queries.counts()).ended).toBe(1);
+  await new Promise((resolve) => setTimeout(resolve, 2 * retentionMs));
+  // Another owner knows of it only what is stored.
+  await world.stop(first);
+  const second = world.engine({ retentionMs });
+  await new Promise((resolve) => setTimeout(resolve, 2 * retentionMs));
+  expect(await executions()).toBe(2);
+  await world.stop(second);
+  const third = world.engine({ retentionMs: 3_600_000 });
+  slow.resolve(1);
+  await world.ended(id);
+  await world.send(id, { kind: "retry", request: "r", scope: "failed" });
+  await world.until(id, (events) => events.filter(({ kind }) => kind === "executionEnded").length === 2);
+  expect(done).toEqual(["first", "fails", "fails"]);
+  await world.stop(third);
+});
+
+test("a child goes when its parent has gone", async () => {
+  world = new TestWorld();
+  world.engine({ retentionMs: 200 });
+  const text = JSON.stringify(failing);
+  await world.memory.records.put([{ scope: "definition", hash: contentHash(text), text }]);
+  await world.memory.records.publish("inner", contentHash(text));
+  world.worker({ step: () => 1 });
+  const call = node("call", [], { handler: "workflow", config: { name: "inner" } });
+  const rest = node("rest", ["call"], { handler: "wait", config: { seconds: 1 } });
+  await world.start(workflow([call, rest]));
+  await expect.poll(async () => (await world.memory.queries.counts()).ended).toBeGreaterThan(0);
+  await expect
+    .poll(async () => (await world.memory.queries.headers({ limit: 100 })).items.length, { timeout: 10_000 })
+    .toBe(0);
+});
