@@ -53,7 +53,7 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     "typed.yaml": TYPED_INPUT,
     "flaky.yaml": FLAKY,
     "parts.yaml": PARTS,
-    "two.yaml": "name: two\nnodes: [{ id: ask, handler: review, config: { four_eyes: true } }]\n",
+    "two.yaml": "name: two\nnodes: [{ id: ask, handler: review, config: { four_eyes: true, values: { total: 4 } } }]\n",
     "module.ts": MODULE,
     "handlers.mjs": HANDLERS,
   });
@@ -286,8 +286,11 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
   test("the first of two people is told that a second has to decide", async () => {
     const id = await started("two.yaml");
     await expect.poll(async () => (await run("why", id)).stdout).toContain("ask waits for a person");
-    expect((await run("approve", `${id}:1:ask`)).stdout).toBe(
+    expect((await run("approve", `${id}:1:ask`, "--data", '{"total": 5}', "--comment", "five")).stdout).toBe(
       `${id}:1:ask approved by one person; it stays open until a second decides\n`,
+    );
+    expect((await run("reviews", "show", `${id}:1:ask`)).stdout).toMatch(
+      /local said approve; a second has to\n"five"\nFIELD +VALUE +LOCAL .*\ntotal +4 +5/,
     );
     const { stdout } = await run("cancel", id);
     expect(stdout).toBe(`${id} cancelled\n`);

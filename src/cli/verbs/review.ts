@@ -16,7 +16,12 @@ interface Review {
   readonly confidence: Json;
   readonly source: Json;
   readonly four_eyes: boolean;
-  readonly first: { readonly decision: string; readonly by: string } | null;
+  readonly first: {
+    readonly decision: string;
+    readonly by: string;
+    readonly comment?: string;
+    readonly data?: Json;
+  } | null;
   readonly escalates_at: string | null;
   readonly due_at: string | null;
 }
@@ -36,18 +41,32 @@ export const verb: Verb = async (call) => {
   if (review.due_at !== null) terminal.out(`due ${review.due_at}\n`);
   if (review.four_eyes) {
     const { first } = review;
-    terminal.out(first === null ? "needs two people\n" : `${first.by} said ${first.decision}; a second has to\n`);
+    terminal.out(
+      first === null ? "needs two people\n" : `${oneLine(first.by)} said ${first.decision}; a second has to\n`,
+    );
+    if (first?.comment !== undefined) terminal.out(`"${oneLine(first.comment)}"\n`);
   }
   const { values } = review;
   if (isJsonObject(values)) {
     const told = (of: Json, name: string): string => (isJsonObject(of) && name in of ? textOf(of[name]!) : "");
-    const rows = Object.entries(values).map(([name, value]) => [
+    const said = review.first?.data ?? null;
+    const isSaid = isJsonObject(said);
+    const names = new Set([...Object.keys(values), ...(isSaid ? Object.keys(said) : [])]);
+    const rows = Array.from(names, (name) => [
       name,
-      textOf(value),
+      told(values, name),
+      ...(isSaid ? [told(said, name)] : []),
       told(review.confidence, name),
       told(review.source, name),
     ]);
-    printTable(call, ["FIELD", "VALUE", "CONFIDENCE", "SOURCE"], rows);
+    const columns = [
+      "FIELD",
+      "VALUE",
+      ...(isSaid ? [oneLine(review.first!.by).toUpperCase()] : []),
+      "CONFIDENCE",
+      "SOURCE",
+    ];
+    printTable(call, columns, rows);
   }
   return EXIT.done;
 };

@@ -1,10 +1,19 @@
 import { canonicalJson } from "../../json/canonical.ts";
 import { isJsonObject, type Json } from "../../json/json.ts";
-import type { ReviewSpec } from "./events.ts";
+import type { FirstDecision, ReviewSpec } from "./events.ts";
 
-/** What a decision is about: whoever approves without a word takes the values that were proposed. */
-export function decidedData({ values }: ReviewSpec, decision: "approve" | "reject", data: Json): Json {
-  return data === null && decision === "approve" && values !== undefined ? values : data;
+/**
+ * What a decision is about: whoever approves without a word takes what was proposed. To the second of two that is what the
+ * first has approved, with his corrections; undefined if those were too large to be kept.
+ */
+export function decidedData(
+  { values }: ReviewSpec,
+  decision: "approve" | "reject",
+  data: Json,
+  first?: FirstDecision,
+): Json | undefined {
+  if (data !== null || decision === "reject") return data;
+  return first?.decision === "approve" ? first.data : (values ?? null);
 }
 
 /**

@@ -7,6 +7,7 @@ import { journalFacts } from "./journal-facts.ts";
 import { MOST_SIGNALS } from "./reference-rules.ts";
 import { sameJson } from "./same-json.ts";
 import { isReopened, type Story } from "./story.ts";
+import { saidIn } from "./waits.ts";
 
 /** The refusals that are decided by the execution itself, and so are in its journal. */
 const DECIDED_CODES: ReadonlySet<string> = new Set([
@@ -180,9 +181,9 @@ function fitsForm(story: Story, command: Command | undefined): boolean {
   if (command?.kind !== "decideReview") return true;
   const wait = story.node(command.instance)?.wait;
   if (wait?.for !== "review") return true;
-  const { form, values } = wait.review;
+  const { form } = wait.review;
   const required = isJsonObject(form) && Array.isArray(form["required"]) ? (form["required"] as readonly string[]) : [];
-  const data = command.data === null && command.decision === "approve" ? (values ?? null) : command.data;
+  const data = saidIn(wait, command.decision, command.data);
   if (command.decision === "reject" && data === null) return true;
   return required.every((name) => isJsonObject(data) && Object.hasOwn(data, name));
 }

@@ -143,13 +143,12 @@ function judgeDecision(step: Step, event: NodeCompleted, node: NodeStory, found:
   const decisions = appliedIn("decideReview", story, commit, evidence).filter(
     ({ instance, generation }) => instance === node.instance && generation === story.generation,
   );
-  const review = node.wait?.for === "review" ? node.wait.review : undefined;
+  const { review, first } = node.wait?.for === "review" ? node.wait : {};
   const isDecided = decisions.some(({ decision, data, comment }) => {
-    const filled = data === null && decision === "approve" ? (review?.values ?? null) : data;
-    const isSaid = said["decision"] === decision && sameJson(said["data"]!, filled);
+    const isSaid = said["decision"] === decision && sameJson(said["data"]!, saidIn(node.wait, decision, data));
     return isSaid && (said["comment"] ?? null) === (comment ?? null);
   });
-  const isHalf = review?.fourEyes === true && (node.wait as { first?: unknown }).first === undefined;
+  const isHalf = review?.fourEyes === true && first === undefined;
   if (isDecided && isHalf) return found("It is done, and one of two people has decided it", placeOf(step));
   const corrected = review?.values === undefined ? undefined : correctedFields(review.values, said["data"] ?? null);
   if (!sameJson(corrected ?? null, said["locks"] ?? null)) {
@@ -160,6 +159,13 @@ function judgeDecision(step: Step, event: NodeCompleted, node: NodeStory, found:
   }
   if (isDecided || isByDueDate(step, said, node)) return;
   found(`It is done as ${shorten(output)}, and nobody had decided that`, placeOf(step));
+}
+
+/** Who approves without a word approves what the first of two did, or what was proposed. */
+export function saidIn(wait: NodeStory["wait"], decision: "approve" | "reject", data: Json): Json {
+  if (data !== null || decision === "reject" || wait?.for !== "review") return data;
+  const { first, review } = wait;
+  return (first?.decision === "approve" ? first.data : review.values) ?? null;
 }
 
 /** The fields of the simulator's reviews are plain texts and flags. */

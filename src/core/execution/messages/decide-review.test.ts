@@ -113,9 +113,33 @@ describe("where two people have to decide", () => {
     expect(trial.shown["v"]).toBe("WAITING review");
     expect(trial.ask(decide(), "ann")).toMatchObject({ refused: "REVIEW_SAME_PERSON" });
     expect(trial.ask(decide({ data: 7 }), "bob")).toHaveProperty("ok");
-    const first = { decision: "reject", by: "ann", at: expect.any(String) as string, comment: "no" };
+    const first = { decision: "reject", by: "ann", at: expect.any(String) as string, comment: "no", data: null };
     expect(trial.view("v").output).toMatchObject({ json: { decision: "approve", data: 7, by: "bob", first } });
     expect(trial.ask(decide(), "carl")).toMatchObject({ refused: "REVIEW_CLOSED" });
+  });
+
+  test("what the first has corrected stands if the second approves without a word", () => {
+    const trial = both({ values: { total: 4, name: "x" } });
+    trial.ask(decide({ data: { total: 5, name: "x" } }), "ann");
+    expect(trial.ask(decide({ data: null }), "bob")).toHaveProperty("ok");
+    const output = { data: { total: 5, name: "x" }, locks: ["total"], by: "bob", first: { data: { total: 5 } } };
+    expect(trial.view("v").output).toMatchObject({ json: output });
+  });
+
+  test("of one who has rejected nothing is taken over", () => {
+    const trial = both({ values: { total: 4 } });
+    trial.ask(decide({ decision: "reject", data: { total: 5 } }), "ann");
+    trial.ask(decide({ data: null }), "bob");
+    expect(trial.view("v").output).toMatchObject({ json: { data: { total: 4 }, first: { data: { total: 5 } } } });
+  });
+
+  test("what was too large to be kept has to be said again", () => {
+    const trial = both({ values: { total: 4 } });
+    const data = { total: "9".repeat(70_000) };
+    trial.ask(decide({ data }), "ann");
+    const refused = { refused: "REVIEW_INVALID", errors: [{ message: expect.stringMatching(/^is needed/) as string }] };
+    expect(trial.ask(decide({ data: null }), "bob")).toMatchObject(refused);
+    expect(trial.ask(decide({ data }), "bob")).toHaveProperty("ok");
   });
 
   test("what does not fit the form is nobody's word", () => {

@@ -50,7 +50,8 @@ function judge(state: ExecutionState, message: Message, body: DecideReview, cont
   const { review, first } = wait;
   if (first?.by === by) return { refused: "REVIEW_SAME_PERSON" };
   const { decision, comment } = body;
-  const data = decidedData(review, decision, body.data);
+  const data = decidedData(review, decision, body.data, first);
+  if (data === undefined) return { refused: "REVIEW_INVALID", errors: [TOO_LARGE_TO_REPEAT] };
   // Who says no need not fill in the form.
   const isBareNo = decision === "reject" && data === null;
   const errors = isBareNo ? [] : formErrors(review.form, data);
@@ -74,8 +75,13 @@ function judge(state: ExecutionState, message: Message, body: DecideReview, cont
   };
 }
 
-function confirmed({ decision, by, at, comment }: FirstDecision): Json {
-  return { decision, by, at, comment: comment ?? null };
+const TOO_LARGE_TO_REPEAT = {
+  path: "",
+  message: "is needed: what the first person approved was too large to be kept, so say what you approve",
+};
+
+function confirmed({ decision, by, at, comment, data }: FirstDecision): Json {
+  return { decision, by, at, comment: comment ?? null, ...(data !== undefined && { data }) };
 }
 
 /** What is wrong with the data, by the form of the review. A form that is no schema asks for nothing. */
