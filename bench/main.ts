@@ -15,7 +15,7 @@ import { type Item, itemKey, type Mode, planOf } from "./plan.ts";
 import { apiTable, tables } from "./report/terminal.ts";
 import { machine, RESULTS, writeApi, writeGrowth, writeResults } from "./report/write-results.ts";
 import { attempt, type TurnResult, type Urls } from "./run-turn.ts";
-import { againstLimits, summarize } from "./summary.ts";
+import { againstLimits, summarize, type Summary } from "./summary.ts";
 
 const OPTIONS = {
   help: { type: "boolean", default: false },
@@ -53,6 +53,7 @@ function readArguments(): ReturnType<typeof parseArgs<{ options: typeof OPTIONS 
 const values = readArguments();
 const mode: Mode = values.quick ? "quick" : values.full ? "full" : "default";
 const plan = planOf(mode, values.only, values.shape);
+type Results = ReadonlyMap<Item, readonly TurnResult[]>;
 /** What was measured so far, one line for each turn: a run that was stopped can go on where it was. */
 const notes = join(RESULTS, `${mode}.turns.jsonl`);
 
@@ -70,8 +71,12 @@ function earlier(): Map<string, TurnResult> {
   return new Map(lines.map((line) => JSON.parse(line) as [string, TurnResult]));
 }
 
-/** A B C A B C: what else the machine does hits all of them. */
-async function rounds(urls: Urls): Promise<ReadonlyMap<Item, readonly TurnResult[]>> {
+/**
+ * A B C A B C: what else the machine does hits all of them.
+ *
+ * @param told called after each round with all that is known: a long run that is stopped leaves something to look at
+ */
+async function rounds(urls: Urls, told: (results: Results) => void): Promise<void> {
   const known = earlier();
   if (known.size === 0) rmSync(notes, { force: true });
   const results = new Map<Item, TurnResult[]>(plan.items.map((item) => [item, []]));
@@ -85,19 +90,27 @@ async function rounds(urls: Urls): Promise<ReadonlyMap<Item, readonly TurnResult
       if (!known.has(key)) appendFileSync(notes, `${JSON.stringify([key, result])}\n`);
       results.get(item)!.push(result);
     }
+    told(results);
   }
-  return results;
+}
+
+function summariesOf(results: Results): readonly Summary[] {
+  const measured = [...results].filter(([, all]) => all.length > 0);
+  return againstLimits(
+    measured.map(([item, all]) => summarize(item, all)),
+    ENTRIES,
+  );
 }
 
 async function contenders(urls: Urls): Promise<void> {
-  const results = await rounds(urls);
-  const summaries = againstLimits(
-    [...results].filter(([, all]) => all.length > 0).map(([item, all]) => summarize(item, all)),
-    ENTRIES,
-  );
   const settings = Object.fromEntries(
     ENTRIES.map(({ label, durability, settings }) => [label, `${durability}; ${settings}`]),
   );
+  let summaries: readonly Summary[] = [];
+  await rounds(urls, (results) => {
+    summaries = summariesOf(results);
+    writeResults(mode, summaries, settings);
+  });
   const used = new Set(summaries.map(({ label }) => label));
   console.log(
     Object.entries(machine())
@@ -106,7 +119,6 @@ async function contenders(urls: Urls): Promise<void> {
   );
   for (const [label, told] of Object.entries(settings)) if (used.has(label)) console.log(`${label}: ${told}`);
   console.log(tables(summaries));
-  writeResults(mode, summaries, settings);
 }
 
 async function growth(urls: Urls): Promise<void> {
