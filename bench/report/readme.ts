@@ -1,16 +1,21 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { SHAPES } from "../shapes.ts";
 import { ratioText } from "../statistics.ts";
 import type { LatencySummary, Summary, ThroughputSummary } from "../summary.ts";
 import { figure } from "./terminal.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 export const README: string = join(ROOT, "README.md");
-export const MEASURED: string = join(ROOT, "bench", "results", "default.json");
+/** A full run, if there was one, else one of normal length. */
+export const MEASURED: string = ["full.json", "default.json"]
+  .map((name) => join(ROOT, "bench", "results", name))
+  .find((file) => existsSync(file))!;
 
 const PART = /(<!-- figures: npm run bench -->\n)[^]*?(<!-- end of the figures -->)/;
 
 interface Results {
+  readonly mode: string;
   readonly machine: Readonly<Record<string, string | number>>;
   readonly summaries: readonly Summary[];
 }
@@ -21,7 +26,7 @@ export function withFigures(readme: string, results: Results): string {
   return readme.replace(PART, (_, begin: string, end: string) => `${begin}\n${figuresOf(results)}\n\n${end}`);
 }
 
-function figuresOf({ machine, summaries }: Results): string {
+function figuresOf({ mode, machine, summaries }: Results): string {
   const { processor, cores, memoryGiB, node = "" } = machine;
   const diamond = summaries.filter(({ shape }) => shape === "diamond");
   const rates = diamond.filter((one): one is ThroughputSummary => one.measure === "throughput");
@@ -45,8 +50,31 @@ function figuresOf({ machine, summaries }: Results): string {
     "",
     ...table([[...head, "parent end → child start, p50"], ...rows]),
     "",
-    "![steps a second](bench/results/default-diamond-steps.svg)",
+    `![steps a second](bench/results/${mode}-diamond-steps.svg)`,
+    "",
+    "The other graphs, steps a second; and of 40 steps that take 10 ms each, what a step takes beyond that:",
+    "",
+    ...table(othersOf(summaries)),
   ].join("\n");
+}
+
+/** A row for each contender that ran more than the diamond. */
+function othersOf(summaries: readonly Summary[]): readonly (readonly string[])[] {
+  const shapes = SHAPES.filter(({ name }) => name !== "diamond" && summaries.some(({ shape }) => shape === name));
+  const entries = new Map(summaries.map(({ entry, label }) => [entry, label]));
+  const rows = Array.from(entries, ([entry, label]) => [
+    label,
+    ...shapes.map(({ name }) => cellOf(summaries.find((one) => one.entry === entry && one.shape === name))),
+  ]);
+  return [
+    ["", ...shapes.map(({ label }) => label)],
+    ...rows.filter(([, ...cells]) => cells.some((cell) => cell !== "")),
+  ];
+}
+
+function cellOf(one: Summary | undefined): string {
+  if (one === undefined) return "";
+  return one.measure === "latency" ? `${figure(one.overheadP50Ms.median)} ms` : figure(one.stepsPerSecond.median);
 }
 
 function figureOf(delay: LatencySummary | undefined): string {
