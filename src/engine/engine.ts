@@ -1,4 +1,3 @@
-import { partitionOf } from "../core/entity.ts";
 import type { Machine, MachineEvent } from "../core/machine.ts";
 import { type Need, needKey } from "../core/machine.ts";
 import { type Message, readMessage } from "../core/message.ts";
@@ -348,16 +347,17 @@ export class Engine {
     owner.deserted.clear();
     const children = owner.expiringChildren(due);
     if (children.size === 0) return;
-    const { partitionCount } = this.store.capabilities;
-    const callers = [...new Set(children.values())];
-    const found = await Promise.all(
-      callers.map((key) => this.store.queries.header(partitionOf(key, partitionCount), key)),
-    );
-    const headers = new Map(found.map((header, i) => [callers[i]!, header]));
+    let versions: ReadonlyMap<string, number>;
+    try {
+      versions = await this.loader.versions(new Set(children.values()));
+    } catch {
+      // Nobody has to wait for what is only to be tidied up.
+      for (const key of children.keys()) owner.keepForCaller(key);
+      return;
+    }
     for (const [key, caller] of children) {
-      const header = headers.get(caller);
-      if (header === undefined || header === null) owner.deserted.add(key);
-      else owner.keepForCaller(key, header.endedAtMs);
+      if (versions.get(caller) === 0) owner.deserted.add(key);
+      else owner.keepForCaller(key);
     }
   }
 

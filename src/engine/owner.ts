@@ -44,8 +44,8 @@ const ARCHIVE_AWAY = {
   detail: "The archive does not answer, and this may be about something that is only there. Nothing was changed.",
 } as const;
 
-/** A child whose parent was about to go is looked at again after this part of the time that things are kept. */
-const LOOKS_IN_RETENTION = 16;
+/** How often it is looked whether the parent of a child is gone, in the time that things are kept. */
+const LOOKS_IN_RETENTION = 8;
 
 /** How many residents are looked at after a commit for ones that may leave. */
 const MAX_EXAMINED = 500;
@@ -351,14 +351,12 @@ export class Owner {
     return children;
   }
 
-  /** Its parent is still there, and so it stays: for as long again, or until that has gone. */
-  keepForCaller(key: string, callerEndedMs: number | null): void {
+  /** Its parent is still there, and so it stays until the next look. */
+  keepForCaller(key: string): void {
     const entity = this.entities.get(key);
     const { retentionMs } = this.settings;
     if (entity?.kind !== "resident" || retentionMs === null) return;
-    const nowMs = this.time.nowMs();
-    const untilMs = callerEndedMs === null ? nowMs + retentionMs : callerEndedMs + retentionMs;
-    entity.keepUntilMs = Math.max(untilMs, nowMs + retentionMs / LOOKS_IN_RETENTION);
+    entity.keepUntilMs = this.time.nowMs() + Math.ceil(retentionMs / LOOKS_IN_RETENTION);
   }
 
   /** A batch that puts an entity back that was removed here, to stay for as long as if it had been shipped now. */
@@ -442,7 +440,9 @@ export class Owner {
     const plainMs = expiryOf(entity, this.settings.retentionMs);
     if (entity.machine.expiresAtMs !== undefined) return plainMs;
     if (this.unshipped !== null) return this.unshipped.expiryOf(entity, plainMs, this.batchMs);
-    return plainMs === null ? null : Math.max(plainMs, entity.keepUntilMs ?? -Infinity);
+    if (plainMs === null || entity.keepUntilMs === null || this.callerOf(entity) === null) return plainMs;
+    // What was stored by an owner that keeps things for longer binds nobody.
+    return Math.max(plainMs, Math.min(entity.keepUntilMs, this.batchMs + this.settings.retentionMs!));
   }
 
   private advanceOne(builder: BatchBuilder, entity: Resident): readonly Need[] {

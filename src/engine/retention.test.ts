@@ -184,3 +184,56 @@ test("a child goes when its parent has gone", async () => {
     .poll(async () => (await world.memory.queries.headers({ limit: 100 })).items.length, { timeout: 10_000 })
     .toBe(0);
 });
+
+test("an id that is used again after its time has children of its own", async () => {
+  world = new TestWorld();
+  world.engine({ retentionMs: 400 });
+  const text = JSON.stringify(workflow([node("a", [], { config: { n: "{{ input.n }}" } })]));
+  await world.memory.records.put([{ scope: "definition", hash: contentHash(text), text }]);
+  await world.memory.records.publish("inner", contentHash(text));
+  const called: unknown[] = [];
+  world.worker({ step: ({ config }) => called.push((config as { readonly n: number }).n) });
+  const call = node("call", [], { handler: "workflow", config: { name: "inner", input: "{{ input }}" } });
+  for (const n of [1, 2]) {
+    await world.start(workflow([call]), { n }, "again");
+    await world.ended("again");
+    expect(called.at(-1)).toBe(n);
+    await expect.poll(() => isGone("again")).toBe(true);
+  }
+});
+
+test("nobody waits because it cannot be looked up whether a parent is gone", async () => {
+  let isAway = false;
+  world = new TestWorld({
+    wrap: ({ capabilities, partitions, inbox, tasks, records, queries, journal }) => ({
+      capabilities,
+      partitions,
+      inbox,
+      tasks,
+      records,
+      queries,
+      journal: {
+        load: (requests) => journal.load(requests),
+        commit: (batches) => journal.commit(batches),
+        due: (...asked) => journal.due(...asked),
+        watch: (partition, key, above, waitMs) =>
+          isAway && waitMs === 0 ? Promise.reject(new Error("away")) : journal.watch(partition, key, above, waitMs),
+      },
+      close: async () => {},
+    }),
+  });
+  world.engine({ retentionMs: 200 });
+  const text = JSON.stringify(failing);
+  await world.memory.records.put([{ scope: "definition", hash: contentHash(text), text }]);
+  await world.memory.records.publish("inner", contentHash(text));
+  world.worker({ step: () => 1 });
+  isAway = true;
+  const call = node("call", [], { handler: "workflow", config: { name: "inner" } });
+  await world.start(workflow([call, node("rest", ["call"], { handler: "wait", config: { seconds: 1 } })]));
+  await expect.poll(async () => (await world.memory.queries.counts()).ended).toBeGreaterThan(0);
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  expect((await world.ended(await world.start(failing))).status).toBe("COMPLETED");
+  isAway = false;
+  const headers = async (): Promise<number> => (await world.memory.queries.headers({ limit: 100 })).items.length;
+  await expect.poll(headers, { timeout: 10_000 }).toBe(0);
+});

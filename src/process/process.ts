@@ -217,7 +217,7 @@ function startEngine(parts: Parts): void {
     machines: MACHINES,
     ...(archive !== undefined && { archive, notes: logNames }),
     settings: {
-      retentionMs: settings.retentionDays * 86_400_000,
+      retentionMs: Math.round(settings.retentionDays * 86_400_000),
       keepEnded: settings.retentionCount === 0 ? null : settings.retentionCount,
       shipping: shippingOf(settings, address),
     },

@@ -60,7 +60,9 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
   let server: Serving;
   beforeAll(async () => {
     const store = kind === "memory" ? "memory:" : `sqlite:${join(here, "data/millrace.db")}`;
-    server = await serve(store, ["--handlers", "handlers.mjs"], { cwd: here });
+    // An hour, which is no whole number of milliseconds in days.
+    const kept = ["--retention-days", "0.0416667"];
+    server = await serve(store, ["--handlers", "handlers.mjs", ...kept], { cwd: here });
   });
   afterAll(() => server.stop());
 

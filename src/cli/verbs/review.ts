@@ -1,5 +1,5 @@
 import { isJsonObject, type Json } from "../../json/json.ts";
-import type { Verb } from "../call.ts";
+import type { Call, Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
 import { oneLine, printJson, printTable } from "../print.ts";
 import { connect, segment } from "../server.ts";
@@ -46,30 +46,26 @@ export const verb: Verb = async (call) => {
     );
     if (first?.comment !== undefined) terminal.out(`"${oneLine(first.comment)}"\n`);
   }
-  const { values } = review;
-  if (isJsonObject(values)) {
-    const told = (of: Json, name: string): string => (isJsonObject(of) && name in of ? textOf(of[name]!) : "");
-    const said = review.first?.data ?? null;
-    const isSaid = isJsonObject(said);
-    const names = new Set([...Object.keys(values), ...(isSaid ? Object.keys(said) : [])]);
-    const rows = Array.from(names, (name) => [
-      name,
-      told(values, name),
-      ...(isSaid ? [told(said, name)] : []),
-      told(review.confidence, name),
-      told(review.source, name),
-    ]);
-    const columns = [
-      "FIELD",
-      "VALUE",
-      ...(isSaid ? [oneLine(review.first!.by).toUpperCase()] : []),
-      "CONFIDENCE",
-      "SOURCE",
-    ];
-    printTable(call, columns, rows);
-  }
+  printFields(call, review);
   return EXIT.done;
 };
+
+/** What was proposed, and beside it what the first of two made of it: who approves without data approves that. */
+function printFields(call: Call, { values, first, confidence, source }: Review): void {
+  const said = first?.data ?? null;
+  if (first?.decision === "approve" && first.data === undefined) {
+    call.terminal.out("what was filled in is too large to be shown: give the data that you approve\n");
+  }
+  if (said !== null && !isJsonObject(said)) call.terminal.out(`filled in: ${oneLine(textOf(said))}\n`);
+  const columns = [values, said, confidence, source].map((of) => (isJsonObject(of) ? of : {}));
+  const names = new Set([...Object.keys(columns[0]!), ...Object.keys(columns[1]!)]);
+  if (names.size === 0) return;
+  const isSaid = isJsonObject(said);
+  const shown = isSaid ? columns : columns.toSpliced(1, 1);
+  const rows = Array.from(names, (name) => [name, ...shown.map((of) => (name in of ? textOf(of[name]!) : ""))]);
+  const heads = ["FIELD", "VALUE", ...(isSaid ? [oneLine(first!.by).toUpperCase()] : []), "CONFIDENCE", "SOURCE"];
+  printTable(call, heads, rows);
+}
 
 function textOf(value: Json): string {
   return typeof value === "string" ? value : JSON.stringify(value);

@@ -1,5 +1,5 @@
 import type { ListingDraft } from "../machine.ts";
-import type { Json } from "../../json/json.ts";
+import { isJsonObject, type Json } from "../../json/json.ts";
 import { isLarge } from "../value.ts";
 import type { FirstDecision, NodeWaiting, ReviewChanged, ReviewEscalated, ReviewSpec, Wait } from "./events.ts";
 import type { ExecutionState } from "./state.ts";
@@ -111,6 +111,7 @@ export function reviewedExample(
   output: { readonly [name: string]: Json },
 ): ListingDraft {
   const id = reviewId(state.id, state.generation, node);
+  const { first, ...said } = output;
   const example: ListedExample = {
     execution: state.id,
     generation: state.generation,
@@ -120,9 +121,18 @@ export function reviewedExample(
     values: values!,
     ...(confidence !== undefined && { confidence }),
     ...(source !== undefined && { source }),
-    ...(isLarge(JSON.stringify(output)) ? { ...output, data: null, isCut: true } : output),
+    ...said,
+    ...(isLarge(JSON.stringify(said["data"])) && { data: null, isCut: true as const }),
+    ...(first !== undefined && { first: withoutData(first) }),
   };
   return { list: EXAMPLES, id, text: JSON.stringify(example) };
+}
+
+/** What the first of two filled in is in the output; here it would take the room of what came of it. */
+function withoutData(first: Json): Json {
+  if (!isJsonObject(first)) return first;
+  const { data: _, ...rest } = first;
+  return rest;
 }
 
 /** The review of a unit, and those of the items of a map, are open no more. */

@@ -180,10 +180,10 @@ function isByDueDate(
   { wait, instance }: NodeStory,
 ): boolean {
   if (wait?.for !== "review" || wait.review.onDue === "fail") return false;
-  const { decision, data = decision === "approve" ? (wait.review.values ?? null) : null } = wait.review.onDue;
+  const { decision, data = null } = wait.review.onDue;
   const events = commit.entry.records.find(({ entity }) => entity === story.entity)?.events ?? [];
   const isDue = events.some((event) => event.kind === "reviewDue" && event.node === instance);
-  return isDue && said["decision"] === decision && sameJson(said["data"] ?? null, data);
+  return isDue && said["decision"] === decision && sameJson(said["data"] ?? null, saidIn(wait, decision, data));
 }
 
 function judgeExpiry(step: Step, { error }: NodeFailed, { wait }: NodeStory, found: Found): void {

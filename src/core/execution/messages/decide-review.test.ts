@@ -133,6 +133,13 @@ describe("where two people have to decide", () => {
     expect(trial.view("v").output).toMatchObject({ json: { data: { total: 4 }, first: { data: { total: 5 } } } });
   });
 
+  test("and so it does when the due date comes before the second", () => {
+    const trial = both({ values: { total: 4 }, on_due: { decision: "approve" } });
+    trial.ask(decide({ data: { total: 5 } }), "ann");
+    trial.at(604_800_000).settle();
+    expect(trial.view("v").output).toMatchObject({ json: { data: { total: 5 }, locks: ["total"], by: "on_due" } });
+  });
+
   test("what was too large to be kept has to be said again", () => {
     const trial = both({ values: { total: 4 } });
     const data = { total: "9".repeat(70_000) };

@@ -135,9 +135,13 @@ function hashOf(value: Json): string {
   return contentHash(JSON.stringify(value)).slice(0, 32);
 }
 
-/** A child of its own: no unit calls two in one generation, and what it called in an earlier one has another id. */
+/**
+ * A child of its own: no unit calls two in one generation, and what it called in an earlier one has another id. So has what
+ * an execution called that had our id before us, and was removed: its children may still be there, with results of another input.
+ */
 function newChild(state: ExecutionState, unit: number, of: Omit<ChildCall, "execution" | "call">): ChildCall {
-  return { execution: hashOf([state.id, state.nameOf(unit), state.generation]), ...of, call: 1 };
+  const named = [state.id, state.nameOf(unit), state.generation, state.createdAtMs];
+  return { execution: hashOf(named), ...of, call: 1 };
 }
 
 function call(
