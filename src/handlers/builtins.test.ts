@@ -120,6 +120,19 @@ describe("a mock", () => {
     });
   });
 
+  test.each([{}, { output_schema: { type: "object", properties: { total: { type: "number" } } } }])(
+    "of llm tells what it would have used, also with %o",
+    async (more) => {
+      const host = createManualHost();
+      const call = testCall({ prompt: "Say hello", mock: true, ...more });
+      const answer = builtinHandlers({ host, env: {} }).handlers.get("llm")!(call);
+      await after(host, 1_000, Promise.resolve(answer));
+      expect(call.usage).toEqual([
+        expect.objectContaining({ prompt_tokens: 3, total_tokens: expect.any(Number) as number }),
+      ]);
+    },
+  );
+
   test("of llm with a schema fits the schema", async () => {
     const host = createManualHost();
     const output_schema = { type: "object", properties: { total: { type: "number" }, ok: { type: "boolean" } } };

@@ -36,11 +36,15 @@ export function pauseLikeLlm(host: Host, call: HandlerCall): Promise<void> {
 /** The provider of those who have none yet: the same answer to the same question, at once, and it says what it is. */
 export const cannedAnswer: Handler = (call) => {
   const { prompt, messages, output_schema: schema } = call.config as JsonObject;
-  if (schema !== undefined) return sample(call, schema);
   const asked = typeof prompt === "string" ? prompt : JSON.stringify(messages ?? "nothing");
+  if (schema !== undefined) {
+    const made = sample(call, schema);
+    call.addUsage(usageOf(asked, JSON.stringify(made)));
+    return made;
+  }
   const text = `mock answer to: ${asked.length > 200 ? `${asked.slice(0, 200).toWellFormed()}…` : asked}`;
-  const [prompt_tokens, completion_tokens] = [tokens(asked), tokens(text)];
-  const usage = { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
+  const usage = usageOf(asked, text);
+  call.addUsage(usage);
   return { text, model: "mock", finish_reason: "stop", usage, result: text };
 };
 
@@ -54,6 +58,12 @@ function sample(call: HandlerCall, schema: Json): Json {
 async function pause(host: Host, { signal }: HandlerCall, atLeastMs: number): Promise<void> {
   await host.sleep(atLeastMs * (1 + host.random()), signal);
   signal.throwIfAborted();
+}
+
+/** As if it had been paid for: else a budget would count what it expected of the call. */
+function usageOf(asked: string, answered: string): Record<string, number> {
+  const [prompt, completion] = [tokens(asked), tokens(answered)];
+  return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
 }
 
 /** About four characters each, as a rule of thumb. */

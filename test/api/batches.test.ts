@@ -244,3 +244,12 @@ test("what is no batch, or too much for one, is refused", async () => {
   expect(await send({ items: [1], workflow: "nobody" })).toBe("NOT_FOUND");
   expect(await send({ items: ["x".repeat(3 * 1_048_576)] })).toBe("PAYLOAD_TOO_LARGE");
 });
+
+test("an item may be as large as any other input, and not larger", async () => {
+  const large = (bytes: number): { readonly s: string } => ({ s: "x".repeat(bytes - '{"s":""}'.length) });
+  const list = [{}, large(1_048_577)];
+  const refused = await api.post("/v1/batches", { workflow: "echo", items: list });
+  const detail = expect.stringContaining("/items/1 is larger than 1 MiB") as string;
+  expect(refused).toMatchObject({ status: 413, body: { code: "PAYLOAD_TOO_LARGE", detail } });
+  expect((await api.post("/v1/batches", { workflow: "echo", items: [{}, large(1_048_576)] })).status).toBe(201);
+});

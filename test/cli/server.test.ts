@@ -300,6 +300,10 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     expect((await run("why", id)).stdout).toBe(`CANCELLED  two ${id}\n  next: millrace retry ${id}\n`);
   });
 
+  test("who does not wait for people watches until one is needed, also without a terminal", async () => {
+    expect((await run("run", "two.yaml", "--server", "--no-wait-approval")).code).toBe(8);
+  });
+
   test("reviews are listed and decided once", async () => {
     const id = await started("review.yaml");
     await expect

@@ -4,6 +4,7 @@ import { viewNode } from "../../core/execution/view.ts";
 import type { Labels } from "../../core/message.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
+import { MAX_INPUT_BYTES } from "../limits.ts";
 import type { Caller } from "./caller.ts";
 import type { Commands } from "./commands.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
@@ -12,7 +13,7 @@ import type { Executions } from "./executions.ts";
 import { isExecutionId } from "./ids.ts";
 import { Lru } from "./lru.ts";
 import type { PageOf, PageRequest, Paging } from "./paging.ts";
-import type { Payload, Payloads } from "./payloads.ts";
+import { type Payload, type Payloads, sizedInput } from "./payloads.ts";
 import { notFound } from "./refusal.ts";
 import type { Submissions } from "./submissions.ts";
 
@@ -107,6 +108,7 @@ export class Batches {
     { workflow, version, items, concurrency, labels = {} }: BatchRequest,
   ): Promise<{ readonly batch_id: string; readonly status: "RUNNING"; readonly total: number }> {
     const { name, hash } = await this.#submissions.named(workflow, version);
+    items.forEach((item, i) => void sizedInput(item, MAX_INPUT_BYTES, `/items/${i}`));
     const of: BatchOf = { workflow: name, definition: hash, concurrency };
     const id = await this.#submissions.startUnnamed(caller, "batch", batchDefinition(of), {
       input: { items },

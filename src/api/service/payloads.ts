@@ -170,10 +170,11 @@ export class Payloads {
 export function sizedInput(
   json: Json,
   limitBytes = MAX_INPUT_BYTES,
+  what = "The input",
 ): { readonly text: string; readonly bytes: number } {
   const text = JSON.stringify(json);
   const bytes = Buffer.byteLength(text);
-  if (bytes > limitBytes) throw new MillraceError("PAYLOAD_TOO_LARGE", { what: "The input", limitBytes });
+  if (bytes > limitBytes) throw new MillraceError("PAYLOAD_TOO_LARGE", { what, limitBytes });
   return { text, bytes };
 }
 

@@ -94,8 +94,8 @@ async function runThere(call: Call, name: string, isHere: boolean, input: Json |
   const options = followOptions(call, true);
   const server = await connect(call);
   const id = await started(call, server, name, isHere, input);
-  // Who says how long to wait wants to wait.
-  const isTold = hasSwitch(call, "watch") || options.timeoutMs !== undefined;
+  // Who says how long to wait, or for what not, wants to wait.
+  const isTold = hasSwitch(call, "watch") || options.timeoutMs !== undefined || options.leaveReviews;
   const watches = !hasSwitch(call, "no-watch") && (isTold || call.terminal.isLive);
   if (watches) return followExecution(call, serverSource(server), id, options);
   if (call.json) printJson(call, { execution_id: id });
