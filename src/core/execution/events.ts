@@ -215,6 +215,8 @@ export interface NodeFailed extends At {
   readonly kind: "nodeFailed";
   readonly node: string;
   readonly error: ErrorValue;
+  /** Of a part of a large map that had too many failures: how many. */
+  readonly failures?: number;
 }
 
 export interface NodeSkipped extends At {

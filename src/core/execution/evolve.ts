@@ -135,7 +135,9 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       const unit = unitOf(state, event.node);
       const closing = isClosing(state, unit);
       move(state, unit, event, "failed");
-      state.run(unit).error = event.error;
+      const run = state.run(unit);
+      run.error = event.error;
+      run.failures = event.failures ?? 0;
       noteLetter(state, unit, event.error.retryable, event.error.code);
       return endUnit(state, unit, event.atMs, closing);
     }

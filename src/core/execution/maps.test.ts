@@ -263,6 +263,23 @@ describe("a map of more than 1,000 items", () => {
     expect(all.members.size).toBe(3);
   });
 
+  test("counts and names the items that failed, and not their parts", () => {
+    const all = runParts(large(2100), (item) => item === 1500);
+    const { items: counts, error } = all.root.view("m");
+    expect(counts).toEqual({ total: 2100, completed: 1000, failed: 1 });
+    expect(error?.details).toMatchObject({ items: [1500], first: { retryable: false } });
+    expect(error?.message).toMatch(/^1 of 2100 items failed, 0 are tolerated; m\[1500\]: /);
+    const many = runParts(large(2100, { tolerated_failures: 5 }), (item) => item < 6);
+    expect(many.root.view("m").error?.message).toMatch(/^6 of 2100 items failed, 5 are tolerated; m\[0\]: /);
+  });
+
+  test("tells its tasks which item of the whole they are, and its templates whose map it is", () => {
+    const all = large(1002, { config: { item: "{{ item }}", of: "{{ execution.id }}" } });
+    runPart(all, 0);
+    const { config, item } = all.childOf("m[1]").task("m[1]");
+    expect([config, item]).toEqual([{ item: 1001, of: all.root.state.id }, 1001]);
+  });
+
   test.each<[Json, number, string]>([
     [3, 3, "completed"],
     [3, 4, "failed"],

@@ -74,7 +74,7 @@ function carryOver(state: ExecutionState, old: MapRun, map: MapRun, kept: boolea
         state.setStatus(unit, status);
         if (status === "completed") map.completed++;
         else map.failed++;
-        map.failures += status === "failed" ? sizeOf(map, place) : state.runs[unit].failures;
+        map.failures += failuresIn(state, map, unit);
       } else state.runs[unit] = reopenedRun(state, before, { edited: old.edited, sameChild: kept, useLate: kept });
     }
     state.runs[before] = undefined;
@@ -93,13 +93,20 @@ export function placeItems(state: ExecutionState, map: MapRun): void {
   }
 }
 
+/** How many items failed with this one: a part that failed for another reason than its items has none that is good. */
+function failuresIn(state: ExecutionState, map: MapRun, unit: number): number {
+  const { failures } = state.runs[unit]!;
+  if (state.statusOf(unit) !== "failed" || failures > map.tolerated) return failures;
+  return sizeOf(map, unit - map.base);
+}
+
 /** An item has ended: the next one's turn, or the map's own. */
 export function endItem(state: ExecutionState, unit: number): void {
   const map = state.mapOf(unit);
   map.open--;
   if (state.statusOf(unit) === "completed") map.completed++;
   else map.failed++;
-  map.failures += state.statusOf(unit) === "failed" ? sizeOf(map, unit - map.base) : state.runs[unit]!.failures;
+  map.failures += failuresIn(state, map, unit);
   if (!isMapDone(map)) return placeItems(state, map);
   closeIfDone(state, map);
 }

@@ -8,7 +8,7 @@ import { formatToken } from "../token.ts";
 import { fallbackModel, isRated } from "./asks.ts";
 import { instanceOf } from "./instance.ts";
 import type { TaskDispatched } from "./events.ts";
-import { missingValues, scopeOf } from "./scope.ts";
+import { itemNumber, missingValues, scopeOf } from "./scope.ts";
 import type { ExecutionState } from "./state.ts";
 import { keyNumber } from "./units.ts";
 
@@ -158,7 +158,7 @@ export function taskOf(
     timeoutMs: timeoutMs(state, unit, dispatch.atMs),
   };
   // What most do not have is put in afterwards: there is one of these for every step.
-  if (state.isItem(unit)) head.item = unit - state.mapOf(unit).base;
+  if (state.isItem(unit)) head.item = itemNumber(state, unit);
   if (round !== undefined) head.iteration = round;
   if (isRated(state, unit)) head.limited = true;
   if (config !== undefined) head.body = config;

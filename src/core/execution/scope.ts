@@ -19,7 +19,7 @@ export function scopeOf(state: ExecutionState, reader: number, context: Fetched)
   const seen = state.runs[reader]?.seen ?? map?.seen ?? state.version;
   const scope: Scope = {
     input: valueView(state.input, context),
-    executionId: state.id,
+    executionId: state.around?.executionId ?? state.id,
     node: (id) => {
       const index = state.plan.graph.indexOf.get(id);
       if (index !== undefined) return nodeView(state, index, seen, context);
@@ -27,20 +27,27 @@ export function scopeOf(state: ExecutionState, reader: number, context: Fetched)
     },
   };
   if (map !== undefined) {
-    const place = reader - map.base;
     const items = jsonOf(map.items, context) as readonly Json[] | undefined;
-    // In a part of a large map they are counted on from the parts before.
-    const isPart = state.plan.workflow["x-millrace-part"] === true && state.around !== null;
-    const index = isPart ? state.around!.index * PART_ITEMS + place : place;
-    return { ...scope, item: items?.[place] ?? null, index };
+    return { ...scope, item: items?.[reader - map.base] ?? null, index: itemNumber(state, reader) };
   }
   if (state.around === null) return scope;
   return { ...scope, item: jsonOf(state.around.item, context) ?? null, index: state.around.index };
 }
 
+/** Which item of its map a unit is. In a part of a large map they are counted on from the parts before. */
+export function itemNumber(state: ExecutionState, unit: number): number {
+  const place = unit - state.mapOf(unit).base;
+  const isPart = state.plan.workflow["x-millrace-part"] === true && state.around !== null;
+  return isPart ? state.around!.index * PART_ITEMS + place : place;
+}
+
 /** What the execution as a whole sees before anything of it runs. */
 export function inputScopeOf(state: ExecutionState, context: Fetched): Scope {
-  return { input: valueView(state.input, context), executionId: state.id, node: () => undefined };
+  return {
+    input: valueView(state.input, context),
+    executionId: state.around?.executionId ?? state.id,
+    node: () => undefined,
+  };
 }
 
 /** The scope in which a round is judged: the node sees its own output by its id. */

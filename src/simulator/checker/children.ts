@@ -12,7 +12,7 @@ import { type Commit, type Evidence, executionOf, isExecution, type Mail } from 
 import { type Found, type Invariant, placeOf, readerOf, type Step } from "./invariant.ts";
 import type { NodeStory } from "./node-story.ts";
 import { fieldOf, mockOf, outputOf } from "./reference-nodes.ts";
-import { indexOf, itemOf, MISSING, type Reader, readPath, UNKNOWN, valueOf } from "./reference-path.ts";
+import { indexOf, itemOf, MISSING, type Reader, readPath, rootOf, UNKNOWN, valueOf } from "./reference-path.ts";
 import { sameJson, sameValue } from "./same-json.ts";
 import { GRAPH } from "./shape.ts";
 import type { Ending, Story } from "./story.ts";
@@ -180,6 +180,7 @@ function judgeInput(body: Mail["body"], reader: Reader, say: (sentence: string) 
   const index = indexOf(reader);
   if (index !== UNKNOWN && around["index"] !== index)
     say(`Its child was called as item ${JSON.stringify(around["index"])}`);
+  if (around["executionId"] !== rootOf(story)) say("Its child was told of another execution");
   judgeAround(around["nodes"] as never, reader, body["definition"] as string, say);
 }
 

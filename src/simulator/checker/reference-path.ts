@@ -64,7 +64,7 @@ const EXECUTION = { kind: "execution" } as const;
 export function readPath({ root, steps }: Path, reader: Reader): Read {
   switch (root.kind) {
     case "execution":
-      return reader.story.id;
+      return rootOf(reader.story);
     case "input":
       return walk(valueOf(reader.story.input, reader.evidence), steps);
     case "item":
@@ -76,6 +76,11 @@ export function readPath({ root, steps }: Path, reader: Reader): Read {
     case "node":
       return readNode(reader.story.nodes[root.index]!, steps, reader);
   }
+}
+
+/** What runs inside a map sees the execution whose map it is. */
+export function rootOf({ accepted, id }: Reader["story"]): string {
+  return accepted?.around?.executionId ?? id;
 }
 
 function readNode(node: NodeStory, steps: Path["steps"], reader: Reader): Read {

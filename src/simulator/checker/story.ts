@@ -426,6 +426,7 @@ export class Story {
         return this.failTask(node, event, commit);
       case "nodeFailed":
         node.error = event.error;
+        node.failures = event.failures ?? 0;
         return this.endNode(node, this.failure(node), event, commit);
       case "nodeSkipped":
         return this.endNode(node, event.reason === "upstream_failed" ? "skippedUpstream" : "skipped", event, commit);

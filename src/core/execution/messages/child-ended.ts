@@ -6,6 +6,7 @@ import { MAX_COLLECTED_BYTES, NULL_VALUE } from "../../value.ts";
 import { decided, type ExecutionDecision, NOTHING } from "../decision.ts";
 import type { ChildCall, ExecutionEvent } from "../events.ts";
 import { afterFailure } from "../failure.ts";
+import { MAP_FAILED } from "../letters.ts";
 import { failFastCause } from "../reopen.ts";
 import type { ExecutionState } from "../state.ts";
 import { openFailed } from "./retry.ts";
@@ -30,7 +31,9 @@ export function childEnded(state: ExecutionState, body: ChildEnded, context: Con
     return decided(state, context, [{ kind: "nodeCompleted", atMs, node, output, ...failures }]);
   }
   const error = tooLargeBytes === undefined ? childFailed(wait.child, body) : outputTooLarge(wait.child, tooLargeBytes);
-  const events: ExecutionEvent[] = [{ kind: "nodeFailed", atMs, node, error }];
+  const isByItems = body.failures !== undefined && body.error?.code === MAP_FAILED;
+  const failures = isByItems ? { failures: body.failures! } : {};
+  const events: ExecutionEvent[] = [{ kind: "nodeFailed", atMs, node, error, ...failures }];
   return decided(state, context, [...events, ...afterFailure(state, unit, error, context)]);
 }
 

@@ -82,7 +82,9 @@ export const graphItem: EngineNode = (state, unit, context) => {
   const gathered = gatherAround(state, unit, sub, context);
   if (gathered.kind !== "gathered") return gathered;
   const known = state.runs[unit]?.child;
-  const inputHash = hashOf([gathered.input, gathered.around as unknown as Json]);
+  // Whose map it is does not change what the child is given: one that an earlier release has called is the same.
+  const { executionId: _, ...seen } = gathered.around;
+  const inputHash = hashOf([gathered.input, seen as unknown as Json]);
   const child =
     known && known.inputHash === inputHash
       ? { ...known, call: known.call + 1 }
@@ -125,7 +127,7 @@ function gatherAround(state: ExecutionState, unit: number, sub: SubWorkflow, con
   const blobs = [item.blob, around.blob].filter((blob) => blob !== undefined);
   return {
     kind: "gathered",
-    around: { item: item.value, index: scope.index ?? 0, nodes: around.value },
+    around: { item: item.value, index: scope.index ?? 0, nodes: around.value, executionId: scope.executionId },
     input: input ?? null,
     blobs,
   };

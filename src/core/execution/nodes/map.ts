@@ -1,5 +1,5 @@
 import { contentHash } from "../../../json/hash.ts";
-import type { Json } from "../../../json/json.ts";
+import { isJsonObject, type Json } from "../../../json/json.ts";
 import { type Context, type Need, needKey } from "../../machine.ts";
 import type { ErrorValue } from "../../message.ts";
 import { MAX_COLLECTED_BYTES, toValue } from "../../value.ts";
@@ -11,6 +11,8 @@ import { configOf, type EngineNode, type EngineResult, invalid } from "./engine-
 
 const MAX_ITEMS = 100_000;
 const MAX_CONCURRENCY = 1_000;
+/** How many of the items that failed an error names. */
+const SHOWN_ITEMS = 20;
 
 /** Opens a map once its items are known, and closes it once they have ended. */
 export const mapNode: EngineNode = (state, unit, context) => {
@@ -112,16 +114,31 @@ function partResults(part: Json, place: number, state: ExecutionState, map: MapR
 }
 
 function tooManyFailed(state: ExecutionState, map: MapRun): ErrorValue {
-  const failedItems: number[] = [];
-  for (let place = 0; place < map.count && failedItems.length < 20; place++) {
-    if (state.statusOf(map.base + place) === "failed") failedItems.push(place);
+  const items: number[] = [];
+  let first: Json = null;
+  for (let place = 0; place < map.count && items.length < SHOWN_ITEMS; place++) {
+    const { error } = state.runs[map.base + place] ?? {};
+    if (!error || state.statusOf(map.base + place) !== "failed") continue;
+    const inside = map.chunked ? failedInside(error) : undefined;
+    first ??= inside?.first ?? (error as unknown as Json);
+    if (inside === undefined) items.push(map.chunked ? place * PART_ITEMS : place);
+    else items.push(...inside.items.map((item) => place * PART_ITEMS + item));
   }
-  const first = failedItems[0] === undefined ? null : state.runs[map.base + failedItems[0]]!.error;
-  const message =
-    `${map.failures} of ${map.total} items failed, ${map.tolerated} are tolerated` +
-    (first === null ? "" : `; ${state.nameOf(map.base + failedItems[0]!)}: ${first.message}`);
-  const details = { items: failedItems, first: first as unknown as Json };
-  return { code: MAP_FAILED, message, retryable: false, details };
+  const shown = items.slice(0, SHOWN_ITEMS);
+  const why = isJsonObject(first)
+    ? `; ${state.plan.graph.ids[map.node]!}[${shown[0]}]: ${String(first["message"])}`
+    : "";
+  const message = `${map.failures} of ${map.total} items failed, ${map.tolerated} are tolerated${why}`;
+  return { code: MAP_FAILED, message, retryable: false, details: { items: shown, first } };
+}
+
+/** What a part of a large map says of its items; undefined if it failed for another reason. */
+function failedInside({
+  details,
+}: ErrorValue): { readonly items: readonly number[]; readonly first: Json } | undefined {
+  const of = isJsonObject(details) && isJsonObject(details["error"]) ? details["error"] : {};
+  const told = of["code"] === MAP_FAILED ? of["details"] : undefined;
+  return isJsonObject(told) ? (told as unknown as ReturnType<typeof failedInside>) : undefined;
 }
 
 function outputTooLarge(bytes: number): EngineResult {
