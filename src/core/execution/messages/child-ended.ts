@@ -32,7 +32,7 @@ export function childEnded(state: ExecutionState, body: ChildEnded, context: Con
   }
   const error = tooLargeBytes === undefined ? childFailed(wait.child, body) : outputTooLarge(wait.child, tooLargeBytes);
   const isByItems = body.failures !== undefined && body.error?.code === MAP_FAILED;
-  const failures = isByItems ? { failures: body.failures! } : {};
+  const failures = isByItems ? { failures: body.failures } : {};
   const events: ExecutionEvent[] = [{ kind: "nodeFailed", atMs, node, error, ...failures }];
   return decided(state, context, [...events, ...afterFailure(state, unit, error, context)]);
 }
