@@ -1,8 +1,11 @@
 import { NearestName } from "../errors/nearest-name.ts";
 import { quote } from "../errors/registry.ts";
-import { isJsonObject, type Json } from "../json/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
+import { pointerStep } from "../json/pointer.ts";
 import type { TopologicalOrder } from "./cycles.ts";
+import { NODE_FIELDS } from "./fields.ts";
 import type { Graph } from "./graph.ts";
+import type { KnownHandlers } from "./handlers.ts";
 import type { NodeList } from "./node-list.ts";
 import type { ProblemList } from "./problems.ts";
 import type { WorkflowNode } from "./workflow.ts";
@@ -98,6 +101,57 @@ function longestWait(node: WorkflowNode, raw: Json): { seconds: number; field: s
   }
   if (node.repeat === undefined) return undefined;
   return { seconds: node.repeat.every_seconds * (node.repeat.max - 1), field: "repeat" };
+}
+
+/** Warns of what is said about tasks on a node that makes none. Only where somebody wrote it. */
+export function checkTaskFields(list: NodeList, handlers: KnownHandlers, problems: ProblemList): void {
+  for (let index = 0; index < list.nodes.length; index++) {
+    const { id, handler, config } = list.nodes[index]!;
+    const raw = list.raw[index]!;
+    if (!isJsonObject(raw) || handlers.get(handler)?.engine !== true) continue;
+    const item = handler === "map" ? config["handler"] : undefined;
+    if (typeof item === "string" && handlers.get(item)?.engine !== true) continue;
+    const runs =
+      handler !== "map"
+        ? `${quote(handler)} nodes`
+        : typeof item === "string"
+          ? `a map of ${quote(item)}`
+          : "a map of nodes";
+    for (const { field, at } of taskFields(list, index, raw)) {
+      const hint = taskFieldHint(field, item ?? handler);
+      problems.add("FIELD_WITHOUT_EFFECT", at, { id, field, runs }, { hint, atKey: true });
+    }
+  }
+}
+
+function* taskFields(list: NodeList, index: number, raw: JsonObject): Iterable<{ field: string; at: string }> {
+  const given = (name: string): boolean => raw[name] !== undefined && raw[name] !== null;
+  if (given("timeout_seconds")) yield { field: "timeout_seconds", at: list.field(index, "timeout_seconds") };
+  if (
+    given("queue_timeout_seconds") &&
+    raw["queue_timeout_seconds"] !== NODE_FIELDS["queue_timeout_seconds"]!.default
+  ) {
+    yield { field: "queue_timeout_seconds", at: list.field(index, "queue_timeout_seconds") };
+  }
+  // In a definition that was stored all that a node inherits is written out, and nobody meant it for this one.
+  const isStored = given("condition_on_error") && given("queue_timeout_seconds");
+  if (isStored) return;
+  for (const name of ["retry", "retry_config", "max_retries", "queue"]) {
+    if (given(name)) yield { field: name, at: list.pointer(index) + pointerStep(name) };
+  }
+  const { handler, config } = list.nodes[index]!;
+  if (handler === "map" && config["retry"] !== undefined) yield { field: "retry", at: list.config(index, "/retry") };
+}
+
+/** Where the same can be said with an effect. */
+function taskFieldHint(field: string, runs: Json): string {
+  if (runs === "map") return "Write it on the nodes inside.";
+  if (runs === "workflow") return "Write it in the workflow that is called.";
+  if (field === "timeout_seconds" && runs === "review") return 'How long it may take is "due_seconds" of its config.';
+  if (field === "timeout_seconds" && runs === "wait") {
+    return 'How long it waits for a signal is "timeout_seconds" of its config.';
+  }
+  return "Remove it.";
 }
 
 /** A condition that stands inside a router's config. */

@@ -463,6 +463,50 @@ describe("warnings leave the workflow accepted", () => {
       [],
     ],
     [
+      "what is for tasks, on a node that the engine runs",
+      nodes({
+        id: "r",
+        handler: "review",
+        timeout_seconds: 5,
+        queue_timeout_seconds: 5,
+        retry_config: { max_attempts: 2 },
+        max_retries: null,
+        queue: "people",
+      }),
+      [
+        "FIELD_WITHOUT_EFFECT /nodes/0/timeout_seconds",
+        "FIELD_WITHOUT_EFFECT /nodes/0/queue_timeout_seconds",
+        "FIELD_WITHOUT_EFFECT /nodes/0/retry_config",
+        "FIELD_WITHOUT_EFFECT /nodes/0/queue",
+      ],
+    ],
+    [
+      "the same on a map of nodes, and on one of what the engine runs",
+      nodes(
+        { id: "m", handler: "map", max_retries: 1, config: { items: [1], nodes: [{ id: "x", handler: "work" }] } },
+        { id: "n", handler: "map", config: { items: [1], handler: "delay", config: { seconds: 1 }, retry: {} } },
+      ),
+      ["FIELD_WITHOUT_EFFECT /nodes/0/max_retries", "FIELD_WITHOUT_EFFECT /nodes/1/config/retry"],
+    ],
+    [
+      "the same on a map of tasks, and inherited",
+      {
+        ...nodes(
+          {
+            id: "m",
+            handler: "map",
+            timeout_seconds: 5,
+            retry: {},
+            queue: "q",
+            config: { items: [1], handler: "work" },
+          },
+          { id: "d", handler: "delay", timeout_seconds: null, queue_timeout_seconds: 86_400, config: { seconds: 1 } },
+        ),
+        retry: { max_attempts: 7 },
+      },
+      [],
+    ],
+    [
       "a read of a node with a condition, by one that also runs without it",
       nodes({ id: "a" }, cond, { id: "d", dependencies: ["a", "c"], config: { x: "{{ c.y }}" } }),
       ["TEMPLATE_MAYBE_SKIPPED /nodes/2/config/x"],
@@ -556,6 +600,15 @@ describe("warnings leave the workflow accepted", () => {
     expect(warned(report)).toEqual(expected);
     expect(report.workflow).toBeDefined();
     expect(report.hash).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  test("not of what a stored definition has written out for every node", () => {
+    const written = {
+      ...nodes({ id: "d", handler: "delay", config: { seconds: 1 } }),
+      retry: { max_attempts: 7 },
+    };
+    const stored = check(written).workflow as unknown as Json;
+    expect(warned(check(JSON.parse(JSON.stringify(stored)) as Json))).toEqual([]);
   });
 });
 

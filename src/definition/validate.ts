@@ -1,5 +1,5 @@
 import { quote } from "../errors/registry.ts";
-import { checkRouters, checkWaits } from "./control-nodes.ts";
+import { checkRouters, checkTaskFields, checkWaits } from "./control-nodes.ts";
 import { findCycles, topologicalOrder, type TopologicalOrder } from "./cycles.ts";
 import { buildGraph, type Graph } from "./graph.ts";
 import type { KnownHandlers } from "./handlers.ts";
@@ -21,6 +21,7 @@ export function validate({ workflow, lists }: LoadedDefinition, handlers: KnownH
     reportCycles(list, graph, topology, problems);
     const routed = checkRouters(list, graph, topology, problems);
     checkWaits(list, workflow.timeout_seconds, problems);
+    checkTaskFields(list, handlers, problems);
     const skips = new SkipAnalysis(graph, topology, list.nodes, routed);
     // A map's inner graph comes after the one it stands in.
     const outer = list.parent === undefined ? undefined : checks.get(list.parent.list);

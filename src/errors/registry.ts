@@ -190,6 +190,11 @@ export const ERRORS = {
     kind: "warning",
     message: ({ field }: { field: string }): string => `${quote(field)} has no effect and is not stored.`,
   },
+  FIELD_WITHOUT_EFFECT: {
+    kind: "warning",
+    message: ({ id, field, runs }: { id: string; field: string; runs: string }): string =>
+      `${quote(field)} has no effect on ${quote(id)}: the engine runs ${runs} itself.`,
+  },
 
   // Run time: why a node or an execution failed.
   TEMPLATE_UNRESOLVED: { kind: "failed", message: ({ reason }: { reason: string }): string => reason },
