@@ -178,8 +178,12 @@ export function loadWorkflowConcurrency(
 ): WorkflowConcurrency | undefined {
   const given = readConcurrency(WORKFLOW_CONCURRENCY, raw, pointer, problems);
   if (given?.key === undefined) return given;
-  for (const { code, message, hint } of compileValue(given.key, { nodeIds: new Set<string>() }).problems) {
-    problems.add(code, pointer + pointerStep("key"), { reason: message }, { hint });
+  const { references, problems: faults } = compileValue(given.key, { nodeIds: new Set<string>() });
+  const at = pointer + pointerStep("key");
+  for (const { code, message, hint } of faults) problems.add(code, at, { reason: message }, { hint });
+  if (references.some(({ kind }) => kind !== "input" && kind !== "execution")) {
+    const reason = '"key" of the concurrency of a workflow can be made of the input only';
+    problems.add("CONFIG_INVALID", at, { id: "", reason });
   }
   return given;
 }

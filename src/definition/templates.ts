@@ -40,7 +40,11 @@ interface Piece {
   readonly inMap: boolean;
   /** May read the node's own output. */
   readonly afterwards: boolean;
+  /** Why no secret may stand in it, if none may. */
+  readonly refusesSecrets?: string | undefined;
 }
+
+const SHOWN = "it runs in the engine, which cannot use a secret: its output would show it";
 
 type NodeReference = Extract<Reference, { kind: "node" }>;
 
@@ -124,6 +128,20 @@ export class TemplateChecker {
     this.#problems.add("TEMPLATE_UNKNOWN_NODE", whereIs(piece, reference, graph), { reason });
   }
 
+  /** Refused here, since the node could only fail. */
+  misplacedSecret(check: ListCheck, index: number, piece: Piece, reference: Reference): void {
+    if (piece.refusesSecrets === undefined) return;
+    const details = { id: check.list.nodes[index]!.id, reason: piece.refusesSecrets };
+    this.#problems.add("CONFIG_INVALID", whereIs(piece, reference, check.graph), details, {
+      hint: "Read it in the config of a node that a worker runs.",
+    });
+  }
+
+  /** Why a config has to do without secrets, by who runs it. */
+  secretFault(handler: Json | undefined): string | undefined {
+    return typeof handler === "string" && this.#handlers.get(handler)?.engine === true ? SHOWN : undefined;
+  }
+
   inputField(piece: Piece, reference: Extract<Reference, { kind: "input" }>, graph: Graph): void {
     const schema = this.#inputSchema;
     // Callers may send more than the schema names, unless it forbids that.
@@ -197,7 +215,11 @@ class ListTemplates {
         for (const { text, below: at } of routeConditions(node)) {
           this.#piece(index, { kind: "condition", value: text, pointer: below(at), inMap, afterwards: false });
         }
-      } else this.#piece(index, { kind: "value", value: node.config, pointer: below(""), inMap, afterwards: false });
+      } else {
+        const refusesSecrets = this.#checker.secretFault(node.handler);
+        const pointer = below("");
+        this.#piece(index, { kind: "value", value: node.config, pointer, inMap, afterwards: false, refusesSecrets });
+      }
       if (node.condition !== undefined) {
         const pointer = (): string => list.field(index, "condition");
         this.#piece(index, { kind: "condition", value: node.condition, pointer, inMap, afterwards: false });
@@ -211,7 +233,8 @@ class ListTemplates {
         if (key === undefined) continue;
         const pointer = (): string => `${list.field(index, field)}/key`;
         const inItem = inMap || node.handler === "map";
-        this.#piece(index, { kind: "value", value: key, pointer, inMap: inItem, afterwards: false });
+        const refusesSecrets = `the "key" of its ${field} cannot be a secret`;
+        this.#piece(index, { kind: "value", value: key, pointer, inMap: inItem, afterwards: false, refusesSecrets });
       }
     }
   }
@@ -219,9 +242,11 @@ class ListTemplates {
   #runMap(index: number, below: (prefix: string) => (rest: string) => string, inMap: boolean): void {
     // Nodes inside have a graph of their own.
     const { nodes: _, config, ...own } = this.#check.list.nodes[index]!.config;
-    this.#piece(index, { kind: "value", value: own, pointer: below(""), inMap, afterwards: false });
+    const piece = { kind: "value", afterwards: false } as const;
+    this.#piece(index, { ...piece, value: own, pointer: below(""), inMap, refusesSecrets: SHOWN });
     if (config === undefined) return;
-    this.#piece(index, { kind: "value", value: config, pointer: below("/config"), inMap: true, afterwards: false });
+    const refusesSecrets = this.#checker.secretFault(own["handler"]);
+    this.#piece(index, { ...piece, value: config, pointer: below("/config"), inMap: true, refusesSecrets });
   }
 
   #piece(index: number, piece: Piece): void {
@@ -248,6 +273,8 @@ class ListTemplates {
         this.#checker.inputField(piece, reference, graph);
         break;
       case "secret":
+        this.#checker.misplacedSecret(this.#check, index, piece, reference);
+        break;
       case "execution":
         break;
     }

@@ -234,6 +234,35 @@ describe("each error has its code, its pointer and a hint", () => {
     [nodes({ id: "a", condition: "process.exit() == 1" }), "EXPRESSION_FORBIDDEN /nodes/0/condition", undefined],
     [nodes({ id: "a", config: { x: "{{ item.y }}" } }), "TEMPLATE_UNKNOWN_NODE /nodes/0/config/x", undefined],
     [
+      nodes({ id: "a", handler: "output", config: { x: ["Bearer {{ secrets.TOKEN }}"] } }),
+      "CONFIG_INVALID /nodes/0/config/x/0",
+      "Read it in the config of a node that a worker runs.",
+    ],
+    [
+      nodes({ id: "a", handler: "map", config: { items: ["{{ secrets.TOKEN }}"], handler: "work" } }),
+      "CONFIG_INVALID /nodes/0/config/items/0",
+      "Read it in the config of a node that a worker runs.",
+    ],
+    [
+      nodes({
+        id: "a",
+        handler: "map",
+        config: { items: [1], handler: "workflow", config: { name: "other", input: "{{ secrets.TOKEN }}" } },
+      }),
+      "CONFIG_INVALID /nodes/0/config/config/input",
+      "Read it in the config of a node that a worker runs.",
+    ],
+    [
+      nodes({ id: "a", cache: { key: "{{ secrets.TOKEN }}" } }),
+      "CONFIG_INVALID /nodes/0/cache/key",
+      "Read it in the config of a node that a worker runs.",
+    ],
+    [
+      { ...nodes({ id: "a" }), concurrency: { limit: 1, key: "{{ secrets.TOKEN }}" } },
+      "CONFIG_INVALID /concurrency/key",
+      undefined,
+    ],
+    [
       nodes(
         { id: "r", handler: "router", config: { mode: "inclusive", routes: [{ when: "true", to: "b" }] } },
         { id: "b" },
@@ -610,6 +639,17 @@ describe("warnings leave the workflow accepted", () => {
     const stored = check(written).workflow as unknown as Json;
     expect(warned(check(JSON.parse(JSON.stringify(stored)) as Json))).toEqual([]);
   });
+});
+
+test("a secret may stand wherever a worker reads the config", () => {
+  const secret = { token: "{{ secrets.TOKEN }}" };
+  const inner = [{ id: "x", handler: "work", config: secret }];
+  const written = nodes(
+    { id: "a", config: secret },
+    { id: "b", handler: "map", config: { items: [1], handler: "work", config: secret } },
+    { id: "c", handler: "map", config: { items: [1], nodes: inner } },
+  );
+  expect(found(check(written))).toEqual([]);
 });
 
 describe("circles", () => {
