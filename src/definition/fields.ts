@@ -9,8 +9,6 @@ export interface Field {
   readonly doc: string;
   /** What a missing field, or null, means. Missing here: nothing, or something that depends on other fields. */
   readonly default?: Json;
-  /** The canonical form may hold null. (In what people write, null always means "not given".) */
-  readonly nullable?: boolean;
   /** Other names under which the same field is read. */
   readonly aliases?: readonly string[];
 }
@@ -115,7 +113,6 @@ export const WORKFLOW_FIELDS: FieldTable = {
   max_parallel_nodes: {
     rule: count(1, MAX_NODES),
     default: null,
-    nullable: true,
     doc: "How many nodes of one execution may be queued or running at once. null = no limit.",
   },
   retry: {
@@ -180,7 +177,6 @@ export const NODE_FIELDS: FieldTable = {
   },
   timeout_seconds: {
     rule: timeout("above 0"),
-    nullable: true,
     doc: "How long one attempt may run: 30 by default, 120 for http, 180 for llm, no limit for nodes of the engine.",
   },
   queue_timeout_seconds: {

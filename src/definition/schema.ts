@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from "../json/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
 import { BUILTIN_HANDLERS } from "./builtin-handlers.ts";
 import {
   BREAKER_FIELDS,
@@ -10,6 +10,7 @@ import {
   DEPENDENCY_FIELDS,
   type Field,
   type FieldTable,
+  IGNORED_WORKFLOW_FIELDS,
   LIMIT_FIELDS,
   MAX_NODES,
   MAX_RETRIES_FIELD,
@@ -24,22 +25,32 @@ import {
 
 /**
  * The JSON Schema of a definition, for editors: completion, docs and the plain mistakes. It is written from the same
- * table that the loader reads by. It knows the proper names only; other spellings load, but are not offered.
+ * table that the loader reads by, and takes whatever that takes. Editors offer what stands under `properties`, so the
+ * proper names are there; other spellings are `patternProperties`.
  */
 export function workflowSchema(): JsonObject {
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",
     $id: "https://millrace.dev/schema/workflow.json",
     title: "Millrace workflow",
-    ...objectSchema(WORKFLOW_FIELDS, ["nodes"], { $schema: { type: "string" } }),
+    ...objectSchema(WORKFLOW_FIELDS, {
+      offered: { $schema: { type: "string" } },
+      taken: { ...IGNORED, "^dag$": { $ref: "#/$defs/dag", description: "The workflow, or a part of its fields." } },
+    }),
+    anyOf: oneRequired("nodes", "steps", "dag"),
     $defs: {
+      dag: objectSchema(WORKFLOW_FIELDS, { taken: { ...IGNORED, "^\\$schema$": { type: "string" } } }),
       nodes: {
         anyOf: [
           {
             type: "array",
             minItems: 1,
             maxItems: MAX_NODES,
-            items: { $ref: "#/$defs/node", required: ["id", "handler"] },
+            items: {
+              $ref: "#/$defs/node",
+              required: ["handler"],
+              anyOf: oneRequired("id", ...NODE_FIELDS["id"]!.aliases!),
+            },
           },
           {
             type: "object",
@@ -49,40 +60,88 @@ export function workflowSchema(): JsonObject {
           },
         ],
       },
-      node: { ...objectSchema(NODE_FIELDS, []), allOf: configByHandler() },
-      dependency: { anyOf: [{ type: "string" }, objectSchema(DEPENDENCY_FIELDS, ["id"])] },
-      retry: objectSchema(RETRY_FIELDS, [], { max_retries: fieldSchema(MAX_RETRIES_FIELD) }),
-      repeat: objectSchema(REPEAT_FIELDS, ["until"]),
-      limit: objectSchema(LIMIT_FIELDS, []),
-      breaker: objectSchema(BREAKER_FIELDS, []),
-      node_limit: objectSchema(NODE_LIMIT_FIELDS, []),
-      concurrency: objectSchema(CONCURRENCY_FIELDS, ["limit"]),
-      workflow_concurrency: objectSchema(WORKFLOW_CONCURRENCY_FIELDS, ["limit"]),
-      cache: objectSchema(CACHE_FIELDS, []),
-      budget: objectSchema(BUDGET_FIELDS, []),
-      budget_estimate: objectSchema(ESTIMATE_FIELDS, []),
-      price: objectSchema(PRICE_FIELDS, ["input", "output"]),
+      node: {
+        ...objectSchema(NODE_FIELDS, {
+          required: ["handler"],
+          taken: { "^max_retries$": fieldSchema(MAX_RETRIES_FIELD, `Another way to write \`retry.max_attempts\`.`) },
+        }),
+        allOf: configByHandler(),
+      },
+      dependency: { anyOf: [{ type: "string" }, objectSchema(DEPENDENCY_FIELDS, { required: ["id"] })] },
+      retry: objectSchema(RETRY_FIELDS, {
+        offered: { max_retries: fieldSchema(MAX_RETRIES_FIELD) },
+        taken: { "^retryable_errors$": NO_EFFECT },
+      }),
+      repeat: objectSchema(REPEAT_FIELDS, { required: ["until"] }),
+      limit: objectSchema(LIMIT_FIELDS),
+      breaker: objectSchema(BREAKER_FIELDS),
+      node_limit: objectSchema(NODE_LIMIT_FIELDS),
+      concurrency: objectSchema(CONCURRENCY_FIELDS, { required: ["limit"] }),
+      workflow_concurrency: objectSchema(WORKFLOW_CONCURRENCY_FIELDS, { required: ["limit"] }),
+      cache: objectSchema(CACHE_FIELDS),
+      budget: objectSchema(BUDGET_FIELDS),
+      budget_estimate: objectSchema(ESTIMATE_FIELDS),
+      price: objectSchema(PRICE_FIELDS),
       template: { type: "string", pattern: "\\{\\{" },
     },
   };
 }
 
-function objectSchema(table: FieldTable, required: readonly string[], more: JsonObject = {}): JsonObject {
+const NO_EFFECT: JsonObject = { description: "Written by the tools of others. It has no effect." };
+const IGNORED: JsonObject = { [namedAs(IGNORED_WORKFLOW_FIELDS)]: NO_EFFECT };
+
+function namedAs(names: Iterable<string>): string {
+  return `^(${[...names].join("|")})$`;
+}
+
+function oneRequired(...names: readonly string[]): Json {
+  return names.map((name) => ({ required: [name] }));
+}
+
+interface ObjectParts {
+  readonly required?: readonly string[];
+  /** More fields that an editor may offer. */
+  readonly offered?: JsonObject;
+  /** Patterns of names that are taken, too. */
+  readonly taken?: JsonObject;
+}
+
+function objectSchema(table: FieldTable, { required = [], offered = {}, taken = {} }: ObjectParts = {}): JsonObject {
   const properties: Record<string, Json> = {};
-  for (const [name, field] of Object.entries(table)) properties[name] = fieldSchema(field);
+  const patterns: Record<string, Json> = {};
+  for (const [name, field] of Object.entries(table)) {
+    properties[name] = required.includes(name) ? givenSchema(field) : fieldSchema(field);
+    if (field.aliases !== undefined) {
+      patterns[namedAs(field.aliases)] = fieldSchema(field, `Another name of \`${name}\`.`);
+    }
+  }
   return {
     type: "object",
     ...(required.length > 0 ? { required } : {}),
-    properties: { ...properties, ...more },
-    patternProperties: { "^x-": true },
+    properties: { ...properties, ...offered },
+    patternProperties: { ...patterns, ...taken, "^x-": true },
     additionalProperties: false,
   };
 }
 
-function fieldSchema({ rule, doc, nullable, default: standard }: Field): JsonObject {
-  const schema = ruleSchema(rule);
-  const type = nullable ? { type: [schema["type"]!, "null"] } : {};
-  return { ...schema, ...type, description: doc, ...(standard === undefined ? {} : { default: standard }) };
+/** A field that may be left out, and so may be null. */
+function fieldSchema(field: Field, prefix?: string): JsonObject {
+  const { description, ...schema } = givenSchema(field);
+  return { ...orNull(schema), description: prefix === undefined ? description! : `${prefix} ${description as string}` };
+}
+
+function givenSchema({ rule, doc, default: standard }: Field): JsonObject {
+  return { ...ruleSchema(rule), description: doc, ...(standard === undefined ? {} : { default: standard }) };
+}
+
+function orNull(schema: JsonObject): JsonObject {
+  const { type, enum: choices, anyOf: alternatives, $ref } = schema;
+  if (type !== undefined) return { ...schema, type: [type, "null"].flat() };
+  if (Array.isArray(choices)) return { ...schema, enum: [...choices, null] as Json };
+  if (Array.isArray(alternatives)) return { ...schema, anyOf: [...alternatives, { type: "null" }] as Json };
+  if ($ref === undefined) return schema;
+  const { $ref: _, ...rest } = schema;
+  return { anyOf: [{ $ref }, { type: "null" }], ...rest };
 }
 
 function ruleSchema(rule: Rule): JsonObject {
@@ -116,7 +175,7 @@ function configByHandler(): readonly Json[] {
     if (properties === undefined) continue;
     // Handlers called by the source documents' names take configs of their own, so only ours are held to the schema.
     const offered: JsonObject = {
-      type: "object",
+      type: ["object", "null"],
       properties: orTemplates({ ...(properties as JsonObject), ...(mockable ? { mock: {} } : {}) }),
       additionalProperties: false,
     };
@@ -131,12 +190,25 @@ function configByHandler(): readonly Json[] {
 
 /** Any value may be a template until it is resolved. */
 function orTemplates(properties: JsonObject): JsonObject {
-  const result: Record<string, Json> = {};
-  for (const [name, schema] of Object.entries(properties)) {
-    const open = Object.keys(schema as JsonObject).length === 0;
-    result[name] = open ? {} : { anyOf: [schema, { $ref: "#/$defs/template" }] };
-  }
-  return result;
+  return Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, orTemplate(schema)]));
+}
+
+function orTemplate(schema: Json): Json {
+  if (!isJsonObject(schema) || Object.keys(schema).length === 0) return schema;
+  return { anyOf: [withTemplatesInside(schema), { $ref: "#/$defs/template" }] };
+}
+
+function withTemplatesInside(schema: JsonObject): JsonObject {
+  const { properties, items, additionalProperties, anyOf: alternatives } = schema;
+  return {
+    ...schema,
+    ...(isJsonObject(properties) && { properties: orTemplates(properties) }),
+    ...(items !== undefined && { items: orTemplate(items) }),
+    ...(additionalProperties !== undefined && { additionalProperties: orTemplate(additionalProperties) }),
+    ...(Array.isArray(alternatives) && {
+      anyOf: (alternatives as readonly JsonObject[]).map((each) => withTemplatesInside(each)),
+    }),
+  };
 }
 
 /** The text of schema/workflow.json. */
