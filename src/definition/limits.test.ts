@@ -134,6 +134,21 @@ describe("what does not fit is told", () => {
     expect(errors.find((error) => error.path === path)!.hint ?? "").toContain(hint);
   });
 
+  test("and what is dropped, because it says more of what is not there", () => {
+    const told = ({ warnings }: ReturnType<typeof read>) => warnings.map(({ code, path }) => `${code} ${path}`);
+    expect(told(read({ limit: { concurrency: 1, per: "minute", burst: 2, tokens_burst: 3 } }))).toEqual([
+      "IGNORED_FIELD /nodes/0/limit/per",
+      "IGNORED_FIELD /nodes/0/limit/burst",
+      "IGNORED_FIELD /nodes/0/limit/tokens_burst",
+    ]);
+    const prices = { "*": { input: 1, output: 2 } };
+    expect(told(read({}, { budget: { calls: 1, fallback: "small", prices } }))).toEqual([
+      "IGNORED_FIELD /budget/fallback",
+      "IGNORED_FIELD /budget/prices",
+    ]);
+    expect(read({ limit: { concurrency: 1, burst: 2 } }).warnings[0]!.hint).toBe('It goes with "rate".');
+  });
+
   test("of a map, whose tasks are those of its items", () => {
     const map = (config: JsonObject) => ({ handler: "map", config: { items: [1], ...config }, limit: "openai" });
     expect(read(map({ handler: "step", config: {} })).errors).toEqual([]);

@@ -3,7 +3,7 @@ import { isJsonObject, type Json } from "../json/json.ts";
 import { pointerStep } from "../json/pointer.ts";
 import { BUDGET_FIELDS, ESTIMATE_FIELDS, PRICE_FIELDS } from "./fields.ts";
 import type { ProblemList } from "./problems.ts";
-import { fieldReader, readFields, wrongType } from "./read-fields.ts";
+import { fieldReader, readFields, reportIdle, wrongType } from "./read-fields.ts";
 import type { BudgetSpec, Prices } from "./workflow.ts";
 
 const BUDGET = fieldReader("A budget", BUDGET_FIELDS);
@@ -34,6 +34,8 @@ export function loadBudget(
     const reason = '"on_limit": "fallback" needs the name of a model under "fallback"';
     problems.add("CONFIG_INVALID", pointer + pointerStep("on_limit"), { id: "", reason });
   }
+  if (onLimit !== "fallback") reportIdle(given, "fallback", '"on_limit": "fallback"', pointer, problems);
+  if (usd === undefined) reportIdle(given, "prices", '"usd"', pointer, problems);
   const estimate = loadEstimate(given["estimate"], pointer + pointerStep("estimate"), problems);
   const prices = { ...known, ...loadPrices(given["prices"], pointer + pointerStep("prices"), problems) };
   return {

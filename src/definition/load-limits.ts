@@ -11,7 +11,7 @@ import {
   WORKFLOW_CONCURRENCY_FIELDS,
 } from "./fields.ts";
 import type { ProblemList } from "./problems.ts";
-import { type FieldReader, fieldReader, readFields, wrongType } from "./read-fields.ts";
+import { type FieldReader, fieldReader, readFields, reportIdle, wrongType } from "./read-fields.ts";
 import type { BreakerSpec, ConcurrencySpec, LimitSpec, NodeLimit, WorkflowConcurrency } from "./workflow.ts";
 
 const LIMIT = fieldReader("A limit", LIMIT_FIELDS);
@@ -128,6 +128,10 @@ function withDefaults(given: JsonObject, pointer: string, problems: ProblemList)
       { hint: 'For instance {"rate": 50, "per": "second"}.' },
     );
   }
+  if (rate === undefined) {
+    for (const name of ["per", "burst"]) reportIdle(given, name, '"rate"', pointer, problems);
+  }
+  if (perMinute === undefined) reportIdle(given, "tokens_burst", '"tokens_per_minute"', pointer, problems);
   return {
     ...(rate !== undefined && rateLimit(rate, per, burst)),
     ...(perMinute !== undefined && tokenLimit(perMinute, (given as LimitSpec).tokens_burst)),

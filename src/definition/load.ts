@@ -6,6 +6,7 @@ import { pointerStep } from "../json/pointer.ts";
 import { Schema } from "../json/schema.ts";
 import { IGNORED_WORKFLOW_FIELDS, MAX_EDGES, MAX_NODES, WORKFLOW_FIELDS } from "./fields.ts";
 import type { KnownHandlers } from "./handlers.ts";
+import { unusedLabels } from "./labels.ts";
 import { loadWorkflowBudget } from "./load-budget.ts";
 import { KnownLimits, loadLimits, loadWorkflowConcurrency } from "./load-limits.ts";
 import { mayReadResult } from "./load-config.ts";
@@ -218,6 +219,9 @@ function loadOptionalField(
     }
     case "labels":
       workflow[name] = value as JsonObject;
+      for (const [label, reason] of unusedLabels(value as JsonObject)) {
+        problems.add("LABEL_NOT_USED", pointer("labels") + pointerStep(label), { label, reason });
+      }
       break;
     case "input_schema":
       workflow.input_schema = value;

@@ -99,6 +99,19 @@ export function reportRepeated(name: string, same: string, pointer: string, prob
   problems.add("REPEATED_FIELD", pointer + pointerStep(name), { field: name, same }, { hint, atKey: true });
 }
 
+/** A field that says more about another one, which is not there. */
+export function reportIdle(
+  given: JsonObject,
+  name: string,
+  needs: string,
+  pointer: string,
+  problems: ProblemList,
+): void {
+  if (given[name] === undefined) return;
+  const hint = `It goes with ${needs}.`;
+  problems.add("IGNORED_FIELD", pointer + pointerStep(name), { field: name }, { hint, atKey: true });
+}
+
 /** True if a value fits its field; else the problem is reported. */
 export function checkField(
   name: string,

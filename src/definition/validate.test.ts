@@ -492,6 +492,24 @@ describe("warnings leave the workflow accepted", () => {
       [],
     ],
     [
+      "labels that executions do not get",
+      {
+        ...nodes({ id: "a" }),
+        labels: { team: "a", size: 7, hot: true, none: null, "not one": 1, list: [1], empty: "", "millrace/x": "y" },
+      },
+      [
+        "LABEL_NOT_USED /labels/not one",
+        "LABEL_NOT_USED /labels/list",
+        "LABEL_NOT_USED /labels/empty",
+        "LABEL_NOT_USED /labels/millrace~1x",
+      ],
+    ],
+    [
+      "more labels than an execution has",
+      { ...nodes({ id: "a" }), labels: Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`l${i}`, i])) },
+      ["LABEL_NOT_USED /labels/l16"],
+    ],
+    [
       "what is for tasks, on a node that the engine runs",
       nodes({
         id: "r",

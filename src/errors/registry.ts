@@ -190,6 +190,11 @@ export const ERRORS = {
     kind: "warning",
     message: ({ field }: { field: string }): string => `${quote(field)} has no effect and is not stored.`,
   },
+  LABEL_NOT_USED: {
+    kind: "warning",
+    message: ({ label, reason }: { label: string; reason: string }): string =>
+      `Executions do not get the label ${quote(label)}: ${reason}.`,
+  },
   FIELD_WITHOUT_EFFECT: {
     kind: "warning",
     message: ({ id, field, runs }: { id: string; field: string; runs: string }): string =>

@@ -16,8 +16,15 @@ import {
   MAX_RESULTS,
 } from "../limits.ts";
 import { ITEM_STATUSES } from "../service/batches.ts";
-import { LABEL_NAME_RULE, LABEL_VALUE_RULE, OWN_LABEL_RULE, parseLabels } from "../service/labels.ts";
-import { LABEL_NAME, LABEL_VALUE, MAX_LABELS, OWN_LABELS } from "../../definition/labels.ts";
+import { OWN_LABEL_RULE, parseLabels } from "../service/labels.ts";
+import {
+  LABEL_NAME,
+  LABEL_NAME_RULE,
+  LABEL_VALUE,
+  LABEL_VALUE_RULE,
+  MAX_LABELS,
+  OWN_LABELS,
+} from "../../definition/labels.ts";
 import { NODE_STATUSES, type Status, STATUSES } from "../service/executions.ts";
 
 /** Any JSON. (`z.json()` makes a recursive schema that OpenAPI tools refuse.) */

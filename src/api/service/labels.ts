@@ -1,9 +1,13 @@
 import type { Labels } from "../../core/message.ts";
-import { LABEL_NAME, LABEL_VALUE, MAX_LABELS, OWN_LABELS } from "../../definition/labels.ts";
+import {
+  LABEL_NAME,
+  LABEL_NAME_RULE,
+  LABEL_VALUE,
+  LABEL_VALUE_RULE,
+  MAX_LABELS,
+  OWN_LABELS,
+} from "../../definition/labels.ts";
 import { isJsonObject, type Json } from "../../json/json.ts";
-
-export const LABEL_NAME_RULE = "must be up to 63 letters, digits or _ . / -, beginning with a letter or digit";
-export const LABEL_VALUE_RULE = "must be 1 to 255 characters, without commas and control characters";
 
 export const OWN_LABEL_RULE = `must have no names that begin with ${OWN_LABELS}: those are the engine's own`;
 
