@@ -1,8 +1,11 @@
 import type { Json } from "../json/json.ts";
+import { readJson } from "../json/read-json.ts";
 import { readYaml } from "../json/read-yaml.ts";
 import type { WorkflowParts } from "../sdk/workflow.ts";
 import type { Call } from "./call.ts";
 import { definitionText, type DefinitionText, moduleText } from "./definition-file.ts";
+import { Failure } from "./failure.ts";
+import { type Fault, faultLines } from "./problems-text.ts";
 import { type Sent, type Server, withQuery } from "./server.ts";
 
 /** The definition in a file, for a server that has to know the workflows that it calls, too. */
@@ -27,28 +30,63 @@ export async function definitionFor(call: Call, server: Server, file: string): P
   }
 }
 
+export interface Submission {
+  readonly start: boolean;
+  readonly allowMissing: boolean;
+  readonly input: Json | undefined;
+  readonly labels: Readonly<Record<string, string>> | undefined;
+  readonly key: string | undefined;
+}
+
+/** Submits a definition, and tells what is wrong with it by the lines of its file. */
+export async function submit<Answer>(
+  server: Server,
+  text: DefinitionText,
+  { start, allowMissing, input, labels, key }: Submission,
+): Promise<Answer> {
+  const query = { allow_missing_handlers: allowMissing ? "true" : undefined };
+  const path = withQuery("/v1/workflow", { start: start ? "true" : undefined, ...query });
+  const sent = submission(text, input, labels);
+  try {
+    return await server.post<Answer>(path, { ...sent, key });
+  } catch (error) {
+    const isUnplaced = sent.body !== undefined && error instanceof Failure && error.code === "INVALID_DEFINITION";
+    if (!isUnplaced) throw error;
+    const checked = await server
+      .post<{ readonly errors: readonly Fault[] }>(withQuery("/v1/validate", query), { source: text })
+      .catch(() => undefined);
+    // Had the server changed its mind in between, the first answer would be the one that counts.
+    if (checked === undefined || checked.errors.length === 0) throw error;
+    const { exit, message, code, hint } = error;
+    throw new Failure(exit, message, { code, hint, lines: faultLines(checked.errors) });
+  }
+}
+
 /**
  * A definition as it is sent: as it is written, so that the server can say where something is wrong; only together with
- * an input or labels it has to become one document.
+ * an input or labels it has to become one document, whose lines are not those of the file.
  */
-export function submission(
+function submission(
   { source, format }: DefinitionText,
   input: Json | undefined,
-  labels?: Readonly<Record<string, string>>,
+  labels: Readonly<Record<string, string>> | undefined,
 ): Sent {
-  const text = typeof source === "string" ? source : new TextDecoder().decode(source);
   const isBare = input === undefined && labels === undefined;
-  const definition = isBare ? undefined : format === "yaml" ? readYaml(text).value : jsonValue(text);
-  // What cannot be read is sent as it is: the server says where the fault is.
+  const definition = isBare ? undefined : faultless(source, format);
+  // What cannot be read, or would become something else on the way, is sent as it is: the server says where the fault is.
   if (definition === undefined) return { source: { source, format } };
   const beside = { ...(input !== undefined && { input_params: input }), ...(labels !== undefined && { labels }) };
   return { body: { definition, ...beside } };
 }
 
-function jsonValue(text: string): Json | undefined {
+function faultless(source: Uint8Array | string, format: "json" | "yaml"): Json | undefined {
+  let text: string;
   try {
-    return JSON.parse(text) as Json;
+    text =
+      typeof source === "string" ? source : new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(source);
   } catch {
     return undefined;
   }
+  const { value, faults } = format === "yaml" ? readYaml(text) : readJson(text);
+  return faults.length > 0 ? undefined : value;
 }

@@ -54,6 +54,10 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     "flaky.yaml": FLAKY,
     "parts.yaml": PARTS,
     "two.yaml": "name: two\nnodes: [{ id: ask, handler: review, config: { four_eyes: true, values: { total: 4 } } }]\n",
+    "wrong.yaml":
+      "# what it is for\nname: wrong\nnodes:\n  - id: a\n    handler: transform\n    config: { value: 1 }\n    retyr: {}\n",
+    "twice.json":
+      '{"name": "twice", "nodes": [{"id": "a", "handler": "transform",\n "config": {"value": 1, "value": 2}}]}',
     "module.ts": MODULE,
     "handlers.mjs": HANDLERS,
   });
@@ -183,6 +187,22 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
       expect(await json("show", stdout.trim())).toMatchObject({ workflow: "outer" });
       // Nobody brings its functions, and doctor would tell of that further down.
       expect((await run("cancel", stdout.trim())).code).toBe(0);
+    }
+  });
+
+  test("a fault is shown where it stands in the file, with an input and labels too", async () => {
+    const given = [[], ["--input", "{}"], ["--label", "a=b"]];
+    for (const more of given) {
+      for (const args of [["submit"], ["run", "--server"]]) {
+        const [verb, ...rest] = args as [string, ...string[]];
+        const wrong = await run(verb, "wrong.yaml", ...rest, ...more);
+        expect([wrong.code, wrong.stderr]).toEqual([
+          3,
+          expect.stringMatching(/UNKNOWN_FIELD +nodes\[0\]\.retyr +7:5\n/),
+        ]);
+      }
+      const twice = await run("submit", "twice.json", ...more);
+      expect([twice.code, twice.stderr]).toEqual([3, expect.stringContaining("DUPLICATE_KEY")]);
     }
   });
 

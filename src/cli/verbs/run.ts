@@ -13,10 +13,10 @@ import { beginExecution, type Runnable } from "../project/begin-execution.ts";
 import { LiveHandlers } from "../project/live-handlers.ts";
 import { neededModules } from "../project/needed-modules.ts";
 import { workflowsOfModule } from "../project/workflow-module.ts";
-import { connect, isForServer, segment, type Server, withQuery } from "../server.ts";
+import { connect, isForServer, segment, type Server } from "../server.ts";
 import { serverSource } from "../server-source.ts";
 import { outliveForgottenPromises, startFailure, startProcess } from "../start-process.ts";
-import { definitionFor, submission } from "../submission.ts";
+import { definitionFor, submit } from "../submission.ts";
 
 /** A file runs here, in memory, with nothing else; a name runs on the server. */
 export const verb: Verb = async (call) => {
@@ -121,12 +121,13 @@ async function started(
     return id;
   }
   const { settings } = await call.settings();
-  const path = withQuery("/v1/workflow", {
-    start: "true",
-    allow_missing_handlers: settings.allowMissingHandlers ? "true" : undefined,
-  });
   const text = await definitionFor(call, server, name);
-  const sent = submission(text, input, labels);
-  const { execution_id: id } = await server.post<{ readonly execution_id: string }>(path, { ...sent, key });
+  const { execution_id: id } = await submit<{ readonly execution_id: string }>(server, text, {
+    start: true,
+    allowMissing: settings.allowMissingHandlers,
+    input,
+    labels,
+    key,
+  });
   return id;
 }

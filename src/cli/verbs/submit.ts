@@ -2,8 +2,8 @@ import { hasSwitch, option, type Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
 import { jsonOption, labelsOption } from "../given-values.ts";
 import { printJson } from "../print.ts";
-import { connect, withQuery } from "../server.ts";
-import { definitionFor, submission } from "../submission.ts";
+import { connect } from "../server.ts";
+import { definitionFor, submit } from "../submission.ts";
 
 interface Submitted {
   readonly execution_id: string;
@@ -16,12 +16,13 @@ export const verb: Verb = async (call) => {
   const server = await connect(call);
   const { settings } = await call.settings();
   const text = await definitionFor(call, server, call.args[0]!);
-  const path = withQuery("/v1/workflow", {
-    start: hasSwitch(call, "start") ? "true" : undefined,
-    allow_missing_handlers: settings.allowMissingHandlers ? "true" : undefined,
+  const answer = await submit<Submitted>(server, text, {
+    start: hasSwitch(call, "start"),
+    allowMissing: settings.allowMissingHandlers,
+    input: await jsonOption(call, "input"),
+    labels: labelsOption(call),
+    key: option(call, "key"),
   });
-  const sent = submission(text, await jsonOption(call, "input"), labelsOption(call));
-  const answer = await server.post<Submitted>(path, { ...sent, key: option(call, "key") });
   if (call.json) printJson(call, answer);
   else {
     const { name, version, status, execution_id: id } = answer;
