@@ -93,7 +93,7 @@ describe("a limit of executions", () => {
     await lease(name);
     const refused = await run(name, concurrency);
     const shown = await until(refused, ({ status }) => status === "FAILED");
-    expect(shown).toMatchObject({ error: { code: "CONCURRENCY_LIMIT", retryable: true }, retryable_from: [] });
+    expect(shown).toMatchObject({ error: { code: "CONCURRENCY_LIMIT", retryable: true }, retryable_from: ["a"] });
   });
 });
 

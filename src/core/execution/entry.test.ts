@@ -4,6 +4,7 @@ import type { GateAcquire } from "../message.ts";
 import { explain } from "./explain.ts";
 import { executionMachine } from "./machine.ts";
 import { engineNode, imprint, node, Trial, workflow } from "./test-execution.ts";
+import { retryableFrom } from "./view.ts";
 
 function limited(more: Partial<WorkflowConcurrency> = {}): Trial {
   const concurrency = { limit: 1, on_conflict: "queue" as const, ...more };
@@ -31,7 +32,11 @@ describe("an execution of a workflow with a limit", () => {
     const trial = limited({ key: "{{ input.who }}" }).begin({ json: { who: "ann" } });
     expect(asked(trial)).toMatchObject([{ name: { key: "ann" } }]);
     const failed = limited({ key: "{{ input.who.name }}" }).begin({ json: {} });
-    expect(failed.summary).toMatchObject({ status: "FAILED", error: { code: "TEMPLATE_UNRESOLVED" } });
+    const message = expect.stringMatching(/^The "key" of the workflow's concurrency cannot be made .*input\.who\.name/);
+    expect(failed.summary).toMatchObject({ status: "FAILED", error: { code: "TEMPLATE_UNRESOLVED", message } });
+    expect(retryableFrom(failed.state)).toEqual(["a"]);
+    failed.does({ kind: "retry", scope: "failed", input: { json: { who: { name: "bob" } } } });
+    expect(asked(failed)).toMatchObject([{ name: { key: "bob" } }]);
   });
 
   test("fails if there is no room and it was not to wait; a retry asks anew", () => {
@@ -41,6 +46,7 @@ describe("an execution of a workflow with a limit", () => {
     trial.settle();
     expect(trial.summary).toMatchObject({ status: "FAILED", error: { code: "CONCURRENCY_LIMIT" } });
     expect(trial.shown).toEqual({ a: "CANCELLED cancel", b: "CANCELLED cancel" });
+    expect(retryableFrom(trial.state)).toEqual(["a"]);
     trial.does({ kind: "retry", scope: "failed" });
     expect(asked(trial).map(({ asks }) => asks[0]!.ask)).toEqual([1, 2]);
     expect(trial.enters().out).toEqual(["a"]);

@@ -22,7 +22,11 @@ export function enter(state: ExecutionState, context: Context): ExecutionDecisio
   if (state.entry !== null || state.status === "paused") return NOTHING;
   const { rule, key, name } = state.plan.entry!;
   const resolution = key?.resolve(inputScopeOf(state, context));
-  if (resolution?.kind === "failed") return fails(state, templateError(resolution.failure), context);
+  if (resolution?.kind === "failed") {
+    const error = templateError(resolution.failure);
+    const message = `The "key" of the workflow's concurrency cannot be made of its input: ${error.message}`;
+    return fails(state, { ...error, message }, context);
+  }
   if (resolution?.kind === "needs") return { ...NOTHING, needs: resolution.blobs.map((blob) => ({ blob })) };
   if (resolution !== undefined && resolution.holes.length > 0) {
     const message = 'The "key" of a concurrency can be neither a secret nor a large value';

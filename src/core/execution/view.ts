@@ -184,8 +184,8 @@ export function retryableFrom(state: ExecutionState): string[] {
   if (state.end?.status !== "failed" && state.end?.status !== "partial") return [];
   const ender = endedBy(state);
   const first = [...state.failed, ...(ender === undefined ? [] : [ender])];
-  // Nothing need have failed where the time ran out: what was cut off is all that there is to begin with.
-  if (state.end.reason === "timeout") first.push(...cutOff(state));
+  // Nothing need have failed where the time ran out, or it was not let in: what was cut off is all that there is to begin with.
+  if (state.end.reason === "timeout" || state.end.reason === "cancel") first.push(...cutOff(state));
   return first.map((node) => state.plan.graph.ids[node]!);
 }
 
