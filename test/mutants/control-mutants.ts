@@ -523,8 +523,8 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/messages/decide-review.ts`,
-        find: 'if (errors.length > 0) return { refused: "REVIEW_INVALID", errors };',
-        put: "void errors;",
+        find: "if (refusal !== undefined) return refusal;",
+        put: "void refusal;",
       },
     ],
   },

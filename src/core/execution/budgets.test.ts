@@ -143,6 +143,10 @@ describe("a node that waits for a budget to be raised", () => {
       refused: "REVIEW_INVALID",
     });
     expect(trial.ask({ ...decision, decision: "approve", data: {} })).toMatchObject({ refused: "REVIEW_INVALID" });
+    expect(trial.ask({ ...decision, decision: "approve", data: null })).toMatchObject({
+      refused: "REVIEW_INVALID",
+      detail: 'No data was given, and the form of the review asks for "tokens"',
+    });
     trial.does({ ...decision, decision: "approve", data: { tokens: 90 } });
     expect(trial.mail.at(-1)).toMatchObject({
       to: expect.stringMatching(/^gate\/budget:/),

@@ -1,4 +1,3 @@
-import { Schema } from "../../../json/schema.ts";
 import type { Amounts } from "../../gate/amounts.ts";
 import { entityKey } from "../../entity.ts";
 import type { Context } from "../../machine.ts";
@@ -8,6 +7,7 @@ import { budgetOf, raiseForm } from "../budget-review.ts";
 import type { Verdict } from "../command.ts";
 import { afterFailure } from "../failure.ts";
 import { refusal } from "../gates.ts";
+import { formRefusal } from "../review-data.ts";
 import type { ExecutionState } from "../state.ts";
 
 /**
@@ -31,14 +31,8 @@ export function judgeBudget(
     const failed = { kind: "nodeFailed", atMs: context.nowMs, node, error } as const;
     return { events: [failed, ...afterFailure(state, unit, error, context)] };
   }
-  const schema = Schema.compile(raiseForm(asked.stalled));
-  const faults = schema instanceof Schema ? schema.check(body.data) : [];
-  if (faults.length > 0) {
-    return {
-      refused: "REVIEW_INVALID",
-      errors: faults.map(({ pointer, reason }) => ({ path: pointer, message: reason })),
-    };
-  }
+  const refused = formRefusal(raiseForm(asked.stalled), body.data);
+  if (refused !== undefined) return refused;
   const raise: Message = {
     id: `gateCommand:${entityKey("execution", state.id)}:${body.request}`,
     to: asked.gate,

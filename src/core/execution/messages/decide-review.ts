@@ -1,5 +1,4 @@
 import type { Json } from "../../../json/json.ts";
-import { Schema } from "../../../json/schema.ts";
 import type { Context } from "../../machine.ts";
 import type { DecideReview, Message } from "../../message.ts";
 import { isLarge, toValue } from "../../value.ts";
@@ -7,7 +6,7 @@ import { command, type Verdict } from "../command.ts";
 import type { ExecutionDecision } from "../decision.ts";
 import type { FirstDecision, Wait } from "../events.ts";
 import { reviewOutput } from "../nodes/review.ts";
-import { decidedData, locksOf } from "../review-data.ts";
+import { decidedData, formRefusal, locksOf } from "../review-data.ts";
 import { reviewedExample } from "../review-listing.ts";
 import type { ExecutionState } from "../state.ts";
 import { judgeBudget } from "./decide-budget.ts";
@@ -51,11 +50,11 @@ function judge(state: ExecutionState, message: Message, body: DecideReview, cont
   if (first?.by === by) return { refused: "REVIEW_SAME_PERSON" };
   const { decision, comment } = body;
   const data = decidedData(review, decision, body.data, first);
-  if (data === undefined) return { refused: "REVIEW_INVALID", errors: [TOO_LARGE_TO_REPEAT] };
+  if (data === undefined) return { refused: "REVIEW_INVALID", detail: TOO_LARGE_TO_REPEAT, errors: [] };
   // Who says no need not fill in the form.
   const isBareNo = decision === "reject" && data === null;
-  const errors = isBareNo ? [] : formErrors(review.form, data);
-  if (errors.length > 0) return { refused: "REVIEW_INVALID", errors };
+  const refusal = isBareNo ? undefined : formRefusal(review.form, data);
+  if (refusal !== undefined) return refusal;
   const said = reviewOutput(decision, data, by, context, comment);
   const atMs = context.nowMs;
   if (review.fourEyes === true && first === undefined) {
@@ -75,19 +74,9 @@ function judge(state: ExecutionState, message: Message, body: DecideReview, cont
   };
 }
 
-const TOO_LARGE_TO_REPEAT = {
-  path: "",
-  message: "is needed: what the first person approved was too large to be kept, so say what you approve",
-};
+const TOO_LARGE_TO_REPEAT =
+  "No data was given, and what the first person approved was too large to be kept: say what you approve";
 
 function confirmed({ decision, by, at, comment, data }: FirstDecision): Json {
   return { decision, by, at, comment: comment ?? null, ...(data !== undefined && { data }) };
-}
-
-/** What is wrong with the data, by the form of the review. A form that is no schema asks for nothing. */
-function formErrors(form: Json | undefined, data: Json): Json[] {
-  if (form === undefined) return [];
-  const schema = Schema.compile(form);
-  if (!(schema instanceof Schema)) return [];
-  return schema.check(data).map(({ pointer, reason }) => ({ path: pointer, message: reason }));
 }

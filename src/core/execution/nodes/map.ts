@@ -126,7 +126,7 @@ function tooManyFailed(state: ExecutionState, map: MapRun): ErrorValue {
   }
   const shown = items.slice(0, SHOWN_ITEMS);
   const why = isJsonObject(first)
-    ? `; ${state.plan.graph.ids[map.node]!}[${shown[0]}]: ${String(first["message"])}`
+    ? `; ${state.plan.graph.ids[map.node]!}[${shown[0]}]: ${first["message"] as string}`
     : "";
   const message = `${map.failures} of ${map.total} items failed, ${map.tolerated} are tolerated${why}`;
   return { code: MAP_FAILED, message, retryable: false, details: { items: shown, first } };
