@@ -44,8 +44,17 @@ describe("a node with a budget", () => {
   });
 
   test("fails when too little is left", () => {
-    const trial = spending({ budget: TOKENS }).begin().refuses("a");
-    expect(trial.view("a")).toMatchObject({ status: "FAILED", error: { code: "BUDGET_EXCEEDED", retryable: false } });
+    const trial = spending({ budget: { ...TOKENS, calls: 1, estimate: { tokens: 80 } } })
+      .begin()
+      .refuses("a");
+    const message = expect.stringMatching(
+      /^What is left of the budget "test\/a" .* its definition allows 50 tokens and 1 call in all, the task may use 80 tokens and 1 call\. .*budgets raise/,
+    );
+    const details = { budget: "test/a", limits: { tokens: 50, calls: 1 }, needs: { tokens: 80, calls: 1 } };
+    expect(trial.view("a")).toMatchObject({
+      status: "FAILED",
+      error: { code: "BUDGET_EXCEEDED", retryable: false, message, details },
+    });
   });
 
   test("takes another model then, and pays only money for it", () => {
@@ -157,7 +166,8 @@ describe("a node that waits for a budget to be raised", () => {
 
   test("fails when it is rejected", () => {
     const trial = stalled().does({ ...decision, decision: "reject", data: null });
-    expect(trial.view("a")).toMatchObject({ status: "FAILED", error: { code: "BUDGET_EXCEEDED" } });
+    const message = expect.stringContaining("it allows 50 tokens in all, 40 tokens were used.");
+    expect(trial.view("a")).toMatchObject({ status: "FAILED", error: { code: "BUDGET_EXCEEDED", message } });
     expect(reviews(trial).at(-1)).toBe(null);
     expect(trial.ask({ ...decision, decision: "reject", data: null })).toMatchObject({ refused: "REVIEW_CLOSED" });
   });

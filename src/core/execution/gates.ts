@@ -2,9 +2,10 @@ import type { CompiledValue } from "../../expression/scope.ts";
 import type { Json } from "../../json/json.ts";
 import { CACHE_KIND, cacheEntity } from "../cache/state.ts";
 import { entityKey, entityKind } from "../entity.ts";
+import { AMOUNT_UNITS, type Amounts, type AmountUnit } from "../gate/amounts.ts";
 import { gateEntity, type GateName, type GateRule } from "../gate/rule.ts";
 import { type BlobDraft, type Context, type Need, needKey } from "../machine.ts";
-import type { CacheLookup, CacheReturn, ErrorValue, GateAsk, GateReturn, Message } from "../message.ts";
+import type { BudgetStanding, CacheLookup, CacheReturn, ErrorValue, GateAsk, GateReturn, Message } from "../message.ts";
 import { toValue, type Value } from "../value.ts";
 import { accountOf } from "./asks.ts";
 import { decided, type ExecutionDecision } from "./decision.ts";
@@ -36,11 +37,41 @@ const CROWDED: ErrorValue = {
   retryable: false,
 };
 
-/** Why a unit fails that its gate has sent away. */
-export function refusal({ rule, name }: Pick<PlanGate, "rule" | "name">): ErrorValue {
+/**
+ * Why a unit fails that its gate has sent away. Of a budget, what it may use; and how the budget stands, where that is
+ * known: else the definition tells what it allows.
+ */
+export function refusal(
+  { rule, name }: Pick<PlanGate, "rule" | "name">,
+  { needs, standing }: { readonly needs?: Amounts; readonly standing?: BudgetStanding } = {},
+): ErrorValue {
   if (rule.kind !== "budget") return CROWDED;
-  const message = `What is left of the budget "${name}" is not enough for it`;
-  return { code: "BUDGET_EXCEEDED", message, retryable: false, details: { budget: name } };
+  const limits = standing?.limits ?? rule.limits;
+  const spent = standing && only(limits, { ...NOTHING_USED, ...standing.spent });
+  const mayUse = needs && only(limits, needs);
+  const allows = `${standing === undefined ? "its definition" : "it"} allows ${amountsText(limits)} in all`;
+  const used = spent === undefined ? "" : `, ${amountsText(spent)} were used`;
+  const asks =
+    mayUse === undefined || Object.keys(mayUse).length === 0 ? "" : `, the task may use ${amountsText(mayUse)}`;
+  const message =
+    `What is left of the budget "${name}" is not enough for it: ${allows}${used}${asks}. ` +
+    '"millrace budgets" shows what was used; raise it with "millrace budgets raise", and retry';
+  const details = { budget: name, limits: { ...limits }, ...(spent && { spent }), ...(mayUse && { needs: mayUse }) };
+  return { code: "BUDGET_EXCEEDED", message, retryable: false, details };
+}
+
+const NOTHING_USED: Amounts = { tokens: 0, usd: 0, calls: 0, seconds: 0 };
+
+/** What a budget counts of these. */
+function only(limits: Amounts, amounts: Amounts): { [Unit in AmountUnit]?: number } {
+  const units = AMOUNT_UNITS.filter((unit) => limits[unit] !== undefined && amounts[unit] !== undefined);
+  // Sums of fractions have a tail that says nothing.
+  return Object.fromEntries(units.map((unit) => [unit, Number(amounts[unit]!.toPrecision(6))]));
+}
+
+function amountsText(amounts: Amounts): string {
+  const units = AMOUNT_UNITS.filter((unit) => amounts[unit] !== undefined);
+  return units.map((unit) => `${amounts[unit]} ${amounts[unit] === 1 ? unit.replace(/s$/, "") : unit}`).join(" and ");
 }
 
 type Next =
@@ -74,7 +105,10 @@ export function askNext(
   const last = asked.at(-1);
   const isRefused = last?.status === "refused" && last.wait === gate.wait;
   const fallback = isRefused && last.fallback === undefined ? gate.fallback : undefined;
-  if (isRefused && fallback === undefined) return { kind: "failed", error: refusal(gate) };
+  if (isRefused && fallback === undefined) {
+    const needs = gate.estimate === null ? {} : { needs: estimateOf(gate, prepared, last.fallback) };
+    return { kind: "failed", error: refusal(gate, needs) };
+  }
   const resolved = resolveKey(state, unit, gate.key, gate.rule.kind, context);
   if (resolved.kind !== "resolved") return resolved;
   const { rule, wait, until, cost } = gate;

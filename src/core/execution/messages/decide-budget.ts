@@ -27,7 +27,7 @@ export function judgeBudget(
   const node = state.nameOf(unit);
   const budget = budgetOf(state, node)!;
   if (body.decision === "reject") {
-    const error = refusal(budget);
+    const error = refusal(budget, { standing: asked.stalled });
     const failed = { kind: "nodeFailed", atMs: context.nowMs, node, error } as const;
     return { events: [failed, ...afterFailure(state, unit, error, context)] };
   }
