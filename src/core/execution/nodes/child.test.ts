@@ -85,8 +85,17 @@ describe("a call", () => {
     // Its last keyword was taken by an earlier release.
     const input_schema = { type: "object", required: ["n"], unevaluatedProperties: false };
     const trial = calling({ input: {} }, new Map([["workflow:w@", { hash: "h", timeout_seconds: 60, input_schema }]]));
-    expect(trial.view("c").error).toMatchObject({ code: "INPUT_INVALID", retryable: false });
+    const message = 'The input does not fit workflow "w": it must have "n"';
+    expect(trial.view("c").error).toMatchObject({ code: "INPUT_INVALID", message, retryable: false });
     expect(trial.mail).toEqual([]);
+  });
+
+  test("names the field that does not fit, and how many others there are", () => {
+    const input_schema = { properties: { n: { type: "number" }, at: { properties: { x: { type: "string" } } } } };
+    const found = new Map([["workflow:w@", { hash: "h", timeout_seconds: 60, input_schema }]]);
+    const error = (input: Json) => calling({ input }, found).view("c").error!.message;
+    expect(error({ at: { x: 1 } })).toMatch(/: "\/at\/x" must be (?!.* more$)/);
+    expect(error({ n: "one", at: { x: 1 } })).toMatch(/: "\/n" must be .*, and 1 more$/);
   });
 
   test("with a large input writes it into the scope of the child", () => {

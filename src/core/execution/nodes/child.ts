@@ -45,7 +45,9 @@ export const workflowNode: EngineNode = (state, unit, context) => {
   const { hash, timeout_seconds: seconds, input_schema: schema } = found as unknown as FoundWorkflow;
   const faults = inputFaults(schema, input ?? null);
   if (faults.length > 0) {
-    const message = `The input does not fit workflow "${name}": ${faults[0]!.message}`;
+    const { path, message: reason } = faults[0]!;
+    const more = faults.length === 1 ? "" : `, and ${faults.length - 1} more`;
+    const message = `The input does not fit workflow "${name}": ${path === "" ? "it" : `"${path}"`} ${reason}${more}`;
     return { kind: "failed", error: { code: "INPUT_INVALID", message, retryable: false, details: { errors: faults } } };
   }
   return call(
