@@ -48,15 +48,17 @@ export function builtinHandlers({ host, env, loopback = false, mock = false, loo
     model: env["OPENAI_MODEL"] || undefined,
     prices: pricesOf(listOf(env["MILLRACE_PRICES"])),
   };
-  // Nothing is configured: a workflow can be tried all the same, but nobody in production is to get a made-up answer.
-  const hasLlm = settings.apiKey !== undefined || baseUrl !== undefined || env["MILLRACE_ENV"] === "prod";
+  const llmFixtures = env["MILLRACE_LLM_FIXTURES"] || undefined;
+  const isProd = env["MILLRACE_ENV"] === "prod";
+  const hasLlm = settings.apiKey !== undefined || baseUrl !== undefined;
   const documents = documentHandlers({
     host,
     client,
     filesFolder: env["MILLRACE_FILES_FOLDER"] || undefined,
     outputFolder: env["MILLRACE_OUTPUT_FOLDER"] || undefined,
-    llmFixtures: env["MILLRACE_LLM_FIXTURES"] || undefined,
-    ...(hasLlm && { llm: new LlmClient(client, host, settings) }),
+    llmFixtures,
+    // Fixtures were named by whoever runs this, and say what they are.
+    ...((hasLlm || (isProd && llmFixtures === undefined)) && { llm: new LlmClient(client, host, settings) }),
   });
   const mocksAll = mock || env["MILLRACE_MOCK"] === "true";
   const known = new KnownHandlers(NO_HANDLERS);
@@ -67,7 +69,8 @@ export function builtinHandlers({ host, env, loopback = false, mock = false, loo
   return {
     handlers: new Map([
       prepare("http", httpHandler(client, host), mockHttp(host)),
-      prepare("llm", hasLlm ? llmHandler(client, host, settings) : cannedAnswer, mockLlm(host)),
+      // Nothing is configured: a workflow can be tried all the same, but nobody in production is to get a made-up answer.
+      prepare("llm", hasLlm || isProd ? llmHandler(client, host, settings) : cannedAnswer, mockLlm(host)),
       prepare("transform", transform),
       ...documents.handlers.map(({ name, run, mock: mocked }) => prepare(name, run, mocked)),
     ]),

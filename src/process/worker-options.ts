@@ -38,6 +38,7 @@ export function queuesOf(
 /** The handlers that come with Millrace. They read the environment by its own names. */
 export function openBuiltins(settings: Settings, host: Host, loopback: boolean): Builtins {
   const env = {
+    MILLRACE_ENV: settings.environment,
     MILLRACE_EGRESS_ALLOW: settings.egressAllow.join(","),
     OPENAI_API_KEY: settings.openaiApiKey,
     OPENAI_BASE_URL: settings.openaiBaseUrl,

@@ -102,7 +102,7 @@ export const SETTINGS = {
     flag: "env",
     of: ["dev", "test", "prod"],
     default: "dev",
-    doc: "Stands in every log line. `prod` refuses what would lose data, fake results or let work wait for nobody: the memory store, mocks, missing handlers.",
+    doc: "Stands in every log line. `prod` refuses what would lose data, fake results or let work wait for nobody: the memory store, `MILLRACE_MOCK`, missing handlers; and without a model `llm` and `llm.extract` fail. The `mock` of a node's own config counts in `prod` too.",
   }),
 
   // ── where it keeps things ─────────────────────────────────────────────────────────────────────────────────────
@@ -372,7 +372,7 @@ export const SETTINGS = {
   }),
   openaiApiKey: secret({
     env: "OPENAI_API_KEY",
-    doc: "For `llm` nodes. Without it and without a base URL they answer by a mock that says so.",
+    doc: "For `llm` nodes. Without it and without a base URL they answer by a mock that says so, and under `MILLRACE_ENV=prod` fail.",
   }),
   openaiBaseUrl: text({
     env: "OPENAI_BASE_URL",

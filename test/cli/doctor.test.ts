@@ -25,3 +25,11 @@ test("doctor tells of a Redis that no process would start on, and of one that is
     await good.stop();
   }
 });
+
+test.each([
+  ["dev", "answer by a mock"],
+  ["prod", "fail"],
+])("doctor says what llm nodes do without a model in %s", async (environment, told) => {
+  const { stdout } = await millrace(["doctor"], { cwd: folder(), env: { MILLRACE_ENV: environment } });
+  expect(stdout).toContain(`no provider: llm nodes ${told}\n`);
+});

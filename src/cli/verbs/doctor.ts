@@ -255,7 +255,7 @@ function llmFinding({ settings }: ReadSettings): Finding {
   return {
     what,
     state: "note",
-    told: "no provider: llm nodes answer by a mock",
+    told: `no provider: llm nodes ${settings.environment === "prod" ? "fail" : "answer by a mock"}`,
     fix: "set OPENAI_API_KEY, or OPENAI_BASE_URL",
   };
 }
