@@ -1,3 +1,4 @@
+import type { NetConnectOpts } from "node:net";
 import { nodeHost } from "../host/node-host.ts";
 import type { Settings } from "../settings/declarations.ts";
 import type { StoreAddress } from "../settings/store-address.ts";
@@ -9,6 +10,16 @@ export interface StoreFinding {
   readonly state: "ok" | "note" | "bad";
   readonly told: string;
   readonly fix?: string;
+}
+
+/** What to connect to for a look whether anybody is there; undefined if the address cannot be read. */
+export async function postgresEndpoint(url: string): Promise<NetConnectOpts | undefined> {
+  const { endpointOf } = await import("../drivers/postgres/inspect.ts");
+  try {
+    return endpointOf(url);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Looks at what commonly stands in the way of a store on Postgres, and changes nothing. */

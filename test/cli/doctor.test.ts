@@ -1,4 +1,6 @@
+import { tmpdir } from "node:os";
 import { afterAll, expect, test } from "vitest";
+import { startPostgresServer } from "../../scripts/services/postgres.ts";
 import { startOwnRedis } from "../../scripts/services/redis.ts";
 import { cleanUp, folder, millrace } from "./program.ts";
 
@@ -23,6 +25,22 @@ test("doctor tells of a Redis that no process would start on, and of one that is
   } finally {
     await bad.stop();
     await good.stop();
+  }
+});
+
+test("doctor finds a Postgres by its socket, as a start does", async () => {
+  const server = await startPostgresServer({ unix_socket_directories: tmpdir() });
+  try {
+    const url = `postgres://postgres@/postgres?host=${tmpdir()}&port=${server.port}`;
+    const here = folder();
+    const { code, stdout } = await millrace(["doctor", "--store", url], { cwd: here, env: { MILLRACE_ARCHIVE: url } });
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/✓ store .* answers\n.*✓ postgres +Postgres \d/s)]);
+    expect(stdout).toMatch(/✓ archive .* answers/);
+    await server.end("SIGINT");
+    const away = await millrace(["doctor", "--store", url], { cwd: here });
+    expect([away.code, away.stdout]).toEqual([1, expect.stringMatching(/✗ store .*: ENOENT\n/)]);
+  } finally {
+    await server.stop();
   }
 });
 

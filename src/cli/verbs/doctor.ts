@@ -1,12 +1,12 @@
 import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
-import { connect as connectSocket } from "node:net";
+import { connect as connectSocket, type NetConnectOpts } from "node:net";
 import { dirname, resolve } from "node:path";
 import { isNearlyFull } from "../../host/disk-room.ts";
 import type { ReadSettings } from "../../settings/read-settings.ts";
 import { type SettingName, SETTINGS } from "../../settings/declarations.ts";
 import type { Setting } from "../../settings/setting.ts";
 import { archiveAddress, shownAddress, storeAddress, type StoreAddress } from "../../settings/store-address.ts";
-import { inspectPostgresStore, inspectRedisStore } from "../../process/inspect-store.ts";
+import { inspectPostgresStore, inspectRedisStore, postgresEndpoint } from "../../process/inspect-store.ts";
 import type { Call, Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
@@ -104,7 +104,7 @@ async function storeFinding(call: Call, address: StoreAddress): Promise<Finding>
       return fileFinding(resolve(call.terminal.directory, address.file), told);
     case "postgres":
     case "redis": {
-      const fault = await reach(address.url, address.kind === "postgres" ? 5432 : 6379);
+      const fault = await reach(await endpointOf(address.url, address.kind));
       if (fault === undefined) return { what, state: "ok", told: `${told} answers` };
       return {
         what,
@@ -122,7 +122,7 @@ async function archiveFindings({ settings }: ReadSettings): Promise<readonly Fin
   if (url === undefined) return [];
   if (typeof url !== "string") return [{ what, state: "bad", told: url.fault }];
   const told = shownAddress({ kind: "postgres", url });
-  const fault = await reach(url, 5432);
+  const fault = await reach(await endpointOf(url, "postgres"));
   if (fault === undefined) return [{ what, state: "ok", told: `${told} answers` }];
   return [{ what, state: "bad", told: `${told}: ${fault}`, fix: "start it: the store fills until it is back" }];
 }
@@ -161,11 +161,16 @@ function holderOf(file: string): number | undefined {
   }
 }
 
-function reach(url: string, standing: number): Promise<string | undefined> {
+async function endpointOf(url: string, kind: "postgres" | "redis"): Promise<NetConnectOpts | undefined> {
+  if (kind === "postgres") return postgresEndpoint(url);
   const parsed = URL.parse(url);
-  if (parsed === null) return Promise.resolve("it is not an address");
+  return parsed === null ? undefined : { host: parsed.hostname, port: Number(parsed.port) || 6379 };
+}
+
+function reach(endpoint: NetConnectOpts | undefined): Promise<string | undefined> {
+  if (endpoint === undefined) return Promise.resolve("it is not an address");
   return new Promise((done) => {
-    const socket = connectSocket({ host: parsed.hostname, port: Number(parsed.port) || standing, timeout: CONNECT_MS });
+    const socket = connectSocket({ ...endpoint, timeout: CONNECT_MS });
     const end = (fault: string | undefined): void => {
       socket.destroy();
       done(fault);

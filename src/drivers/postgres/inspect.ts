@@ -1,3 +1,4 @@
+import type { NetConnectOpts } from "node:net";
 import { Client } from "pg";
 import { faultOf } from "./faults.ts";
 import { LONG_MS, LONG_TRANSACTIONS, type LongTransaction } from "./long-transactions.ts";
@@ -19,6 +20,12 @@ const SQL = {
   settings: `select name, setting from pg_settings where name = any ($1)`,
   server: `select current_setting('server_version') as version, pg_backend_pid() as pid`,
 };
+
+/** Where an address leads, as the driver reads it: its query may say so too, and a folder has a socket in it. */
+export function endpointOf(url: string): NetConnectOpts {
+  const { host, port } = new Client({ connectionString: url });
+  return host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
+}
 
 /** The settings on which it depends whether the server keeps what it has acknowledged. */
 export async function postgresSettings(url: string, connectMs: number): Promise<Readonly<Record<string, string>>> {
