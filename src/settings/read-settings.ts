@@ -153,7 +153,7 @@ function withoutEffect(env: SettingSources["env"]): string[] {
 
 /** A variable with our prefix that nobody reads is a typing error that would otherwise go unnoticed. */
 function misspelt(env: SettingSources["env"]): string[] {
-  const known = new Set<string>([...NOT_YET, "MILLRACE_CONFIG"]);
+  const known = new Set<string>([...NOT_YET, "MILLRACE_CONFIG", "MILLRACE_CONTEXTS"]);
   for (const name of NAMES) {
     const { env: variables, secret }: Setting = SETTINGS[name];
     for (const variable of variables) known.add(variable).add(secret ? `${variable}_FILE` : variable);

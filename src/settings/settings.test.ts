@@ -137,6 +137,10 @@ describe("settings", () => {
     expect(warnings).toEqual(["MILLRACE_PROT is no setting. Did you mean MILLRACE_PORT?"]);
   });
 
+  test("know the variables that name files of ours", () => {
+    expect(read({ env: { MILLRACE_CONFIG: "c.json", MILLRACE_CONTEXTS: "contexts.json" } }).warnings).toEqual([]);
+  });
+
   test("have names and defaults of seed 001's groups", () => {
     const { settings } = read();
     expect(settings).toMatchObject({

@@ -25,7 +25,8 @@ The config file is the one that \`--config\` or \`MILLRACE_CONFIG\` names, else 
 ${CONFIG_FILES.map((name) => `\`${name}\``).join(", ")}. A \`.env\` file there is read too; the environment comes before it.
 Secrets have no flags; each may be given as a file instead, for instance \`OPENAI_API_KEY_FILE\`. The values of
 \`{{ secrets.NAME }}\` come from \`MILLRACE_SECRET_NAME\` of the process with the worker; for workers over HTTP, which have no
-access to the store, from that of the server they lease from: it fills them in.
+access to the store, from that of the server they lease from: it fills them in. \`MILLRACE_CONTEXTS\` is the file that \`millrace context\` keeps servers and
+their keys in, by default \`millrace/contexts.json\` in \`XDG_CONFIG_HOME\` or \`~/.config\`.
 
 ${groups.join("\n\n")}
 
