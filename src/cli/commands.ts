@@ -66,6 +66,10 @@ const TIMEOUT: OptionSpec = {
   value: "TIME",
   doc: "stop waiting after e.g. 30s or 5m; the execution goes on (exit 124)",
 };
+const RUN_TIMEOUT: OptionSpec = {
+  ...TIMEOUT,
+  doc: "stop waiting after e.g. 30s or 5m (exit 124); on a server the execution goes on, one that runs here ends with the command",
+};
 const NO_APPROVAL: OptionSpec = {
   name: "no-wait-approval",
   doc: "stop waiting when only a person can go on (exit 8)",
@@ -233,7 +237,7 @@ export const COMMANDS: readonly CommandSpec[] = [
       INPUT,
       KEY,
       LABEL,
-      TIMEOUT,
+      RUN_TIMEOUT,
       NO_APPROVAL,
       { name: "server", doc: "run a file on the server instead of here; --url says so too" },
       { name: "watch", doc: "wait for the end, also off a terminal; --timeout says so too" },

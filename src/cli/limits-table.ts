@@ -53,7 +53,7 @@ function allowed({ kind, limit, window_seconds: seconds, burst, budget }: ShownL
     const used = Object.entries(budget ?? {}).filter(([, one]) => one.limit !== null);
     return used.map(([unit, one]) => `${rounded(one.spent)} of ${rounded(one.limit!)} ${unit} spent`).join(", ");
   }
-  if (kind === "breaker") return `opens at ${Math.round(limit * 100)} % failures`;
+  if (kind === "breaker") return `stops at ${Math.round(limit * 100)} % failures`;
   if (seconds === undefined) return `${limit} at a time`;
   const per = { 1: "second", 60: "minute", 3600: "hour" }[seconds] ?? `${seconds} s`;
   return `${limit}${kind === "tokens" ? " tokens" : ""} a ${per}${burst === undefined ? "" : `, ${burst} at once`}`;

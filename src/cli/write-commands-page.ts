@@ -15,7 +15,7 @@ const MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
   cancelled: "the execution was cancelled",
   waitingForPerson: "a person has to decide (`--no-wait-approval`)",
   partial: "the execution ended PARTIAL: something failed, something completed",
-  timeout: "`--timeout` has passed; the execution goes on",
+  timeout: "`--timeout` has passed; on a server the execution goes on, one that runs here ends with the command",
   interrupted: "interrupted; the message says whether the execution goes on",
 };
 
@@ -29,7 +29,8 @@ export function commandsPage(): string {
 
 Written by \`npm run docs\` from \`src/cli/commands.ts\`. stdout holds data only, everything else is on stderr; \`--json\` works
 everywhere. Commands that talk to a server find it by \`--url\` or \`MILLRACE_URL\`, send \`MILLRACE_API_KEY\` if it is set, and
-always send an Idempotency-Key, so that repeating one is safe. \`@latest\` and \`@failed\` name the newest such execution that somebody has started;
+always send an Idempotency-Key, so that a request repeated over a broken line counts once. The same command given twice starts
+twice, unless both have the same \`--key\`; only \`batch run\` goes on where it was. \`@latest\` and \`@failed\` name the newest such execution that somebody has started;
 where a review is meant, \`@latest\` names the one that was opened last.
 
 ## Exit codes
