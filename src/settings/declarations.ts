@@ -31,7 +31,7 @@ export const SETTINGS = {
     env: "MILLRACE_HOST",
     flag: "host",
     default: "127.0.0.1",
-    doc: "The address to listen on. Anything beyond loopback needs `MILLRACE_API_KEYS`, or the API refuses to start; on a port for health alone only `/metrics` needs a key.",
+    doc: "The address to listen on. Beyond loopback the API starts only with a key, of `MILLRACE_API_KEYS` or added by `millrace keys add`; on a port for health alone only `/metrics` needs a key.",
   }),
   port: integer({
     env: ["MILLRACE_PORT", "PORT"],
@@ -110,7 +110,7 @@ export const SETTINGS = {
     env: "MILLRACE_STORE",
     flag: "store",
     default: "sqlite:./.millrace/millrace.db",
-    doc: "`sqlite:PATH`, `postgres://…`, `redis://…` or `memory:`; `postgres` and `redis` alone take their address from the settings below.",
+    doc: "`sqlite:PATH`, `postgres://…`, `redis://…` or `memory:`; `postgres` and `redis` alone take their address from `DATABASE_URL` or `POSTGRES_*`, `REDIS_URL` or `REDIS_*`.",
   }),
   partitions: integer({
     env: "MILLRACE_PARTITIONS",
@@ -125,7 +125,7 @@ export const SETTINGS = {
     default: 7,
     min: 0.01,
     max: 3_650,
-    doc: "Executions are removed this long after their end, if there is no archive, and the Idempotency-Keys they came with. Long keeps history, and lets the store grow; below 1 a key is known for less than a day.",
+    doc: "Executions are removed this long after their end, one that was never triggered after its submission, if there is no archive, and the Idempotency-Keys they came with. Long keeps history, and lets the store grow; below 1 a key is known for less than a day.",
   }),
   archive: text({
     env: "MILLRACE_ARCHIVE",
