@@ -43,7 +43,7 @@ export function handlersPage(): string {
   return `# Built-in handlers
 
 Made by \`npm run docs\` from what configs are checked by. Any value may be a template. Handlers on workers, \`workflow\` and \`review\` also
-take \`mock\`.
+take \`mock\`. How nodes, templates and the rest of a workflow are written: [workflows.md](workflows.md).
 
 The names of the source documents mean the same: ${aliases}. So a handler of your own cannot have one of these names, nor that of
 a node that runs in the engine; one called as another built-in takes its place on the worker that brings it.

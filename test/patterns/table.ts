@@ -324,7 +324,8 @@ The ${PATTERNS.length} control-flow patterns of van der Aalst and others (Russel
 Control-Flow Patterns, A Revised View*, 2006). Supported: ${count("yes")}; partly: ${count("partly")}; not: ${count("no")}. Each that is not "no" has a test of its name in
 \`test/patterns/patterns.test.ts\`, which runs a definition as it is written here on the real engine.
 
-Written from \`test/patterns/table.ts\` by \`npx node test/patterns/write.ts\`; a test compares.
+Written from \`test/patterns/table.ts\` by \`npx node test/patterns/write.ts\`; a test compares. What joins, routers,
+maps and the rest are and how they are written: [workflows.md](workflows.md).
 
 ${groups.map(section).join("\n")}`;
 }
