@@ -95,7 +95,7 @@ export const SETTINGS = {
     flag: "roles",
     of: ROLES,
     default: ROLES,
-    doc: "What this process does. On SQLite and memory all three belong in one process.",
+    doc: "What this process does. On SQLite and memory api and engine belong in one process; workers may come over HTTP.",
   }),
   environment: choice({
     env: "MILLRACE_ENV",

@@ -125,6 +125,21 @@ describe("bin/millrace", () => {
       2,
       "millrace: a memory store belongs to one process, which has its own worker.\n  hint: name a store that is shared: --store postgres://… or redis://…   or a server: --url http://…\n",
     ],
+    [
+      ["serve", "--roles", "worker", "--port", "0"],
+      2,
+      "millrace: a sqlite store belongs to one process: nobody else could be its api or engine.\n  hint: let one process be all: --roles api,engine,worker   or name a store that is shared: --store postgres://… or redis://…\n",
+    ],
+    [
+      ["serve", "--roles", "engine,worker", "--store", "memory:"],
+      2,
+      "millrace: a memory store belongs to one process: nobody else could be its api.\n  hint: let one process be all: --roles api,engine,worker   or name a store that is shared: --store postgres://… or redis://…\n",
+    ],
+    [
+      ["serve", "--roles", "api", "--store", "memory:", "--port", "0"],
+      2,
+      "millrace: a memory store belongs to one process: nobody else could be its engine.\n  hint: let one process be all: --roles api,engine,worker   or name a store that is shared: --store postgres://… or redis://…\n",
+    ],
     [["ls", "--url", "localhost:1"], 2, 'millrace: --url must begin with http:// or https://, not "localhost:1".\n'],
     [
       ["ls", "--url", "http://127.0.0.1:2"],
