@@ -2,6 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { nodeHost } from "../host/node-host.ts";
 import { timeId } from "../host/time-id.ts";
 import type { Json } from "../json/json.ts";
+import { isSilence } from "../sdk/api-error.ts";
+import { ANSWER_MS, type Answered, Connections, type Silences } from "../sdk/connections.ts";
 import { type Call, hasSwitch } from "./call.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { Failure } from "./failure.ts";
@@ -13,6 +15,10 @@ const KEY_HINT = "name a key that it knows in MILLRACE_API_KEY, or keep one with
 const TRIES = 4;
 const MAX_PAUSE_MS = 5_000;
 const PAGE = 500;
+/** For a request that goes through many executions. */
+const LONG_ANSWER_MS = 300_000;
+/** A stream that has been silent for longer is dead: the server says something every 15 s. */
+const SILENCE_MS = 45_000;
 
 export interface Sent {
   /** Anything that JSON can carry, or a definition as it is written. */
@@ -20,16 +26,28 @@ export interface Sent {
   readonly source?: { readonly source: Uint8Array | string; readonly format: "json" | "yaml" };
   /** Idempotency-Key. There always is one; this is what the user chose. */
   readonly key?: string | undefined;
+  /** The answer may take minutes. */
+  readonly isLong?: boolean;
+}
+
+interface Request {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
+  readonly signal?: AbortSignal;
 }
 
 /** A server that commands talk to. Every request is safe to repeat: posts carry a key. */
 export class Server {
   readonly url: string;
   readonly #key: string | undefined;
+  readonly #answerMs: number;
+  readonly #connections = new Connections();
 
-  constructor(url: string, key: string | undefined) {
+  /** @param answerMs how long the server may say nothing while it owes an answer */
+  constructor(url: string, key: string | undefined, answerMs = ANSWER_MS) {
     this.url = url.replace(/\/+$/, "");
     this.#key = key;
+    this.#answerMs = answerMs;
   }
 
   async get<Answer>(path: string, query: Readonly<Record<string, string | undefined>> = {}): Promise<Answer> {
@@ -122,12 +140,12 @@ export class Server {
     let pauses = 0;
     while (!signal.aborted) {
       try {
-        const response = await this.#fetch("GET", `/v1/executions/${segment(id)}/events?after=${seen}`, {
-          headers: { accept: "text/event-stream", ...(seen > after && { "last-event-id": String(seen) }) },
-          signal,
-        });
+        const path = `/v1/executions/${segment(id)}/events?after=${seen}`;
+        const headers = { accept: "text/event-stream", ...(seen > after && { "last-event-id": String(seen) }) };
+        const silences = { answerMs: this.#answerMs, pauseMs: SILENCE_MS };
+        const { response, text } = await this.#fetch("GET", path, { headers, signal }, silences);
         if (response.status === 204) return;
-        if (!response.ok) throw await refused(response);
+        if (!response.ok) throw refused(response, await text());
         for await (const event of parseEvents(response)) {
           if (event === "end") return;
           seen = event.seq;
@@ -144,36 +162,50 @@ export class Server {
   }
 
   async #send(method: string, path: string, sent: Sent): Promise<unknown> {
-    const init = requestOf(method, sent);
+    const request = requestOf(method, sent);
+    const silences = { answerMs: sent.isLong === true ? LONG_ANSWER_MS : this.#answerMs, pauseMs: this.#answerMs };
     for (let attempt = 1; ; attempt++) {
-      const response = await this.#fetch(method, path, init);
-      if (response.ok) return response.status === 204 ? undefined : response.json();
+      const { response, text } = await this.#exchange(method, path, request, silences);
+      if (response.ok) return response.status === 204 ? undefined : (JSON.parse(text) as unknown);
       const isBusy = response.status === 503 || response.status === 429;
       const pauseMs = Number(response.headers.get("retry-after") ?? 1) * 1_000;
-      if (!isBusy || attempt === TRIES || pauseMs > MAX_PAUSE_MS) throw await refused(response);
-      await response.body?.cancel();
+      if (!isBusy || attempt === TRIES || pauseMs > MAX_PAUSE_MS) throw refused(response, text);
       await sleep(pauseMs);
     }
   }
 
-  async #fetch(method: string, path: string, init: RequestInit): Promise<Response> {
-    const headers = {
-      ...(init.headers as Record<string, string>),
-      ...(this.#key !== undefined && { authorization: `Bearer ${this.#key}` }),
+  async #exchange(
+    method: string,
+    path: string,
+    request: Request,
+    silences: Silences,
+  ): Promise<{ readonly response: Response; readonly text: string }> {
+    const once = async (): Promise<{ readonly response: Response; readonly text: string }> => {
+      const { response, text } = await this.#fetch(method, path, request, silences);
+      return { response, text: await text() };
     };
     try {
-      return await fetch(`${this.url}${path}`, { ...init, method, headers });
+      return await once().catch((error: unknown) => {
+        // A connection that has died without a word says nothing of the server. What was removed is not found again.
+        if (isSilence(error) && method !== "DELETE") return once();
+        throw error;
+      });
     } catch (error) {
-      if ((error as Error).name === "AbortError") throw error;
       throw this.#unreachable(error);
     }
+  }
+
+  #fetch(method: string, path: string, request: Request, silences: Silences): Promise<Answered> {
+    const headers = { ...request.headers, ...(this.#key !== undefined && { authorization: `Bearer ${this.#key}` }) };
+    return this.#connections.fetch(this.url + path, { ...request, method, headers }, silences);
   }
 
   #unreachable(error: unknown): Failure {
     const { cause, message } = error as Error & {
       readonly cause?: { readonly code?: string; readonly message?: string };
     };
-    const reason = cause?.code === "ECONNREFUSED" ? "nobody listens there" : (cause?.message ?? message);
+    const known = cause?.code === "ECONNREFUSED" ? "nobody listens there" : (cause?.message ?? message);
+    const reason = isSilence(error) ? "it does not answer" : known;
     return new Failure(EXIT.unreachable, `cannot reach ${this.url}: ${reason}.`, {
       hint: "start a server with: millrace dev   (or name another with --url or MILLRACE_URL)",
     });
@@ -204,15 +236,15 @@ export function withQuery(path: string, query: Readonly<Record<string, string | 
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`;
 }
 
-function requestOf(method: string, { body, source, key }: Sent): RequestInit {
+function requestOf(method: string, { body, source, key }: Sent): Request {
   if (method !== "POST") return { headers: {} };
   const headers: Record<string, string> = { "idempotency-key": key ?? timeId(nodeHost) };
   if (source !== undefined) {
     headers["content-type"] = source.format === "yaml" ? "application/yaml" : "application/json";
-    return { headers, body: source.source as NonNullable<RequestInit["body"]> };
+    return { headers, body: Buffer.from(source.source) };
   }
   headers["content-type"] = "application/json";
-  return { headers, body: JSON.stringify(body ?? {}) };
+  return { headers, body: Buffer.from(JSON.stringify(body ?? {})) };
 }
 
 interface Problem {
@@ -224,8 +256,7 @@ interface Problem {
 }
 
 /** A refusal of the server as the end of a command. */
-async function refused(response: Response): Promise<Failure> {
-  const text = await response.text();
+function refused(response: Response, text: string): Failure {
   let problem: Problem = {};
   try {
     problem = JSON.parse(text) as Problem;

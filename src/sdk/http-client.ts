@@ -1,7 +1,7 @@
-import type { Dispatcher } from "undici";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import { ApiError, type ApiProblem, isSilence, ServerUnreachable } from "./api-error.ts";
+import { ANSWER_MS, type Answered, Connections } from "./connections.ts";
 
 export interface ClientOptions {
   /** Where the server is. */
@@ -26,11 +26,6 @@ export interface HttpRequest {
   readonly answerMs?: number;
 }
 
-/** The server decides within 10 s, or says that it could not. */
-const ANSWER_MS = 12_000;
-/** What a slow line still carries; and the server waits no longer for a request. */
-const BYTES_PER_MS = 100;
-const LONGEST_UPLOAD_MS = 30_000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
 /** An answer that says "not now", from the server or from something in front of it. */
@@ -43,7 +38,7 @@ export class HttpClient {
   readonly #host: Host;
   readonly #patienceMs: number;
   readonly #answerMs: number;
-  #agent: Dispatcher | undefined;
+  readonly #connections = new Connections();
 
   constructor({ url, token, host, patienceMs, answerMs = ANSWER_MS }: ClientOptions) {
     if (!/^https?:\/\/./.test(url)) throw new TypeError(`The url must begin with http:// or https://, not ${url}`);
@@ -60,8 +55,14 @@ export class HttpClient {
   }
 
   /** One try, for a stream that its reader takes up again itself, and whose silences are the reader's. */
-  stream(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> {
-    return this.#fetch({ method: "GET", path, signal }, headers, 0);
+  async stream(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> {
+    const { response } = await this.#fetch({ method: "GET", path, signal }, headers, 0);
+    return response;
+  }
+
+  /** Nothing is asked any more. */
+  close(): Promise<void> {
+    return this.#connections.close();
   }
 
   /** What a response that is not ok says. */
@@ -101,18 +102,17 @@ export class HttpClient {
 
   /** What the server answers, or how it refuses. */
   async #exchange(request: HttpRequest): Promise<string | Response> {
-    const response = await this.#fetch(request, {}, this.#answerMs);
+    const { response, text } = await this.#fetch(request, {}, this.#answerMs);
     if (!response.ok) return response;
-    const agent = this.#agent;
     try {
-      return await response.text();
+      return await text();
     } catch (error) {
-      throw this.#failure(error, agent, request.signal);
+      throw this.#failure(error, request.signal);
     }
   }
 
-  /** `silenceMs` is how long an answer that has begun may pause; 0 = for ever. */
-  async #fetch(request: HttpRequest, more: Readonly<Record<string, string>>, silenceMs: number): Promise<Response> {
+  /** `pauseMs` is how long an answer that has begun may pause; 0 = for ever. */
+  async #fetch(request: HttpRequest, more: Readonly<Record<string, string>>, pauseMs: number): Promise<Answered> {
     const { method, path, key, signal, answerMs = this.#answerMs } = request;
     const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
     const headers: Record<string, string> = {
@@ -122,34 +122,16 @@ export class HttpClient {
       ...(this.#token !== undefined && { authorization: `Bearer ${this.#token}` }),
       ...more,
     };
-    const uploadMs = Math.min(LONGEST_UPLOAD_MS, (body?.length ?? 0) / BYTES_PER_MS);
-    const limits = { headersTimeout: Math.ceil(answerMs + uploadMs), bodyTimeout: silenceMs };
-    const undici = await import("undici");
-    // As Node's own fetch has it.
-    const { Agent, EnvHttpProxyAgent } = undici;
-    const Connections = process.env["NODE_USE_ENV_PROXY"] === "1" ? EnvHttpProxyAgent : Agent;
-    const agent = (this.#agent ??= new Connections({ allowH2: false }));
-    const limited: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) =>
-      dispatch({ ...options, ...limits }, handler);
+    const init = { method, headers, ...(body !== undefined && { body }), ...(signal !== undefined && { signal }) };
     try {
-      const response = await undici.fetch(this.url + path, {
-        method,
-        headers,
-        dispatcher: agent.compose(limited),
-        ...(body !== undefined && { body }),
-        ...(signal !== undefined && { signal }),
-      });
-      return response;
+      return await this.#connections.fetch(this.url + path, init, { answerMs, pauseMs });
     } catch (error) {
-      throw this.#failure(error, agent, signal);
+      throw this.#failure(error, signal);
     }
   }
 
-  #failure(error: unknown, agent: Dispatcher | undefined, signal: AbortSignal | undefined): unknown {
-    if (signal?.aborted === true) return signal.reason;
-    // The others that it keeps may have died with this one: what comes next goes over a new one.
-    if (isSilence(error) && this.#agent === agent) this.#agent = undefined;
-    return new ServerUnreachable(this.url, error);
+  #failure(error: unknown, signal: AbortSignal | undefined): unknown {
+    return signal?.aborted === true ? signal.reason : new ServerUnreachable(this.url, error);
   }
 }
 

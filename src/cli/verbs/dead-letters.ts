@@ -91,7 +91,7 @@ async function retryAll(call: Call, server: Server): Promise<ExitCode> {
   const isDryRun = hasSwitch(call, "dry-run");
   const given = Object.entries(filterOf(call)).filter(([, value]) => value !== undefined);
   const body = { filter: Object.fromEntries(given), limit: Math.min(10_000, most(call)), dry_run: isDryRun };
-  const answer = await server.post<BulkReplay>("/v1/dlq/retry", { body });
+  const answer = await server.post<BulkReplay>("/v1/dlq/retry", { body, isLong: true });
   if (call.json) printJson(call, answer);
   else call.terminal.out(`${answer.count} ${isDryRun ? "would run again" : "run again"}\n`);
   for (const { execution_id, code, message } of answer.errors ?? []) {
