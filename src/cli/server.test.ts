@@ -51,3 +51,16 @@ test("what takes long by its nature, and a quiet stream, are waited for", async 
   expect(await Promise.all([server.post("/", { isLong: true }), follow()])).toEqual([{ count: 1 }, undefined]);
   expect(seen).toEqual([]);
 });
+
+test("a stream that breaks time and again without an event is taken up as long as something comes over it", async () => {
+  let count = 0;
+  const port = await answering(async (_, response) => {
+    response.write(": here\n\n");
+    await nodeHost.sleep(20);
+    if (++count < 7) response.destroy();
+    else response.end("event: end\ndata: {}\n\n");
+  });
+  const server = new Server(`http://127.0.0.1:${port}`, undefined);
+  for await (const _ of server.events("e", 0, new AbortController().signal)) expect.unreachable();
+  expect(count).toBe(7);
+});

@@ -138,6 +138,8 @@ export class Server {
   async *events(id: string, after: number, signal: AbortSignal): AsyncGenerator<ShownEvent, void> {
     let seen = after;
     let pauses = 0;
+    // Also what only keeps the stream alive: one may be quiet for days.
+    const heard = (): void => void (pauses = 0);
     while (!signal.aborted) {
       try {
         const path = `/v1/executions/${segment(id)}/events?after=${seen}`;
@@ -146,10 +148,9 @@ export class Server {
         const { response, text } = await this.#fetch("GET", path, { headers, signal }, silences);
         if (response.status === 204) return;
         if (!response.ok) throw refused(response, await text());
-        for await (const event of parseEvents(response)) {
+        for await (const event of parseEvents(response, heard)) {
           if (event === "end") return;
           seen = event.seq;
-          pauses = 0;
           yield event;
         }
       } catch (error) {
@@ -296,10 +297,11 @@ function lostSight({ exit, message, code }: Failure, id: string): Failure {
 }
 
 /** Server-sent events: `end` is the last. */
-async function* parseEvents(response: Response): AsyncGenerator<ShownEvent | "end", void> {
+async function* parseEvents(response: Response, heard: () => void): AsyncGenerator<ShownEvent | "end", void> {
   let buffer = "";
   const decoder = new TextDecoder();
   for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+    heard();
     buffer += decoder.decode(chunk, { stream: true });
     for (let at = buffer.indexOf("\n\n"); at >= 0; at = buffer.indexOf("\n\n")) {
       const block = buffer.slice(0, at);

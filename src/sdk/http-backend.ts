@@ -73,13 +73,14 @@ export class HttpBackend implements Backend {
   async *events(id: string, after: number, signal: AbortSignal): AsyncGenerator<EventView, void> {
     const stop = AbortSignal.any([signal, this.#closing.signal]);
     let seen = after;
-    let aliveAtMs = this.#host.monotonicMs();
+    // A stream may be quiet for days and its reader slow, so neither is counted: only what fails, until something comes.
+    let failingSinceMs: number | undefined;
+    const heard = (): void => void (failingSinceMs = undefined);
     for (let pauseMs = FIRST_PAUSE_MS; !stop.aborted; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
       try {
-        for await (const event of this.#stream(id, seen, stop)) {
+        for await (const event of this.#stream(id, seen, stop, heard)) {
           if (event === "end") return;
           pauseMs = FIRST_PAUSE_MS;
-          aliveAtMs = this.#host.monotonicMs();
           if (event.seq <= seen) continue;
           seen = event.seq;
           yield event;
@@ -87,16 +88,25 @@ export class HttpBackend implements Backend {
       } catch (error) {
         if (stop.aborted) return;
         const isNo = error instanceof ApiError && error.status < 500 && error.status !== 429;
-        if (isNo || this.#host.monotonicMs() - aliveAtMs > PATIENCE_MS) throw asUnreachable(error, this.#http.url);
+        const nowMs = this.#host.monotonicMs();
+        failingSinceMs ??= nowMs;
+        if (isNo || nowMs - failingSinceMs > PATIENCE_MS) throw asUnreachable(error, this.#http.url);
       }
       await this.#host.sleep(pauseMs, stop);
     }
   }
 
-  async *#stream(id: string, after: number, signal: AbortSignal): AsyncGenerator<EventView | "end", void> {
+  /** @param heard called with everything that comes, also what only keeps the stream alive */
+  async *#stream(
+    id: string,
+    after: number,
+    signal: AbortSignal,
+    heard: () => void,
+  ): AsyncGenerator<EventView | "end", void> {
     const silence = new AbortController();
     let timer = setTimeout(() => silence.abort(), SILENCE_MS);
-    const heard = (): void => {
+    const note = (): void => {
+      heard();
       clearTimeout(timer);
       timer = setTimeout(() => silence.abort(), SILENCE_MS);
     };
@@ -106,7 +116,7 @@ export class HttpBackend implements Backend {
       const response = await this.#http.stream(path, headers, AbortSignal.any([signal, silence.signal]));
       if (response.status === 204) return void (yield "end");
       if (!response.ok) throw await this.#http.refusal(response);
-      for await (const { event, data } of serverSentEvents(noting(response.body!, heard))) {
+      for await (const { event, data } of serverSentEvents(noting(response.body!, note))) {
         yield event === "end" ? "end" : (JSON.parse(data) as EventView);
       }
     } finally {

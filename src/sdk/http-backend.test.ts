@@ -1,0 +1,74 @@
+import { setImmediate } from "node:timers/promises";
+import { expect, test } from "vitest";
+import type { Host } from "../host/host.ts";
+import { nodeHost } from "../host/node-host.ts";
+import { ServerUnreachable } from "./api-error.ts";
+import { HttpBackend } from "./http-backend.ts";
+import type { HttpClient } from "./http-client.ts";
+
+const OPENED = "retry: 1000\n\n";
+const COMMENT = ": here\n\n";
+const END = "event: end\ndata: {}\n\n";
+const event = (seq: number): string => `data: ${JSON.stringify({ seq, type: "t", at: "", data: {} })}\n\n`;
+
+/** Pieces of a stream: text, or how long nothing comes. It breaks after the last. */
+type Pieces = readonly (string | number)[];
+
+/** A backend whose server has these streams, one after the other, and its clock. */
+function backendOf(streams: readonly Pieces[]) {
+  let nowMs = 0;
+  const sleep = async (ms: number): Promise<void> => void (nowMs += ms);
+  const host: Host = { ...nodeHost, monotonicMs: () => nowMs, sleep };
+  const asked: (string | undefined)[] = [];
+  const stream = async (_path: string, headers: Readonly<Record<string, string>>): Promise<Response> => {
+    const pieces = [...(streams[asked.length] ?? streams.at(-1)!)];
+    asked.push(headers["last-event-id"]);
+    const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+      // A stream that breaks loses what was not read of it.
+      await setImmediate();
+      while (typeof pieces[0] === "number") nowMs += pieces.shift() as number;
+      const piece = pieces.shift();
+      if (piece === undefined) controller.error(new TypeError("terminated"));
+      else controller.enqueue(new TextEncoder().encode(String(piece)));
+    };
+    return new Response(new ReadableStream({ pull }, { highWaterMark: 0 }));
+  };
+  const backend = new HttpBackend({ url: "http://x", stream } as unknown as HttpClient, host);
+  return { backend, asked, clock: { now: () => nowMs, pass: (ms: number) => void (nowMs += ms) } };
+}
+
+async function seen(backend: HttpBackend): Promise<readonly number[]> {
+  const found: number[] = [];
+  for await (const { seq } of backend.events("e", 0, new AbortController().signal)) found.push(seq);
+  return found;
+}
+
+test("a stream that was quiet but for its comments is taken up again when it breaks", async () => {
+  const { backend, asked } = backendOf([
+    [OPENED, event(1), 15_000, COMMENT, 3_600_000, COMMENT, 15_000],
+    [OPENED, 70_000, COMMENT],
+    [OPENED, event(2), END],
+  ]);
+  expect(await seen(backend)).toEqual([1, 2]);
+  expect(asked).toEqual([undefined, "1", "1"]);
+});
+
+test("a stream whose reader takes long over an event is taken up again when it breaks", async () => {
+  const { backend, clock } = backendOf([
+    [OPENED, event(1)],
+    [OPENED, event(2), END],
+  ]);
+  const found: number[] = [];
+  for await (const { seq } of backend.events("e", 0, new AbortController().signal)) {
+    found.push(seq);
+    clock.pass(120_000);
+  }
+  expect(found).toEqual([1, 2]);
+});
+
+test("a stream over which nothing comes any more is given up after a minute", async () => {
+  const { backend, clock } = backendOf([[OPENED, event(1)], [45_000]]);
+  await expect(seen(backend)).rejects.toBeInstanceOf(ServerUnreachable);
+  expect(clock.now()).toBeGreaterThan(60_000);
+  expect(clock.now()).toBeLessThan(200_000);
+});
