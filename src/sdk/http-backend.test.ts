@@ -1,10 +1,13 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { answering, line } from "../../test/support/lines.ts";
 import type { Host } from "../host/host.ts";
 import { nodeHost } from "../host/node-host.ts";
 import { ServerUnreachable } from "./api-error.ts";
+import { connect } from "./connect.ts";
 import { HttpBackend } from "./http-backend.ts";
 import type { HttpClient } from "./http-client.ts";
+import { worker } from "./worker.ts";
 
 const OPENED = "retry: 1000\n\n";
 const COMMENT = ": here\n\n";
@@ -71,4 +74,26 @@ test("a stream over which nothing comes any more is given up after a minute", as
   await expect(seen(backend)).rejects.toBeInstanceOf(ServerUnreachable);
   expect(clock.now()).toBeGreaterThan(60_000);
   expect(clock.now()).toBeLessThan(200_000);
+});
+
+/** Before the server closes what is idle, which it does after five seconds. */
+const SOON = { timeout: 3_000 };
+
+test("a client that is closed closes its connections, as a worker does that is stopped", async () => {
+  const port = await answering((_, response) => {
+    response.setHeader("keep-alive", "timeout=600");
+    response.end('{"status":"RUNNING","tasks":[],"cancelled":[]}');
+  });
+  const through = await line(port);
+  const areOpen = (): boolean => [...through.open].some((socket) => !socket.destroyed);
+  const client = connect({ url: through.url });
+  expect(await client.get("e").status()).toBe("RUNNING");
+  expect(areOpen()).toBe(true);
+  await client.close();
+  await expect.poll(areOpen, SOON).toBe(false);
+  const working = worker({ url: through.url, handlers: { nothing: () => null } });
+  await working.start();
+  expect(areOpen()).toBe(true);
+  await working.stop();
+  await expect.poll(areOpen, SOON).toBe(false);
 });

@@ -63,6 +63,7 @@ export class HttpBackend implements Backend {
 
   async close(): Promise<void> {
     this.#closing.abort(new Error("The client is closed"));
+    await this.#http.close();
   }
 
   async untilOver(id: string, after: number, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,6 @@
+import { execFile } from "node:child_process";
 import type { ServerResponse } from "node:http";
+import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { answering, line } from "../../test/support/lines.ts";
 import { nodeHost } from "../host/node-host.ts";
@@ -81,4 +83,21 @@ test("an answer may take longer than a silence, as long as it goes on", async ()
   });
   expect(await clientOf(`http://127.0.0.1:${port}`, 3_000).json({ method: "GET", path: "/" })).toHaveLength(36);
   expect(count).toBe(1);
+});
+
+test("a process ends though its client is not closed", async () => {
+  const port = await answering((_, response) => {
+    response.setHeader("keep-alive", "timeout=600");
+    response.end("1");
+  });
+  const module = (name: string): string => JSON.stringify(new URL(name, import.meta.url).href);
+  const script = `
+    import { nodeHost } from ${module("../host/node-host.ts")};
+    import { HttpClient } from ${module("http-client.ts")};
+    const client = new HttpClient({ url: "http://127.0.0.1:${port}", token: undefined, host: nodeHost, patienceMs: 0 });
+    console.log(await client.json({ method: "GET", path: "/" }));`;
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script], {
+    timeout: 20_000,
+  });
+  expect(stdout).toBe("1\n");
 });

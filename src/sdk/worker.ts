@@ -73,6 +73,7 @@ export function worker(options: WorkerOptions): RunningWorker {
   const stop = async (): Promise<void> => {
     const end = await running?.catch(() => undefined);
     await end?.();
+    await http?.close();
     ready.close();
   };
   let stopping: Promise<void> | undefined;
