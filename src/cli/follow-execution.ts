@@ -119,20 +119,23 @@ function asksPerson({ reason, details }: ShownExplanation): boolean {
   return reason === "review" || (reason === "budget" && typeof details?.["review"] === "string");
 }
 
+/** Nobody but the one process can see what is in its memory. */
+const ELSEWHERE = "To have it decided, run it where it goes on: --server";
+
 function leave(
   call: Call,
   { execution_id: id, status }: ShownExecution,
   why: string,
-  options: FollowOptions,
+  { onLeave: { goesOn } }: FollowOptions,
 ): ExitCode {
   const { terminal } = call;
-  const fate = options.onLeave.goesOn ? `It goes on: millrace watch ${id}` : "It ends with this process.";
+  const fate = goesOn ? `It goes on: millrace watch ${id}` : "It ends with this process.";
   switch (why) {
     case "timeout":
       terminal.err(`millrace: ${id} is still ${status} after the timeout. ${fate}\n`);
       return EXIT.timeout;
     case "review":
-      terminal.err(`millrace: ${id} waits for a person: millrace reviews\n`);
+      terminal.err(`millrace: ${id} waits for a person${goesOn ? ": millrace reviews" : `. ${fate} ${ELSEWHERE}`}\n`);
       return EXIT.waitingForPerson;
     default:
       terminal.err(`millrace: interrupted; ${id} is ${status}. ${fate}\n`);

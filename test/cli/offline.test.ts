@@ -412,7 +412,12 @@ describe("run, with no server and no project", () => {
     ["typed.yaml", ["--input", '{"n": "x"}'], 3, /must be a number|must be number|type/],
     ["mine.yaml", ["--handlers", "none.ts"], 3, /No worker and no built-in node provides "text\.up"/],
     ["slow.yaml", ["--timeout", "300ms"], 124, /is still RUNNING after the timeout\. It ends with this process\./],
-    ["review.yaml", ["--no-wait-approval"], 8, /waits for a person/],
+    [
+      "review.yaml",
+      ["--no-wait-approval"],
+      8,
+      /waits for a person\. It ends with this process\. To have it decided, run it where it goes on: --server\n$/,
+    ],
     ["review-first.yaml", ["--no-wait-approval"], 8, /other completed[^]*waits for a person/],
     ["spending.yaml", ["--no-wait-approval"], 8, /b waiting reason=budget[^]*waits for a person/],
   ];

@@ -212,7 +212,8 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     expect((await run("run", "slow.yaml", "--server", "--watch", "--timeout", "200ms")).code).toBe(124);
     expect((await run("run", "slow.yaml", "--server", "--timeout", "200ms")).code).toBe(124);
     expect((await run("run", "typed.yaml", "--server")).code).toBe(3);
-    expect((await run("run", "review.yaml", "--server", "--watch", "--no-wait-approval")).code).toBe(8);
+    const asking = await run("run", "review.yaml", "--server", "--watch", "--no-wait-approval");
+    expect([asking.code, asking.stderr]).toEqual([8, expect.stringMatching(/waits for a person: millrace reviews\n$/)]);
     expect((await run("show", "01a1df52-786b-7150-bdd6-813261709c81")).code).toBe(4);
     const slow = await started("slow.yaml");
     expect((await run("cancel", slow)).stdout).toBe(`${slow} cancelled\n`);
