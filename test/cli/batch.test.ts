@@ -128,8 +128,11 @@ nodes:
     rmSync(join(here, "wait"));
     // Another time is not another input.
     utimesSync(join(here, "items.jsonl"), 1, 1);
-    const { code, stderr } = await millrace([...args, "--concurrency", "10"], { cwd: here });
-    expect([code, stderr]).toEqual([0, expect.stringContaining("resuming b-")]);
+    const { code, stderr } = await millrace([...args, "--concurrency", "20"], { cwd: here });
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringMatching(/^resuming b-\S+, with 10 items at a time as it began: --concurrency is for a new one$/m),
+    ]);
     const told = results(here);
     expect(told.map(({ index }) => index)).toEqual(Array.from({ length: 120 }, (_, i) => i));
     expect(told.every(({ index, output }) => (output as { twice: number }).twice === index * 2)).toBe(true);

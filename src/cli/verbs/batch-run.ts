@@ -177,7 +177,11 @@ function logOf(
       if (failed + cancelled > 0) known.again(begun);
     }
   }
-  terminal.err(`${again ? "retrying what failed of" : "resuming"} ${batch}\n`);
+  const { lanes, each } = known.head;
+  const isOther = option(call, "concurrency") !== undefined && lanes * each !== wanted.lanes * wanted.each;
+  // Its parts were sent with what they may have under way, and have to be the same if they are sent again.
+  const kept = isOther ? `, with ${lanes * each} items at a time as it began: --concurrency is for a new one` : "";
+  terminal.err(`${again ? "retrying what failed of" : "resuming"} ${batch}${kept}\n`);
   return known;
 }
 
