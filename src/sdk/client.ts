@@ -4,7 +4,8 @@ import { MillraceError } from "../errors/millrace-error.ts";
 import { checkJson } from "../json/check-json.ts";
 import type { Json } from "../json/json.ts";
 import type { Backend } from "./backend.ts";
-import { RunHandle, type WaitOptions } from "./run-handle.ts";
+import { checkOptions, type Names } from "./known-options.ts";
+import { RunHandle, WAIT_OPTIONS, type WaitOptions } from "./run-handle.ts";
 import { parse } from "./standard-schema.ts";
 import { PARTS, type Workflow, type WorkflowParts } from "./workflow.ts";
 
@@ -14,6 +15,8 @@ export interface StartOptions {
   /** Names and values to find the run by. */
   readonly labels?: Readonly<Record<string, string>>;
 }
+
+const START_OPTIONS: Names<StartOptions> = { idempotencyKey: true, labels: true };
 
 /** A workflow without an input need not be given one. */
 export type InputArguments<In, Options> =
@@ -39,6 +42,11 @@ export class Client implements AsyncDisposable {
     workflow: Workflow<In, Out>,
     ...[input, options = {}]: InputArguments<NoInfer<In>, StartOptions>
   ): Promise<RunHandle<Out>> {
+    checkOptions("start", START_OPTIONS, options);
+    return this.#start(workflow, input, options);
+  }
+
+  async #start<In, Out>(workflow: Workflow<In, Out>, input: unknown, options: StartOptions): Promise<RunHandle<Out>> {
     const parts = workflow[PARTS];
     this.#meet(parts);
     const sent = await sendable(parts, input);
@@ -64,16 +72,20 @@ export class Client implements AsyncDisposable {
     workflow: Workflow<In, Out>,
     ...[input, options = {}]: InputArguments<NoInfer<In>, StartOptions & WaitOptions>
   ): Promise<Out> {
-    const run = await this.start(workflow, ...([input, options] as InputArguments<NoInfer<In>, StartOptions>));
-    return run.result(options);
+    checkOptions("run", { ...START_OPTIONS, ...WAIT_OPTIONS }, options);
+    const { timeout, signal, ...starting } = options;
+    const run = await this.#start(workflow, input, starting);
+    return run.result({ ...(timeout !== undefined && { timeout }), ...(signal !== undefined && { signal }) });
   }
 
   /** Starts a run of a workflow that is stored where the client is connected to, by its name. */
   async startByName<Out = Json>(
     name: string,
     input: Json = {},
-    { version, idempotencyKey, labels }: StartOptions & { readonly version?: number | string } = {},
+    options: StartOptions & { readonly version?: number | string } = {},
   ): Promise<RunHandle<Out>> {
+    checkOptions("startByName", { ...START_OPTIONS, version: true }, options);
+    const { version, idempotencyKey, labels } = options;
     const request = { input, ...(version !== undefined && { version }), ...(labels !== undefined && { labels }) };
     const { execution_id: id } = await this.#backend.start(name, request, idempotencyKey ?? this.#key());
     return this.#started<Out>(id);

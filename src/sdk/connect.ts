@@ -3,6 +3,7 @@ import { Client } from "./client.ts";
 import { type Duration, durationMs } from "./duration.ts";
 import { HttpBackend } from "./http-backend.ts";
 import { HttpClient } from "./http-client.ts";
+import { checkOptions, type Names } from "./known-options.ts";
 
 export interface ConnectOptions {
   /** By default MILLRACE_URL, or the address of `millrace dev`. */
@@ -13,10 +14,13 @@ export interface ConnectOptions {
   readonly retryFor?: Duration;
 }
 
+const CONNECT_OPTIONS: Names<ConnectOptions> = { url: true, token: true, retryFor: true };
+
 export const DEFAULT_URL = "http://127.0.0.1:4747";
 
 /** A client of a server. Nothing is sent before it is asked for something. */
 export function connect(options: ConnectOptions = {}): Client {
+  checkOptions("connect", CONNECT_OPTIONS, options);
   return new Client(new HttpBackend(httpClient(options), nodeHost), nodeHost);
 }
 

@@ -1,6 +1,7 @@
 import type { Client } from "./client.ts";
 import type { StoreError } from "../store/store-error.ts";
 import type { Handlers } from "./handlers.ts";
+import { checkOptions, type Names } from "./known-options.ts";
 import type { Workflow } from "./workflow.ts";
 
 export interface EmbeddedOptions {
@@ -19,6 +20,14 @@ export interface EmbeddedOptions {
   readonly port?: number;
 }
 
+const EMBEDDED_OPTIONS: Names<EmbeddedOptions> = {
+  dataDir: true,
+  concurrency: true,
+  workflows: true,
+  handlers: true,
+  port: true,
+};
+
 /** An engine in this process. */
 export interface EmbeddedEngine extends Client {
   /** Where it serves the HTTP API, if it does. */
@@ -35,6 +44,7 @@ export interface EmbeddedEngine extends Client {
  * ended goes on. A second process in the same folder is told who has it.
  */
 export async function embedded(options: EmbeddedOptions = {}): Promise<EmbeddedEngine> {
+  checkOptions("embedded", EMBEDDED_OPTIONS, options);
   // Whoever only writes workflows down does not load an engine.
   const { startEmbedded } = await import("./start-embedded.ts");
   return startEmbedded(options);

@@ -4,6 +4,7 @@ import type { Host } from "../host/host.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import type { Backend, Command, EventView, ExecutionView, NodeView, RunStatus } from "./backend.ts";
 import { type Duration, durationMs } from "./duration.ts";
+import { checkOptions, type Names } from "./known-options.ts";
 import type { Config } from "./options.ts";
 import { ResultTimeout, WorkflowFailed } from "./workflow-failed.ts";
 
@@ -15,6 +16,8 @@ export interface WaitOptions {
   readonly timeout?: Duration;
   readonly signal?: AbortSignal;
 }
+
+export const WAIT_OPTIONS: Names<WaitOptions> = { timeout: true, signal: true };
 
 /** Something that has happened to a run. */
 export interface RunEvent {
@@ -58,7 +61,9 @@ export class RunHandle<out Out> {
    * The result, once it is there. A run that ended without one is a WorkflowFailed; one that ended PARTIAL has a result if
    * nothing that the result is made of failed.
    */
-  async result({ timeout, signal }: WaitOptions = {}): Promise<Out> {
+  async result(options: WaitOptions = {}): Promise<Out> {
+    checkOptions("result", WAIT_OPTIONS, options);
+    const { timeout, signal } = options;
     const view = await this.#ended(timeout === undefined ? undefined : durationMs(timeout, "timeout"), signal);
     if (view.status !== "COMPLETED" && (view.status !== "PARTIAL" || view.output === null))
       throw new WorkflowFailed(view, this.#backend.causeOf?.(view));

@@ -5,6 +5,7 @@ import { type Duration, durationMs } from "./duration.ts";
 import { startGatewayWorker } from "./gateway-worker.ts";
 import { type Handlers, readyHandlers } from "./handlers.ts";
 import type { HttpClient } from "./http-client.ts";
+import { checkOptions, type Names } from "./known-options.ts";
 import { type Served, servedBy } from "./served.ts";
 import type { Workflow } from "./workflow.ts";
 
@@ -29,6 +30,18 @@ export interface WorkerOptions {
   readonly onLog?: (entry: WorkerLog) => void;
 }
 
+const WORKER_OPTIONS: Names<WorkerOptions> = {
+  url: true,
+  token: true,
+  store: true,
+  workflows: true,
+  handlers: true,
+  concurrency: true,
+  queues: true,
+  grace: true,
+  onLog: true,
+};
+
 export interface WorkerLog {
   readonly executionId: string;
   readonly node: string;
@@ -51,6 +64,7 @@ export interface RunningWorker extends AsyncDisposable {
 
 /** A worker for the functions of workflows and for handlers by name; it runs until it is stopped. */
 export function worker(options: WorkerOptions): RunningWorker {
+  checkOptions("worker", WORKER_OPTIONS, options);
   const ready = readyHandlers(options.handlers);
   const served = servedBy(options.workflows ?? [], ready);
   if (served.handlers.size === 0) throw new TypeError("A worker needs workflows or handlers to serve");

@@ -5,6 +5,7 @@ import { quote } from "../errors/registry.ts";
 import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
 import type { Handler } from "../worker/handler.ts";
 import type { Builder } from "./builder.ts";
+import { BUILDER_OPTIONS } from "./builder-options.ts";
 import { type Body, type Calling, type Closure, expecting, retryingIf, withGiven } from "./closure.ts";
 import { type AnyPlacing, DefinitionWriter, type NodeDraft, type Part } from "./definition-writer.ts";
 import { DEPENDENCY, type Handle, nodePlace } from "./dependency.ts";
@@ -12,6 +13,7 @@ import { type Duration, durationSeconds } from "./duration.ts";
 import { type Expr, isExpr, refTo } from "./expression.ts";
 import { type End, type Node, nodeHandle, routeHandle } from "./handle.ts";
 import { InvalidWorkflow } from "./invalid-workflow.ts";
+import { checkOptions, type Names } from "./known-options.ts";
 import { foreignLimits, nodeLimitFields, type NodeLimits, workflowLimitFields } from "./limits.ts";
 import type { FunctionRetryPolicy, Retry, RetryPolicy, WorkflowOptions } from "./options.ts";
 import { type InputOf, type OutputOf, parseOrFail, type StandardSchema, toJsonSchema } from "./standard-schema.ts";
@@ -27,6 +29,7 @@ export function workflow<S extends StandardSchema>(
 ): Builder<OutputOf<S>, InputOf<S>>;
 export function workflow(name: string, options?: Omit<WorkflowOptions<StandardSchema>, "input">): Builder<NoInput>;
 export function workflow(name: string, options: WorkflowOptions<StandardSchema> = {}): unknown {
+  checkOptions(`the workflow ${quote(name)}`, BUILDER_OPTIONS.workflow, options);
   return new WorkflowBuilder(name, options);
 }
 
@@ -58,6 +61,7 @@ class WorkflowBuilder {
   }
 
   #function(id: string, options: AnyOptions, run: Body | undefined): Node<unknown> {
+    checkNode("node", id, options);
     const handler = this.#writer.addFunction(id, options, bodyOf(id, run), withGiven, retrying(options));
     return this.#add({
       id,
@@ -74,6 +78,7 @@ class WorkflowBuilder {
     run: Body,
     until: (output: unknown, given: unknown) => unknown,
   ): Node<unknown> {
+    checkNode("repeat", id, options);
     const check = expecting("true or false", "until", (value) => typeof value === "boolean");
     const round: Calling = (body) => async (given) => {
       const value = await (body as Closure)(given);
@@ -99,6 +104,7 @@ class WorkflowBuilder {
     },
     run: Body | Workflow<never, unknown>,
   ): Node<unknown> {
+    checkNode("map", id, options);
     const { over, concurrency, toleratedFailures } = options;
     const items = this.#asked(id, "over", over, expecting("a list", "over", Array.isArray));
     const calls = typeof run === "function" ? undefined : { workflow: partsOf(id, run), perItem: true };
@@ -127,6 +133,7 @@ class WorkflowBuilder {
   }
 
   sub(id: string, child: Workflow<never, unknown>, options: AnyOptions & { readonly input: unknown }): Node<unknown> {
+    checkNode("sub", id, options);
     const calls = { workflow: partsOf(id, child), perItem: false };
     const input = this.#asked(id, "input", options.input);
     const config = { name: calls.workflow.name, input: input.value };
@@ -146,6 +153,7 @@ class WorkflowBuilder {
       };
     },
   ): Node<unknown> {
+    checkNode("task", id, options);
     const { handler, output, repeat } = options;
     const config = this.#writer.embed(options.config ?? {}, true) as JsonObject;
     const until = repeat === undefined ? "" : this.#writer.source(repeat.until(refTo(`${nodePlace(id)}.output`, [])));
@@ -188,6 +196,7 @@ class WorkflowBuilder {
   }
 
   #review(id: string, options: AnyReview, seen: NodeDraft["seen"] & object): Node<unknown> {
+    checkNode("review", id, options);
     const { form, fourEyes, escalate, expiresIn, onExpire } = options;
     const title = this.#asked(id, "title", options.title, expecting("a text", "title", isText));
     const assignees = this.#asked(id, "assignees", options.assignees, expecting("a list", "assignees", Array.isArray));
@@ -223,6 +232,7 @@ class WorkflowBuilder {
       readonly until?: Date | string | Expr<string> | Closure;
     },
   ): Node<unknown> {
+    checkNode("sleep", id, options);
     const { for: span, until } = options;
     if ((span === undefined) === (until === undefined)) {
       throw new MillraceError("CONFIG_INVALID", { id, reason: 'it must have one of "for" and "until"' });
@@ -254,6 +264,7 @@ class WorkflowBuilder {
       readonly timeout?: Duration;
     } = {},
   ): Node<unknown> {
+    checkNode("signal", id, options);
     const { signal = id, data, timeout } = options;
     const config: JsonObject = {
       signal,
@@ -270,6 +281,7 @@ class WorkflowBuilder {
       readonly mode?: "exclusive" | "inclusive";
     },
   ): unknown {
+    checkNode("router", id, options);
     const { routes, else: otherwise, mode = "exclusive" } = options;
     const closures = Object.entries(routes).filter(
       (route): route is [string, Closure] => typeof route[1] === "function",
@@ -296,6 +308,7 @@ class WorkflowBuilder {
   }
 
   end(id: string, options: AnyOptions & { readonly output?: unknown }): unknown {
+    checkNode("end", id, options);
     const output = this.#asked(id, "output", options.output ?? null);
     const config = { status: "COMPLETED", output: output.value };
     this.#add({ id, placing: options, handler: "end", config: () => config, parts: output.parts });
@@ -304,6 +317,7 @@ class WorkflowBuilder {
   }
 
   fail(id: string, options: AnyOptions & { readonly message: string | Expr<string> }): void {
+    checkNode("fail", id, options);
     const config = { status: "FAILED", message: this.#writer.embed(options.message) };
     this.#add({ id, placing: options, handler: "end", config: () => config });
   }
@@ -376,6 +390,10 @@ class WorkflowBuilder {
   }
 }
 
+function checkNode(kind: keyof typeof BUILDER_OPTIONS, id: string, options: object): void {
+  checkOptions(`the ${kind} ${quote(id)}`, BUILDER_OPTIONS[kind], options);
+}
+
 function isFields(value: unknown): value is JsonObject {
   return isJsonObject(value as Json);
 }
@@ -420,8 +438,18 @@ function taskFields({ timeout, queueTimeout, queue, priority, dlq, retry }: AnyO
   };
 }
 
+const RETRY_OPTIONS: Names<FunctionRetryPolicy> = {
+  attempts: true,
+  backoff: true,
+  factor: true,
+  max: true,
+  jitter: true,
+  retryIf: true,
+};
+
 function retryFields(retry: number | RetryPolicy): JsonObject {
   if (typeof retry === "number") return { max_attempts: retry };
+  checkOptions("retry", RETRY_OPTIONS, retry);
   const { attempts, backoff, factor, max, jitter } = retry;
   return {
     ...(attempts !== undefined && { max_attempts: attempts }),
