@@ -1,3 +1,4 @@
+import { counted } from "../errors/counted.ts";
 import type { DefinitionReport } from "../definition/report.ts";
 import type { Problem } from "../definition/problems.ts";
 
@@ -10,7 +11,7 @@ export function shownProblems(
   { errors, warnings, omitted }: Pick<DefinitionReport, "errors" | "warnings" | "omitted">,
 ): string[] {
   const count = errors.length + omitted;
-  const lines = [`${file}: ${count === 1 ? "1 problem" : `${count} problems`}`];
+  const lines = [`${file}: ${counted(count, "problem")}`];
   for (const problem of errors.slice(0, MAX_SHOWN)) lines.push("", ...shownProblem(problem));
   const more = count - Math.min(errors.length, MAX_SHOWN);
   if (more > 0) lines.push("", `… and ${more} more`);

@@ -26,7 +26,7 @@ export function drawSvg(diagram: Diagram, { statusOf, href }: SvgOptions = {}): 
   const height = (rows - 1) * ROW + BOX_HEIGHT + 2 * MARGIN;
   const left = (node: number): number => MARGIN + diagram.nodes[node]!.level * COLUMN;
   const top = (node: number): number => MARGIN + row[node]! * ROW;
-  const title = `Graph of ${diagram.name}: ${diagram.nodes.length} nodes in ${columns} levels`;
+  const title = `Graph of ${diagram.name}: ${diagram.nodes.length} ${diagram.nodes.length === 1 ? "node" : "nodes"} in ${columns} ${columns === 1 ? "level" : "levels"}`;
   const parts = [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${escaped(title)}">`,
     `<title>${escaped(title)}</title>`,

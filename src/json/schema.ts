@@ -1,3 +1,4 @@
+import { counted } from "../errors/counted.ts";
 import type { RE2JS } from "re2js";
 import { canonicalJson } from "./canonical.ts";
 import { characterCount } from "./characters.ts";
@@ -155,7 +156,7 @@ class Check {
       this.#add(pointer, "minLength", minLength === 1 ? "not be empty" : `have at least ${minLength} characters`);
     }
     if (typeof maxLength === "number" && characterCount(value) > maxLength) {
-      this.#add(pointer, "maxLength", `have at most ${maxLength} characters`);
+      this.#add(pointer, "maxLength", `have at most ${counted(maxLength, "character")}`);
     }
     if (typeof pattern === "string" && this.#patterns.get(pattern)?.matcher(value).find() === false) {
       this.#add(pointer, "pattern", `match ${pattern}`);
@@ -165,10 +166,10 @@ class Check {
   #visitArray(schema: JsonObject, value: readonly Json[], pointer: string): void {
     const { minItems, maxItems, prefixItems, items } = schema;
     if (typeof minItems === "number" && value.length < minItems) {
-      this.#add(pointer, "minItems", `have at least ${minItems} items`);
+      this.#add(pointer, "minItems", `have at least ${counted(minItems, "item")}`);
     }
     if (typeof maxItems === "number" && value.length > maxItems) {
-      this.#add(pointer, "maxItems", `have at most ${maxItems} items`);
+      this.#add(pointer, "maxItems", `have at most ${counted(maxItems, "item")}`);
     }
     if (schema["uniqueItems"] === true && new Set(value.map((item) => canonicalJson(item))).size < value.length) {
       this.#add(pointer, "uniqueItems", "not repeat an item");
@@ -190,9 +191,9 @@ class Check {
       if (this.#trial(contains, value[i]!, pointer + pointerStep(i)).length === 0) fitting++;
     }
     const asked = "of the form that is asked for";
-    if (fitting < min) this.#add(pointer, "contains", `have at least ${min} ${min === 1 ? "item" : "items"} ${asked}`);
+    if (fitting < min) this.#add(pointer, "contains", `have at least ${counted(min, "item")} ${asked}`);
     if (fitting > max && !this.#holdsAny(value)) {
-      this.#add(pointer, "maxContains", `have at most ${max} ${max === 1 ? "item" : "items"} ${asked}`);
+      this.#add(pointer, "maxContains", `have at most ${counted(max, "item")} ${asked}`);
     }
   }
 
@@ -205,10 +206,10 @@ class Check {
       }
     }
     if (typeof minProperties === "number" && keys.length < minProperties) {
-      this.#add(pointer, "minProperties", `have at least ${minProperties} fields`);
+      this.#add(pointer, "minProperties", `have at least ${counted(minProperties, "field")}`);
     }
     if (typeof maxProperties === "number" && keys.length > maxProperties) {
-      this.#add(pointer, "maxProperties", `have at most ${maxProperties} fields`);
+      this.#add(pointer, "maxProperties", `have at most ${counted(maxProperties, "field")}`);
     }
     for (const key of keys) {
       if (propertyNames !== undefined) this.#visit(propertyNames, key, pointer);

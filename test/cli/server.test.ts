@@ -389,7 +389,7 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     expect((await run("dlq", "retry", one!.id, "--set", 'method="POST"')).stdout).toMatch(/runs again in/);
     expect((await json<{ status: string }>("dlq", "show", one!.id)).status).toBe("replayed");
     await run("watch", one!.execution_id);
-    expect((await run("dlq", "retry", ...all)).stdout).toBe("1 run again\n");
+    expect((await run("dlq", "retry", ...all)).stdout).toBe("1 runs again\n");
     await run("watch", one!.execution_id);
     expect(await run("dlq", "drop", ...all, "--status", "replayed")).toMatchObject({
       code: 2,

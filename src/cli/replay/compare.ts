@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { counted } from "../../errors/counted.ts";
 import type { Json } from "../../json/json.ts";
 import type { ShownExecution, ShownNode } from "../shapes.ts";
 import { redact } from "./redact.ts";
@@ -28,7 +29,7 @@ function nodeDifferences(
     return [`${name}: recorded ${recorded.status}, now ${replayed.status}${error}`];
   }
   if (recorded.attempt !== replayed.attempt && !isEngineOnly(recorded)) {
-    return [`${name}: recorded ${recorded.attempt} attempts, now ${replayed.attempt}`];
+    return [`${name}: recorded ${counted(recorded.attempt, "attempt")}, now ${replayed.attempt}`];
   }
   if (recorded.error?.code !== replayed.error?.code)
     return [`${name}: recorded ${recorded.error?.code}, now ${replayed.error?.code}`];

@@ -1,3 +1,4 @@
+import { counted } from "../../errors/counted.ts";
 import { type Call, hasSwitch, option, type Verb } from "../call.ts";
 import { confirm } from "../confirm.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
@@ -86,7 +87,7 @@ async function found(call: Call, server: Server): Promise<Meant> {
   }
   tellGap(call, gap);
   if (ids.length > 0) {
-    await confirm(call, `${call.command} ${ids.length === 1 ? "1 execution" : `${ids.length} executions`}`);
+    await confirm(call, `${call.command} ${counted(ids.length, "execution")}`);
   }
   return { ids, gap };
 }

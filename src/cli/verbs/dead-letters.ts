@@ -1,3 +1,4 @@
+import { counted } from "../../errors/counted.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import { type Call, hasSwitch, option, type Verb } from "../call.ts";
 import { changedConfig, changesOf } from "../changed-config.ts";
@@ -93,7 +94,10 @@ async function retryAll(call: Call, server: Server): Promise<ExitCode> {
   const body = { filter: Object.fromEntries(given), limit: Math.min(10_000, most(call)), dry_run: isDryRun };
   const answer = await server.post<BulkReplay>("/v1/dlq/retry", { body, isLong: true });
   if (call.json) printJson(call, answer);
-  else call.terminal.out(`${answer.count} ${isDryRun ? "would run again" : "run again"}\n`);
+  else
+    call.terminal.out(
+      `${isDryRun ? `${answer.count} would run again` : counted(answer.count, "runs again", "run again")}\n`,
+    );
   for (const { execution_id, code, message } of answer.errors ?? []) {
     call.terminal.err(`${execution_id}: ${code}: ${message}\n`);
   }

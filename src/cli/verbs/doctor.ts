@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
 import { connect as connectSocket, type NetConnectOpts } from "node:net";
 import { dirname, resolve } from "node:path";
+import { counted } from "../../errors/counted.ts";
 import { isNearlyFull } from "../../host/disk-room.ts";
 import type { ReadSettings } from "../../settings/read-settings.ts";
 import { type SettingName, SETTINGS } from "../../settings/declarations.ts";
@@ -219,7 +220,7 @@ async function queueFindings(settings: ReadSettings["settings"]): Promise<readon
       return [{ what: "handlers", state: "ok", told: "every queue with tasks has a worker" }, ...stuck];
     }
     const told = unserved
-      .map(({ name, queued }) => `${queued} tasks wait for "${name}", which nobody serves`)
+      .map(({ name, queued }) => `${counted(queued, "task waits", "tasks wait")} for "${name}", which nobody serves`)
       .join("; ");
     return [
       {
@@ -244,7 +245,7 @@ function stuckFindings(queues: readonly ShownQueue[]): readonly Finding[] {
   const told = (waiting.length > 0 ? waiting : stuck)
     .map(({ name, queued, workers, stuck_workers: count }) =>
       waiting.length > 0
-        ? `${queued} ${queued === 1 ? "task waits" : "tasks wait"} for "${name}", whose workers are full with handlers that do not stop`
+        ? `${counted(queued, "task waits", "tasks wait")} for "${name}", whose workers are full with handlers that do not stop`
         : `${count} of ${workers} workers of "${name}" are full with handlers that do not stop`,
     )
     .join("; ");

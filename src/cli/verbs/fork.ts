@@ -1,3 +1,4 @@
+import { counted } from "../../errors/counted.ts";
 import { option, type Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
 import { jsonOption } from "../given-values.ts";
@@ -21,7 +22,7 @@ export const verb: Verb = async (call) => {
   if (call.json) printJson(call, forked);
   else {
     call.terminal.out(`${forked.execution_id}\n`);
-    const kept = forked.kept.length === 1 ? "1 node" : `${forked.kept.length} nodes`;
+    const kept = counted(forked.kept.length, "node");
     call.terminal.err(`runs, with what ${kept} of ${id} had completed\n`);
   }
   return EXIT.done;

@@ -1,3 +1,4 @@
+import { counted } from "../../errors/counted.ts";
 import { BUILTIN_HANDLERS } from "../../definition/builtin-handlers.ts";
 import { shownDuration } from "../../drawing/states.ts";
 import type { Verb } from "../call.ts";
@@ -38,7 +39,7 @@ function shown(name: string, plan: WorkflowPlan, missing: readonly string[]): st
   const bound = maxParallel === null ? "" : `, at most ${maxParallel} at a time (max_parallel_nodes)`;
   const cut = timeoutSeconds > 0 && timeoutSeconds < worstCaseSeconds ? ", cut off by the workflow's timeout" : "";
   const lines = [
-    `${name}   ${plan.nodes} nodes in ${plan.levels} levels`,
+    `${name}   ${counted(plan.nodes, "node")} in ${counted(plan.levels, "level")}`,
     "",
     `critical path    ${some(plan.criticalPath, " → ")}`,
     `worst-case time  ${shownDuration(worstCaseSeconds * 1_000)} if every attempt runs into its time limit${cut}`,

@@ -1,3 +1,4 @@
+import { counted } from "../../errors/counted.ts";
 import { MACHINES } from "../../core/machines.ts";
 import { recover, type Recovery, RecoveryRefused } from "../../engine/recovery.ts";
 import { nodeHost } from "../../host/node-host.ts";
@@ -49,17 +50,23 @@ function tell(call: Call, recovery: Recovery): void {
   if (call.json) return printJson(call, shown(recovery));
   const { executions, tasks, calls, unread, present, names, definitions, heard } = recovery;
   const out = (text: string): void => call.terminal.out(text);
-  out(`recovered   ${executions} executions that were open go on; ${tasks} tasks are out again\n`);
-  if (calls > 0) out(`            ${calls} calls of child executions, and asks of limits, are made again\n`);
-  out(`            ${names} workflow names, ${definitions} definitions\n`);
-  if (present > 0) out(`left alone  ${present} executions that were in the store\n`);
+  const open = counted(executions, "execution that was open goes on", "executions that were open go on");
+  out(`recovered   ${open}; ${counted(tasks, "task is", "tasks are")} out again\n`);
+  if (calls > 0)
+    out(
+      `            ${counted(calls, "call of a child execution, or ask of a limit, is", "calls of child executions, and asks of limits, are")} made again\n`,
+    );
+  out(`            ${counted(names, "workflow name")}, ${counted(definitions, "definition")}\n`);
+  if (present > 0) out(`left alone  ${counted(present, "execution that was", "executions that were")} in the store\n`);
   for (const entity of unread) out(`unreadable  ${entity}: it is back, and waits for a release that can read it\n`);
   const times = heard.map(({ atMs }) => atMs);
   const behind = heard.reduce((sum, one) => sum + one.behind, 0);
   if (times.length > 0) {
     const [first, last] = [Math.min(...times), Math.max(...times)].map((atMs) => new Date(atMs).toISOString());
     out(`lost        what happened after the archive last heard of it: ${first} to ${last}, by partition\n`);
-    out(`            ${behind} executions are known to have had news then that were not shipped\n`);
+    out(
+      `            ${counted(behind, "execution is", "executions are")} known to have had news then that were not shipped\n`,
+    );
   }
   out(
     "            nobody can know: executions that were accepted after that; results, signals, decisions and cancels\n",

@@ -1,3 +1,4 @@
+import { counted } from "../../errors/counted.ts";
 import type { DefinitionReport } from "../../definition/report.ts";
 import { option, type Verb } from "../call.ts";
 import { checkText, type DefinitionText, definitionTexts } from "../definition-file.ts";
@@ -59,7 +60,7 @@ function shown(format: "text" | "json" | "sarif", checked: readonly Checked[], u
 function asText({ file, report }: Checked): string {
   const { workflow, warnings } = report;
   if (workflow === undefined) return `${shownProblems(file, report).join("\n")}\n`;
-  const nodes = workflow.nodes.length === 1 ? "1 node" : `${workflow.nodes.length} nodes`;
+  const nodes = counted(workflow.nodes.length, "node");
   return [`${file}: ${workflow.name} is valid, ${nodes}`, ...shownWarnings(warnings), ""].join("\n");
 }
 

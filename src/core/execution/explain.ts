@@ -1,3 +1,4 @@
+import { counted } from "../../errors/counted.ts";
 import type { Json } from "../../json/json.ts";
 import { entityId } from "../entity.ts";
 import { inWords, momentInWords } from "../in-words.ts";
@@ -194,7 +195,8 @@ function explainReady(state: ExecutionState, unit: number, say: Say): Explanatio
   }
   if (isHeldBack(state, unit)) {
     const limit = state.plan.workflow.max_parallel_nodes!;
-    return say("parallel", `is ready; ${limit} nodes of the execution run, and no more may at a time`, { limit });
+    const running = counted(limit, "node of the execution runs", "nodes of the execution run");
+    return say("parallel", `is ready; ${running}, and no more may at a time`, { limit });
   }
   if (state.isEngine(unit)) return say("next", "is about to run in the engine");
   const { queue } = state.planOf(unit).spec;
