@@ -3,15 +3,23 @@ import type { Transition } from "../process/transitions.ts";
 import type { Terminal } from "./call.ts";
 import { type Progress, progressOn } from "./progress.ts";
 
-/** A screen: lines, a cursor, and the two movements that are used. */
+/** A screen: lines, a cursor, and what is used to move it and to clear. */
 class Screen {
   lines: string[] = [];
   #row = 0;
 
+  /** As a window does that is made narrower. */
+  wrap(columns: number): void {
+    const parts = this.lines.flatMap((line) => line.match(new RegExp(`.{1,${columns}}`, "gu")) ?? [line]);
+    this.#row += parts.length - this.lines.length;
+    this.lines = parts;
+  }
+
   write(text: string): void {
     // oxlint-disable-next-line no-control-regex
-    for (const [, up, clear, plain] of text.matchAll(/\u001B\[(\d+)A|(\u001B\[2K)|([^\u001B]+)/g)) {
+    for (const [, up, clear, rest, plain] of text.matchAll(/\u001B\[(\d+)A|(\u001B\[2K)|(\u001B\[J)|([^\u001B]+)/g)) {
       if (up !== undefined) this.#row -= Number(up);
+      else if (rest !== undefined) this.lines.length = this.#row;
       else if (clear !== undefined) this.lines[this.#row] = "";
       else this.#put(plain!);
     }
@@ -38,14 +46,14 @@ beforeEach(() => {
 afterEach(() => vi.useRealTimers());
 
 function progress(more: Partial<Terminal> = {}): Progress {
-  return progressOn({
+  const terminal = {
     isLive: true,
     columns: 60,
     rows: 40,
     err: (text: string) => screen.write(text),
     style: (_: unknown, text: string) => text,
-    ...more,
-  } as Terminal);
+  };
+  return progressOn(Object.defineProperties(terminal, Object.getOwnPropertyDescriptors(more)) as Terminal);
 }
 
 const change = (node: string | undefined, status: string, more: Partial<Transition> = {}): Transition => ({
@@ -116,6 +124,35 @@ describe("on a terminal", () => {
     shown.begin({ id: "x", workflow: "w".repeat(100), nodes: ["a"] });
     shown.end();
     expect(screen.shown[0]).toBe(`${"w".repeat(28)}…`);
+  });
+
+  test("also where it is very narrow, and where letters are wide", () => {
+    const narrow = progress({ columns: 10 });
+    narrow.begin({ id: "x", workflow: "w".repeat(100), nodes: ["a"] });
+    narrow.end();
+    expect(screen.shown).toEqual([`${"w".repeat(8)}…`, "  a  · p…"]);
+    screen.lines = [];
+    const wide = progress({ columns: 10 });
+    wide.begin({ id: "x", workflow: "請求書の処理", nodes: ["📄📄📄📄📄"] });
+    wide.end();
+    expect(screen.shown.map((line) => line.trim())).toEqual(["請求書の…", "📄📄📄…"]);
+  });
+
+  test("what a window that is made narrower has wrapped is drawn over too", () => {
+    const window = { columns: 60 };
+    const shown = progress({
+      get columns() {
+        return window.columns;
+      },
+    });
+    shown.begin({ id: "x", workflow: "w".repeat(100), nodes: ["a"] });
+    vi.advanceTimersByTime(100);
+    expect(screen.shown).toHaveLength(2);
+    window.columns = 20;
+    screen.wrap(20);
+    shown.change(change("a", "RUNNING"));
+    vi.advanceTimersByTime(100);
+    expect(screen.shown).toEqual([`${"w".repeat(18)}…`, "  a  ▶ running"]);
   });
 });
 

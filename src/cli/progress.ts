@@ -72,7 +72,8 @@ class LiveProgress implements Progress {
   readonly #totals = new Map<string, number>();
   #title = "";
   #status = "PENDING";
-  #drawn = 0;
+  /** How wide each line is that was drawn. */
+  #drawn: readonly number[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   constructor(terminal: Terminal) {
@@ -100,7 +101,7 @@ class LiveProgress implements Progress {
   end(): void {
     clearTimeout(this.#timer);
     this.#draw();
-    this.#drawn = 0;
+    this.#drawn = [];
   }
 
   /** `ocr[3]` is shown as a part of `ocr`. */
@@ -122,18 +123,16 @@ class LiveProgress implements Progress {
     const most = Math.max(1, Math.min(MAX_ROWS, this.#terminal.rows - 2));
     const below = this.#rows.size <= most ? this.#list() : this.#counts().slice(0, most);
     const lines = [this.#line(this.#title, this.#status, ""), ...below];
-    const up = this.#drawn > 0 ? `\u001B[${this.#drawn}A` : "";
-    const width = Math.max(20, this.#terminal.columns - 1);
-    this.#terminal.err(
-      up +
-        lines
-          .map(({ text, format }) => {
-            const cut = text.length > width ? `${text.slice(0, width - 1)}…` : text;
-            return `\u001B[2K${format === undefined ? cut : this.#terminal.style(format, cut, "stderr")}\n`;
-          })
-          .join(""),
-    );
-    this.#drawn = lines.length;
+    const { columns } = this.#terminal;
+    // A window that was made narrower has wrapped what stood in it.
+    const rows = this.#drawn.reduce((sum, width) => sum + Math.max(1, Math.ceil(width / columns)), 0);
+    const cut = lines.map(({ text, format }) => ({ text: cutTo(Math.max(1, columns - 1), text), format }));
+    const drawn = cut.map(({ text, format }) => {
+      const styled = format === undefined ? text : this.#terminal.style(format, text, "stderr");
+      return `\u001B[2K${styled}\n`;
+    });
+    this.#terminal.err(`${rows > 0 ? `\u001B[${rows}A` : ""}${drawn.join("")}${rows > drawn.length ? "\u001B[J" : ""}`);
+    this.#drawn = cut.map(({ text }) => widthOf(text));
   }
 
   #list(): { text: string; format: Format | undefined }[] {
@@ -168,6 +167,29 @@ class LiveProgress implements Progress {
     const { symbol, word } = shownState(status);
     return { text: `${name}  ${symbol} ${word.padEnd(9)}  ${note}`.trimEnd(), format: COLOURS[status] };
   }
+}
+
+/** What takes two columns: letters of East Asia, and pictures. */
+const WIDE =
+  /[\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6]|\p{Emoji_Presentation}|[\u{20000}-\u{3FFFD}]/u;
+
+function widthOf(text: string): number {
+  let width = 0;
+  for (const letter of text) width += WIDE.test(letter) ? 2 : 1;
+  return width;
+}
+
+/** A line that is too long would become two, and what is drawn over it would not cover both. */
+function cutTo(columns: number, text: string): string {
+  if (widthOf(text) <= columns) return text;
+  let cut = "";
+  let width = 1;
+  for (const letter of text) {
+    width += widthOf(letter);
+    if (width > columns) break;
+    cut += letter;
+  }
+  return `${cut}…`;
 }
 
 function liveNote({ ms, attempt, reason, error }: Transition): string {
