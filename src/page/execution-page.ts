@@ -4,6 +4,7 @@ import type { Workflow } from "../definition/workflow.ts";
 import { diagramOf } from "../drawing/diagram.ts";
 import { drawSvg } from "../drawing/draw-svg.ts";
 import { isQuiet, partsOf, withParts } from "../drawing/fold-parts.ts";
+import { namesOf } from "../drawing/node-names.ts";
 import { isOver, shownDuration } from "../drawing/states.ts";
 import type { Json } from "../json/json.ts";
 import { shownTime } from "./executions-page.ts";
@@ -144,6 +145,7 @@ ${trusted(svg)}</div>`;
 function nodes({ execution, workflow }: ExecutionView): Html {
   const { nodes: all = {}, nodes_omitted: omitted, execution_id: id } = execution;
   const parts = workflow === undefined ? new Map<string, string>() : partsOf(workflow);
+  const names = workflow === undefined ? new Map<string, string>() : namesOf(workflow);
   const shown = Object.entries(all).filter(([name, { status }]) => !parts.has(name) || !isQuiet(status));
   if (omitted !== undefined) {
     return markup`<p>${omitted} nodes: <a href="/v1/executions/${id}/nodes">all of them as JSON</a></p>`;
@@ -153,15 +155,15 @@ function nodes({ execution, workflow }: ExecutionView): Html {
 <th scope="col">Node</th><th scope="col">Status</th><th scope="col" class="wide">Attempt</th><th scope="col" class="wide">Took</th><th scope="col">Notes</th>
 </tr></thead>
 <tbody>
-${shown.map(([name, node]) => nodeRow(id, name, node))}</tbody>
+${shown.map(([nodeId, node]) => nodeRow(id, nodeId, node, names.get(nodeId)))}</tbody>
 </table>`;
 }
 
-function nodeRow(id: string, name: string, node: PageNode): Html {
+function nodeRow(id: string, nodeId: string, node: PageNode, name: string | undefined): Html {
   const { status, attempt, error, reason, items, child_execution_id: child } = node;
-  const place = inPath(name);
+  const place = inPath(nodeId);
   return markup`<tr id="node-${place}">
-<th scope="row"><a href="/v1/executions/${id}/nodes/${place}"><code>${name}</code></a></th>
+<th scope="row"><a href="/v1/executions/${id}/nodes/${place}"><code>${nodeId}</code></a>${name !== undefined && markup` <span class="soft">${name}</span>`}</th>
 <td class="short">${state(status)}</td><td class="wide">${attempt}</td><td class="short wide">${durationOf(node)}</td>
 <td>${items !== undefined && markup`${items.completed} of ${items.total} items `}
 ${child !== null && markup`<a href="/runs/${inPath(child)}">child execution</a> `}

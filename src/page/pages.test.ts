@@ -122,6 +122,19 @@ describe("pages", () => {
     expect(executionPage(view({ isLive: true }))).not.toContain("http-equiv");
   });
 
+  test("say what people call a node beside its id", () => {
+    const named = checkDefinition({
+      name: "w",
+      nodes: [
+        { id: "a", name: "Read <it>", handler: "transform", config: { value: 1 } },
+        { id: "b", name: "b", handler: "output", dependencies: ["a"] },
+      ],
+    });
+    const page = executionPage(view({ workflow: named.workflow }));
+    expect(page).toContain('<code>a</code></a> <span class="soft">Read &lt;it&gt;</span>');
+    expect(page).toContain("<code>b</code></a></th>");
+  });
+
   test("say how many reasons are left out", () => {
     const why = Array.from({ length: 53 }, (_, i) => ({
       node_id: `n${i}`,

@@ -58,6 +58,8 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
       "# what it is for\nname: wrong\nnodes:\n  - id: a\n    handler: transform\n    config: { value: 1 }\n    retyr: {}\n",
     "twice.json":
       '{"name": "twice", "nodes": [{"id": "a", "handler": "transform",\n "config": {"value": 1, "value": 2}}]}',
+    "named.yaml":
+      "name: named\nnodes: [{ id: a, name: What it is called, handler: transform, config: { value: 1 } }]\n",
     "module.ts": MODULE,
     "handlers.mjs": HANDLERS,
   });
@@ -161,6 +163,12 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     expect((await run("workflow", "versions", "twins")).stdout.trim().split("\n")).toHaveLength(3);
     expect((await run("workflow", "diff", "twins", "1")).stdout).toBe("~ /timeout_seconds  604800 → 60\n");
     expect((await run("workflow", "diff", "twins", "2", "2")).stdout).toBe("they are the same\n");
+  });
+
+  test("show tells what people call a node", async () => {
+    const id = await started("named.yaml");
+    expect((await run("watch", id)).code).toBe(0);
+    expect((await run("show", id)).stdout).toMatch(/^a +✓ completed +1 .* What it is called$/m);
   });
 
   test("run starts a stored workflow by its name", async () => {

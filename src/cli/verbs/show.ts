@@ -1,5 +1,6 @@
 import type { Workflow } from "../../definition/workflow.ts";
 import { isQuiet, partsOf } from "../../drawing/fold-parts.ts";
+import { namesOf } from "../../drawing/node-names.ts";
 import { shownDuration, shownState } from "../../drawing/states.ts";
 import type { Json } from "../../json/json.ts";
 import { type Call, option, type Verb } from "../call.ts";
@@ -20,24 +21,26 @@ export const verb: Verb = async (call) => {
   }
   const execution = await server.execution(id);
   if (call.json) printJson(call, execution);
-  else showExecution(call, execution, await partsIn(server, execution));
+  else showExecution(call, execution, await definitionOf(server, execution));
   return EXIT.done;
 };
 
-/** Nodes that are only parts of others; only the SDK makes them, with a name that tells. */
-async function partsIn(server: Server, execution: ShownExecution): Promise<ReadonlyMap<string, string>> {
-  const { workflow, workflow_definition_id: hash, nodes = {} } = execution;
-  if (!Object.keys(nodes).some((name) => name.includes("#"))) return new Map();
+/** What tells what its nodes are called, and which are only parts of others; undefined if it is gone, or nothing to tell. */
+async function definitionOf(server: Server, execution: ShownExecution): Promise<Workflow | undefined> {
+  const { workflow, workflow_definition_id: hash, nodes } = execution;
+  if (nodes === undefined) return undefined;
   try {
     const path = `/v1/workflows/${segment(workflow)}/versions/${hash}`;
-    return partsOf((await server.get<{ readonly definition: Workflow }>(path)).definition);
+    return (await server.get<{ readonly definition: Workflow }>(path)).definition;
   } catch (error) {
-    if (error instanceof Failure && error.exit === EXIT.notFound) return new Map();
+    if (error instanceof Failure && error.exit === EXIT.notFound) return undefined;
     throw error;
   }
 }
 
-function showExecution(call: Call, execution: ShownExecution, parts: ReadonlyMap<string, string>): void {
+function showExecution(call: Call, execution: ShownExecution, definition: Workflow | undefined): void {
+  const parts = definition === undefined ? new Map<string, string>() : partsOf(definition);
+  const names = definition === undefined ? new Map<string, string>() : namesOf(definition);
   const out = (text: string): void => call.terminal.out(text);
   const { execution_id: id, workflow, version, status, generation, created_at, started_at, finished_at } = execution;
   const { symbol, word } = shownState(status);
@@ -57,6 +60,7 @@ function showExecution(call: Call, execution: ShownExecution, parts: ReadonlyMap
         ? ""
         : shownDuration(Date.parse(node.finished_at) - Date.parse(node.started_at));
     const notes = [
+      names.get(name) ?? "",
       node.items === undefined ? "" : `${node.items.completed}/${node.items.total} items`,
       node.reason ?? "",
       node.error === null ? "" : `${node.error.code}: ${node.error.message}`,
