@@ -12,10 +12,10 @@ test("what a dead connection swallows is sent again with its key, over a new one
     response.end("{}");
   });
   const through = await line(port);
-  const server = new Server(through.url, undefined, 2_000);
+  const server = new Server(through.url, undefined, 5_000);
   await server.get("/");
   // Until it is idle.
-  await nodeHost.sleep(20);
+  await nodeHost.sleep(500);
   through.die();
   await server.post("/", { key: "k" });
   expect(keys).toEqual([undefined, "k"]);

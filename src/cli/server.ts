@@ -3,7 +3,7 @@ import { nodeHost } from "../host/node-host.ts";
 import { timeId } from "../host/time-id.ts";
 import type { Json } from "../json/json.ts";
 import { isSilence } from "../sdk/api-error.ts";
-import { ANSWER_MS, type Answered, Connections, type Silences } from "../sdk/connections.ts";
+import { type Answered, Connections, type Silences } from "../sdk/connections.ts";
 import { type Call, hasSwitch } from "./call.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { Failure } from "./failure.ts";
@@ -15,6 +15,8 @@ const KEY_HINT = "name a key that it knows in MILLRACE_API_KEY, or keep one with
 const TRIES = 4;
 const MAX_PAUSE_MS = 5_000;
 const PAGE = 500;
+/** A server asks its store several times for some answers, and gives it 10 s each. */
+const ANSWER_MS = 30_000;
 /** For a request that goes through many executions. */
 const LONG_ANSWER_MS = 300_000;
 /** A stream that has been silent for longer is dead: the server says something every 15 s. */

@@ -113,7 +113,7 @@ export interface Around {
   readonly index: number;
   /** `{id: {output} | {error}}` of the nodes around that are referred to inside. */
   readonly nodes: Value;
-  /** The execution whose map it is, for templates: how many items there are must not change what they see. */
+  /** The execution whose map it is. */
   readonly executionId?: string;
 }
 

@@ -109,6 +109,11 @@ export function checkTaskFields(list: NodeList, handlers: KnownHandlers, problem
     const { id, handler, config } = list.nodes[index]!;
     const raw = list.raw[index]!;
     if (!isJsonObject(raw) || handlers.get(handler)?.engine !== true) continue;
+    if (raw["inputs"] === true && handler !== "output") {
+      const details = { id, field: "inputs", runs: `${quote(handler)} nodes` };
+      const hint = "Refer to what is needed in the config.";
+      problems.add("FIELD_WITHOUT_EFFECT", list.field(index, "inputs"), details, { hint, atKey: true });
+    }
     const item = handler === "map" ? config["handler"] : undefined;
     if (typeof item === "string" && handlers.get(item)?.engine !== true) continue;
     const runs =

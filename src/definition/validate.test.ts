@@ -536,6 +536,11 @@ describe("warnings leave the workflow accepted", () => {
       ["FIELD_WITHOUT_EFFECT /nodes/0/max_retries", "FIELD_WITHOUT_EFFECT /nodes/1/config/retry"],
     ],
     [
+      "inputs for a map of tasks, which its items are not given",
+      nodes({ id: "m", handler: "map", inputs: true, config: { items: [1], handler: "work" } }),
+      ["FIELD_WITHOUT_EFFECT /nodes/0/inputs"],
+    ],
+    [
       "the same on a map of tasks, and inherited",
       {
         ...nodes(

@@ -347,17 +347,11 @@ export class Engine {
     owner.deserted.clear();
     const children = owner.expiringChildren(due);
     if (children.size === 0) return;
-    let versions: ReadonlyMap<string, number>;
     try {
-      versions = await this.loader.versions(new Set(children.values()));
+      const versions = await this.loader.versions(new Set(children.values()));
+      for (const [key, caller] of children) if (versions.get(caller) === 0) owner.deserted.add(key);
     } catch {
-      // Nobody has to wait for what is only to be tidied up.
-      for (const key of children.keys()) owner.keepForCaller(key);
-      return;
-    }
-    for (const [key, caller] of children) {
-      if (versions.get(caller) === 0) owner.deserted.add(key);
-      else owner.keepForCaller(key);
+      // Nobody has to wait for what is only to be tidied up: it is looked at again.
     }
   }
 

@@ -44,7 +44,8 @@ const ARCHIVE_AWAY = {
   detail: "The archive does not answer, and this may be about something that is only there. Nothing was changed.",
 } as const;
 
-/** How often it is looked whether the parent of a child is gone, in the time that things are kept. */
+/** Whether the parent of a child is gone is looked up after this, and then at least so often in the time that things are kept. */
+const FIRST_LOOK_MS = 1_000;
 const LOOKS_IN_RETENTION = 8;
 
 /** How many residents are looked at after a commit for ones that may leave. */
@@ -316,7 +317,10 @@ export class Owner {
     const isHurried = this.hurried.delete(entity.key);
     const expiresMs = this.expiryOf(entity);
     if (expiresMs === null || (expiresMs > this.batchMs && !isHurried) || builder.hasEvents(entity.key)) return false;
-    if (!isHurried && !this.deserted.has(entity.key) && this.callerOf(entity) !== null) return false;
+    if (!isHurried && !this.deserted.has(entity.key) && this.callerOf(entity) !== null) {
+      this.keepUntil(builder, entity.key, this.batchMs + this.nextLookMs(entity));
+      return false;
+    }
     if (entity.withdrawing.length > 0 || entity.machine.hasWork(entity.state)) {
       // What was out at its end is called back with this batch, as after every load, and then nothing stands in the way.
       if (isHurried && entity.withdrawing.length > 0) this.hurry([entity.key]);
@@ -351,12 +355,11 @@ export class Owner {
     return children;
   }
 
-  /** Its parent is still there, and so it stays until the next look. */
-  keepForCaller(key: string): void {
-    const entity = this.entities.get(key);
+  /** In how long to look again whether the parent of a child is gone: soon at first, as most go together, then ever later. */
+  private nextLookMs(entity: Resident): number {
     const { retentionMs } = this.settings;
-    if (entity?.kind !== "resident" || retentionMs === null) return;
-    entity.keepUntilMs = this.time.nowMs() + Math.ceil(retentionMs / LOOKS_IN_RETENTION);
+    const heldMs = (entity.keepUntilMs ?? 0) - (expiryOf(entity, retentionMs) ?? 0);
+    return Math.ceil(Math.min(Math.max(heldMs, FIRST_LOOK_MS), retentionMs! / LOOKS_IN_RETENTION));
   }
 
   /** A batch that puts an entity back that was removed here, to stay for as long as if it had been shipped now. */
@@ -425,7 +428,7 @@ export class Owner {
     this.unshipped?.takeOff(builder, this.batchMs, limit, (key, untilMs) => this.keepUntil(builder, key, untilMs));
   }
 
-  /** It has ended and is in the archive: when this time has come, it may be removed here. */
+  /** When this time has come, it may be removed here: it is in the archive, or its parent may be gone. */
   private keepUntil(builder: BatchBuilder, key: string, untilMs: number): void {
     const entity = this.entities.get(key);
     if (entity?.kind === "quarantine") return;

@@ -76,9 +76,6 @@ test("a stream over which nothing comes any more is given up after a minute", as
   expect(clock.now()).toBeLessThan(200_000);
 });
 
-/** Before the server closes what is idle, which it does after five seconds. */
-const SOON = { timeout: 3_000 };
-
 test("a client that is closed closes its connections, as a worker does that is stopped", async () => {
   const port = await answering((_, response) => {
     response.setHeader("keep-alive", "timeout=600");
@@ -90,10 +87,10 @@ test("a client that is closed closes its connections, as a worker does that is s
   expect(await client.get("e").status()).toBe("RUNNING");
   expect(areOpen()).toBe(true);
   await client.close();
-  await expect.poll(areOpen, SOON).toBe(false);
+  await expect.poll(areOpen).toBe(false);
   const working = worker({ url: through.url, handlers: { nothing: () => null } });
   await working.start();
   expect(areOpen()).toBe(true);
   await working.stop();
-  await expect.poll(areOpen, SOON).toBe(false);
+  await expect.poll(areOpen).toBe(false);
 });

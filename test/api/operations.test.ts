@@ -96,7 +96,9 @@ describe("dead letters", () => {
     expect(await statuses("")).toEqual({ ...open, [`${id}:1:d7-x`]: "replayed", [`${id}:1:d7-y`]: "replayed" });
     expect(await statuses("&status=open")).toEqual(open);
     const all = { filter: { execution_id: id } };
-    expect((await api.post("/v1/dlq/retry", { ...all, dry_run: true })).body).toEqual({ count: 2 });
+    const key = { "idempotency-key": `dry ${id}` };
+    expect((await api.post("/v1/dlq/retry", { ...all, dry_run: true }, key)).body).toEqual({ count: 2 });
+    expect(await api.post("/v1/dlq/retry", all, key)).toMatchObject({ body: { code: "IDEMPOTENCY_KEY_REUSED" } });
     const path = `/v1/dlq/${encodeURIComponent(`${id}:1:d7-x`)}`;
     expect(await api.post(`${path}/retry`)).toMatchObject({ status: 409, body: { code: "ALREADY_REPLAYED" } });
     expect((await api.post("/v1/dlq/retry", all)).body).toEqual({ count: 2 });

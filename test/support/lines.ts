@@ -20,6 +20,8 @@ export async function answering(
     request.resume();
     request.once("end", () => void answer(request, response));
   });
+  // What is idle stays open until somebody closes it: a test that waits for that must not see the server do it.
+  server.keepAliveTimeout = 0;
   closing.push(() => {
     server.closeAllConnections();
     server.close();

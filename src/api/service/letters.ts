@@ -147,15 +147,15 @@ export class Letters {
   async replayAll(caller: Caller, filter: LetterFilter, limit: number, dryRun: boolean): Promise<Replayed> {
     const letters = (): Promise<Collected> =>
       this.#collect({ ...filter, status: "open" }, Math.min(limit, MAX_BULK_REPLAYS));
-    if (dryRun) {
+    const answer = async (): Promise<Replayed> => {
       const { found, gap } = await letters();
-      return { count: found.length, ...gap };
-    }
+      return dryRun ? { count: found.length, ...gap } : this.#replayEach(caller, { found, gap });
+    };
     const { key, tenant } = caller;
-    if (key === undefined) return this.#replayEach(caller, await letters());
+    if (key === undefined) return answer();
     const id = keyedId(tenant, "dlq/retry", key);
-    const body = canonicalHash([filter as Json, limit]);
-    return this.#answers.once(id, body, async () => this.#replayEach(caller, await letters()));
+    const body = canonicalHash([filter as Json, limit, ...(dryRun ? ["dry_run"] : [])]);
+    return this.#answers.once(id, body, answer);
   }
 
   async #replayEach(caller: Caller, { found, gap }: Collected): Promise<Replayed> {

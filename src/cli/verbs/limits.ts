@@ -15,6 +15,8 @@ export const verb: Verb = async (call) => {
         `/v1/limits/${segment(call.args[0]!)}/${action === "set" ? "override" : action}`,
         {
           ...(action === "set" && { body: ruleGiven(call) }),
+          // Of a limit by key, one after the other.
+          isLong: true,
         },
       ));
   if (call.json) printJson(call, page);

@@ -98,8 +98,12 @@ function waitOver(state: ExecutionState, unit: number, context: Context): readon
       if (onDue === "fail") {
         return [due, ...failed(state, unit, "REVIEW_EXPIRED", "Nobody decided the review in time", context)];
       }
-      const taken = decidedData(wait.review, onDue.decision, onDue.data ?? null, wait.first);
-      const data = taken === undefined ? (wait.review.values ?? null) : taken;
+      const data = decidedData(wait.review, onDue.decision, onDue.data ?? null, wait.first);
+      if (data === undefined) {
+        const message =
+          "Nobody decided the review in time, and what the first person approved was too large to be kept";
+        return [due, ...failed(state, unit, "REVIEW_EXPIRED", message, context)];
+      }
       const said = reviewOutput(onDue.decision, data, "on_due", context);
       const output = { json: { ...said, ...locksOf(wait.review, data) } };
       return [due, { kind: "nodeCompleted", atMs, node, output }];

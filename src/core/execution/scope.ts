@@ -19,7 +19,7 @@ export function scopeOf(state: ExecutionState, reader: number, context: Fetched)
   const seen = state.runs[reader]?.seen ?? map?.seen ?? state.version;
   const scope: Scope = {
     input: valueView(state.input, context),
-    executionId: state.around?.executionId ?? state.id,
+    executionId: executionIdOf(state),
     node: (id) => {
       const index = state.plan.graph.indexOf.get(id);
       if (index !== undefined) return nodeView(state, index, seen, context);
@@ -34,6 +34,14 @@ export function scopeOf(state: ExecutionState, reader: number, context: Fetched)
   return { ...scope, item: jsonOf(state.around.item, context) ?? null, index: state.around.index };
 }
 
+/**
+ * How many items a map has must not change what they see, so a part of one has the id of the whole. An item that is a graph is
+ * an execution that others may have to know, to send it a signal.
+ */
+function executionIdOf({ plan, around, id }: ExecutionState): string {
+  return plan.workflow["x-millrace-part"] === true ? (around?.executionId ?? id) : id;
+}
+
 /** Which item of its map a unit is. In a part of a large map they are counted on from the parts before. */
 export function itemNumber(state: ExecutionState, unit: number): number {
   const place = unit - state.mapOf(unit).base;
@@ -45,7 +53,7 @@ export function itemNumber(state: ExecutionState, unit: number): number {
 export function inputScopeOf(state: ExecutionState, context: Fetched): Scope {
   return {
     input: valueView(state.input, context),
-    executionId: state.around?.executionId ?? state.id,
+    executionId: executionIdOf(state),
     node: () => undefined,
   };
 }

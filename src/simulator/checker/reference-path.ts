@@ -78,9 +78,9 @@ export function readPath({ root, steps }: Path, reader: Reader): Read {
   }
 }
 
-/** What runs inside a map sees the execution whose map it is. */
-export function rootOf({ accepted, id }: Reader["story"]): string {
-  return accepted?.around?.executionId ?? id;
+/** What runs in a part of a large map sees the execution whose map it is. */
+export function rootOf({ accepted, id, shape }: Reader["story"]): string {
+  return shape?.isPart === true ? (accepted?.around?.executionId ?? id) : id;
 }
 
 function readNode(node: NodeStory, steps: Path["steps"], reader: Reader): Read {

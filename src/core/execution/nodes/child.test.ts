@@ -20,6 +20,16 @@ function calling(config: Record<string, Json> = {}, fetched: ReadonlyMap<string,
 const ofKind = (trial: Trial, kind: string): Message[] => trial.mail.filter(({ body }) => body.kind === kind);
 
 describe("a call", () => {
+  test("names the child by what it is given and by no time, so that what is started again after a loss has the same keys", () => {
+    const childOf = (input: number, atMs: number): string => {
+      const both = new Family(workflow([call({ input: "{{ input }}" })]), { w: workflow([node("s")]) });
+      both.root.at(atMs);
+      return both.begin({ json: input }).childOf("c").id;
+    };
+    expect(childOf(1, 5_000)).toBe(childOf(1, 0));
+    expect(childOf(2, 0)).not.toBe(childOf(1, 0));
+  });
+
   test("asks for the workflow by name, and then mails the start to an execution of its own", () => {
     const trial = new Trial(workflow([call({ input: { n: "{{ input.n }}" } })]));
     trial.send(startBody({ json: { n: 7 } }));
