@@ -3,7 +3,7 @@ import { fold } from "../core/fold.ts";
 import { gateMachine } from "../core/gate/machine.ts";
 import { type MessageBody, messageText } from "../core/message.ts";
 import type { JournalRecord } from "../store/contract.ts";
-import { TestWorld } from "./test-engine.ts";
+import { TestWorld, withJournal } from "./test-engine.ts";
 
 const GATE = "gate/concurrency:default:few";
 const rule = { kind: "concurrency", limit: 3, onConflict: "queue" } as const;
@@ -17,17 +17,8 @@ class GateWorld extends TestWorld {
   constructor() {
     const committed: JournalRecord[] = [];
     super({
-      wrap: (memory) => ({
-        capabilities: memory.capabilities,
-        partitions: memory.partitions,
-        inbox: memory.inbox,
-        tasks: memory.tasks,
-        records: memory.records,
-        queries: memory.queries,
-        journal: {
-          load: (requests) => memory.journal.load(requests),
-          due: (...asked) => memory.journal.due(...asked),
-          watch: (...asked) => memory.journal.watch(...asked),
+      wrap: (memory) =>
+        withJournal(memory, {
           commit: async (batches) => {
             const outcomes = await memory.journal.commit(batches);
             for (const [i, { kind }] of outcomes.entries()) {
@@ -35,9 +26,7 @@ class GateWorld extends TestWorld {
             }
             return outcomes;
           },
-        },
-        close: () => memory.close(),
-      }),
+        }),
     });
     this.committed = committed;
   }

@@ -6,7 +6,7 @@ import { nodeHost } from "../host/node-host.ts";
 import type { Loaded, Store } from "../store/contract.ts";
 import type { Handler } from "../worker/handler.ts";
 import { HandlerError } from "../worker/handler.ts";
-import { gate, TestWorld } from "./test-engine.ts";
+import { gate, TestWorld, withJournal } from "./test-engine.ts";
 
 let world: TestWorld;
 afterEach(() => world.close());
@@ -19,22 +19,8 @@ function spying(loads: Loaded[]): (store: MemoryStore) => Store {
       loads.push(...found.filter(({ records, snapshot }) => records.length > 0 || snapshot !== null));
       return found;
     };
-    const { journal } = store;
-    return {
-      ...roles(store),
-      journal: {
-        commit: (b) => journal.commit(b),
-        load,
-        due: (...a) => journal.due(...a),
-        watch: (...a) => journal.watch(...a),
-      },
-    };
+    return withJournal(store, { load });
   };
-}
-
-function roles(store: MemoryStore): Store {
-  const { capabilities, partitions, inbox, journal, tasks, records, queries } = store;
-  return { capabilities, partitions, inbox, journal, tasks, records, queries, close: () => store.close() };
 }
 
 const noWait = { max_attempts: 3, base_delay_seconds: 0.02, max_delay_seconds: 1, exponential_base: 1, jitter: 0 };

@@ -4,7 +4,7 @@ import { entityKey } from "../core/entity.ts";
 import { startBody } from "../core/execution/test-execution.ts";
 import { contentHash } from "../json/hash.ts";
 import { HandlerError } from "../worker/handler.ts";
-import { TestWorld } from "./test-engine.ts";
+import { TestWorld, withJournal } from "./test-engine.ts";
 
 let world: TestWorld;
 afterEach(() => world.close());
@@ -129,15 +129,20 @@ test("what had tasks out when it ended goes in its turn, and not the newer ones 
   ]);
 });
 
+/** What the executions of these tests call. */
+async function publishInner(called: ReturnType<typeof workflow>): Promise<void> {
+  const text = JSON.stringify(called);
+  await world.memory.records.put([{ scope: "definition", hash: contentHash(text), text }]);
+  await world.memory.records.publish("inner", contentHash(text));
+}
+
 test("a child stays for as long as its parent: a retry finds what it has done", async () => {
   world = new TestWorld();
   const retentionMs = 300;
   const first = world.engine({ retentionMs });
   const once = { retry: { ...node("x").retry, max_attempts: 1 } };
   const fails = node("fails", ["first"], { ...once, handler: "fails", queue: "fails" });
-  const text = JSON.stringify(workflow([node("first"), fails]));
-  await world.memory.records.put([{ scope: "definition", hash: contentHash(text), text }]);
-  await world.memory.records.publish("inner", contentHash(text));
+  await publishInner(workflow([node("first"), fails]));
   const done: string[] = [];
   const slow = Promise.withResolvers<number>();
   world.worker({
@@ -172,9 +177,7 @@ test("a child stays for as long as its parent: a retry finds what it has done", 
 test("a child goes when its parent has gone", async () => {
   world = new TestWorld();
   world.engine({ retentionMs: 200 });
-  const text = JSON.stringify(failing);
-  await world.memory.records.put([{ scope: "definition", hash: contentHash(text), text }]);
-  await world.memory.records.publish("inner", contentHash(text));
+  await publishInner(failing);
   world.worker({ step: () => 1 });
   const call = node("call", [], { handler: "workflow", config: { name: "inner" } });
   const rest = node("rest", ["call"], { handler: "wait", config: { seconds: 1 } });
@@ -188,9 +191,7 @@ test("a child goes when its parent has gone", async () => {
 test("an id that is used again after its time has children of its own", async () => {
   world = new TestWorld();
   world.engine({ retentionMs: 400 });
-  const text = JSON.stringify(workflow([node("a", [], { config: { n: "{{ input.n }}" } })]));
-  await world.memory.records.put([{ scope: "definition", hash: contentHash(text), text }]);
-  await world.memory.records.publish("inner", contentHash(text));
+  await publishInner(workflow([node("a", [], { config: { n: "{{ input.n }}" } })]));
   const called: unknown[] = [];
   world.worker({ step: ({ config }) => called.push((config as { readonly n: number }).n) });
   const call = node("call", [], { handler: "workflow", config: { name: "inner", input: "{{ input }}" } });
@@ -205,27 +206,16 @@ test("an id that is used again after its time has children of its own", async ()
 test("nobody waits because it cannot be looked up whether a parent is gone", async () => {
   let isAway = false;
   world = new TestWorld({
-    wrap: ({ capabilities, partitions, inbox, tasks, records, queries, journal }) => ({
-      capabilities,
-      partitions,
-      inbox,
-      tasks,
-      records,
-      queries,
-      journal: {
-        load: (requests) => journal.load(requests),
-        commit: (batches) => journal.commit(batches),
-        due: (...asked) => journal.due(...asked),
+    wrap: (memory) =>
+      withJournal(memory, {
         watch: (partition, key, above, waitMs) =>
-          isAway && waitMs === 0 ? Promise.reject(new Error("away")) : journal.watch(partition, key, above, waitMs),
-      },
-      close: async () => {},
-    }),
+          isAway && waitMs === 0
+            ? Promise.reject(new Error("away"))
+            : memory.journal.watch(partition, key, above, waitMs),
+      }),
   });
   world.engine({ retentionMs: 200 });
-  const text = JSON.stringify(failing);
-  await world.memory.records.put([{ scope: "definition", hash: contentHash(text), text }]);
-  await world.memory.records.publish("inner", contentHash(text));
+  await publishInner(failing);
   world.worker({ step: () => 1 });
   isAway = true;
   const call = node("call", [], { handler: "workflow", config: { name: "inner" } });

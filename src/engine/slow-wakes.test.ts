@@ -1,27 +1,16 @@
 import { expect, test } from "vitest";
 import { node, workflow } from "../../test/support/workflows.ts";
-import { TestWorld } from "./test-engine.ts";
+import { TestWorld, withJournal } from "./test-engine.ts";
 
 test("an engine goes on, though the store took longer to tell what wakes than it looks ahead", async () => {
   const world = new TestWorld({
-    wrap: ({ capabilities, partitions, inbox, journal, tasks, records, queries }) => ({
-      capabilities,
-      partitions,
-      inbox,
-      tasks,
-      records,
-      queries,
-      journal: {
-        load: (requests) => journal.load(requests),
-        commit: (batches) => journal.commit(batches),
-        watch: (...asked) => journal.watch(...asked),
+    wrap: (memory) =>
+      withJournal(memory, {
         due: async (...asked) => {
           await new Promise((resolve) => setTimeout(resolve, 100));
-          return journal.due(...asked);
+          return memory.journal.due(...asked);
         },
-      },
-      close: async () => {},
-    }),
+      }),
   });
   try {
     world.engine({ horizonMs: 50 });

@@ -161,6 +161,27 @@ export class TestWorld {
   }
 }
 
+/** The store with another journal in places, for a test that counts, delays or refuses. */
+export function withJournal(memory: MemoryStore, instead: Partial<Store["journal"]>): Store {
+  const { capabilities, partitions, inbox, tasks, records, queries, journal } = memory;
+  const plain: Store["journal"] = {
+    load: (requests) => journal.load(requests),
+    commit: (batches) => journal.commit(batches),
+    due: (...asked) => journal.due(...asked),
+    watch: (...asked) => journal.watch(...asked),
+  };
+  return {
+    capabilities,
+    partitions,
+    inbox,
+    tasks,
+    records,
+    queries,
+    journal: { ...plain, ...instead },
+    close: () => memory.close(),
+  };
+}
+
 /** A handler whose calls wait until they are let go, by node; a node that is open gives its output at once. */
 export function gate(): { readonly handler: Handler; readonly open: (nodeId: string, output?: Json) => void } {
   const waiting = new Map<string, ((output: Json) => void)[]>();
