@@ -4,7 +4,7 @@ import { CONCURRENCY, runsOnBullMq, startBullMq } from "./contenders/bullmq.ts";
 import { POOL, startDbos, WIDTH } from "./contenders/dbos.ts";
 import { CONCURRENT_JOBS, LOCAL_QUEUE, startGraphileWorker } from "./contenders/graphile-worker.ts";
 import { startMillrace, type Variation } from "./contenders/millrace.ts";
-import { BATCH, startPgBoss } from "./contenders/pg-boss.ts";
+import { BATCH, isShallow, startPgBoss } from "./contenders/pg-boss.ts";
 import { preparePostgres } from "./contenders/postgres-server.ts";
 import { type Fsync, prepareRedis } from "./contenders/redis-server.ts";
 import { startRestate, WIDTH as RESTATE_WIDTH } from "./contenders/restate.ts";
@@ -108,6 +108,7 @@ function pgBoss(looped: boolean): Entry {
   return {
     ...PEER,
     name: looped ? "pg-boss-looped" : "pg-boss",
+    runs: looped ? anyShape : isShallow,
     label: `pg-boss flows${looped ? ", resolver looped" : ""}`,
     durability: `${FSYNCED} (synchronous_commit=on)`,
     settings:

@@ -2,13 +2,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Contender, Servers } from "../contender.ts";
 import { peerModule } from "../peer-module.ts";
 import type { Probe } from "../probe.ts";
-import type { Output } from "../shapes.ts";
+import type { Output, Shape } from "../shapes.ts";
 import { preparePostgres } from "./postgres-server.ts";
 
 export const BATCH = 500;
 const QUEUE = "q";
 /** Between two calls of the resolver, where it is called in a loop. */
 const LOOP_MS = 5;
+/** By its own clock the resolver lets one level of a graph go in a second: deeper ones are not over before a turn is given up. */
+const MOST_LEVELS = 20;
 
 interface Job {
   readonly id: string;
@@ -48,6 +50,13 @@ const SQL_INPUTS = `
   select d.child_id as child, j.output from pgboss.job_dependency d
   join pgboss.job j on j.name = d.parent_name and j.id = d.parent_id
   where d.child_id = any($1)`;
+
+/** Whether it can be run with the resolver's own clock. */
+export function isShallow({ nodes }: Shape): boolean {
+  const levels = new Map<string, number>();
+  for (const { id, after } of nodes) levels.set(id, 1 + Math.max(0, ...after.map((parent) => levels.get(parent)!)));
+  return Math.max(...levels.values()) <= MOST_LEVELS;
+}
 
 /** A flow of jobs that depend on each other; the outputs of parents are read with one statement a batch. */
 export async function startPgBoss(probe: Probe, servers: Servers, looped: boolean): Promise<Contender> {
