@@ -32,6 +32,7 @@ export async function runTurn(order: Omit<TurnOrder, "servers">, urls: Urls, mor
   });
   const exited = once(child, "exit");
   const gaveUp = setTimeout(() => child.kill("SIGKILL"), PATIENCE_MS + moreMs);
+  const over = new AbortController();
   const heard = async (): Promise<TurnWord> => {
     const ended = exited.then(([code]): never => {
       throw new Error(`${order.entry} ended with ${code} on ${order.shape}`);
@@ -42,7 +43,7 @@ export async function runTurn(order: Omit<TurnOrder, "servers">, urls: Urls, mor
   try {
     const warm = await heard();
     if (warm.kind !== "warm") throw new Error("a turn that was not warm has measured");
-    const count = counter({ node: child.pid!, ...warm.servers });
+    const count = counter({ node: child.pid!, ...warm.servers }, over.signal);
     child.send("go");
     const done = await heard();
     const used = count();
@@ -52,6 +53,7 @@ export async function runTurn(order: Omit<TurnOrder, "servers">, urls: Urls, mor
     return { measured: done.result, ...used };
   } finally {
     clearTimeout(gaveUp);
+    over.abort();
     child.kill("SIGKILL");
     rmSync(folder, { recursive: true, force: true });
   }
@@ -72,8 +74,8 @@ export interface Urls {
   readonly postgres: string;
 }
 
-/** Counts from now until it is called. */
-function counter(processes: Readonly<Record<string, number>>): () => Omit<TurnResult, "measured"> {
+/** Counts from now until it is called. One that is not, since the turn has failed, ends with it: its timer would keep the whole run from ending. */
+function counter(processes: Readonly<Record<string, number>>, over: AbortSignal): () => Omit<TurnResult, "measured"> {
   const names = Object.keys(processes);
   const cpu = (): number[] => names.map((name) => cpuSecondsOf(processes[name]!));
   let peakMiB = 0;
@@ -84,6 +86,7 @@ function counter(processes: Readonly<Record<string, number>>): () => Omit<TurnRe
     );
   };
   const timer = setInterval(look, MEMORY_EVERY_MS);
+  over.addEventListener("abort", () => clearInterval(timer), { once: true });
   const before = cpu();
   const machineBefore = machineCpuSeconds();
   const startedMs = performance.now();
@@ -92,7 +95,6 @@ function counter(processes: Readonly<Record<string, number>>): () => Omit<TurnRe
     const seconds = (performance.now() - startedMs) / 1000;
     const all = used.reduce((sum, one) => sum + one, 0);
     const othersCores = Math.max(0, (machineCpuSeconds() - machineBefore - all) / seconds);
-    clearInterval(timer);
     look();
     const cpuSeconds = Object.fromEntries(names.map((name, i) => [name, used[i]!]));
     return { cpuSeconds, peakMiB, othersCores };
