@@ -1,6 +1,6 @@
 import type { DlqPolicy } from "../../definition/workflow.ts";
 import { contentHash } from "../../json/hash.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
 import type { Context, DeadLetterDraft } from "../machine.ts";
 import type { ErrorValue } from "../message.ts";
 import { instanceOf } from "./instance.ts";
@@ -19,7 +19,16 @@ const TAKES: Readonly<Record<DlqPolicy, readonly ("poison" | "exhausted")[]>> = 
   none: [],
 };
 
-/** Whether a unit that failed this way leaves a dead letter. */
+/** What a part of a large map says of its items; undefined if it failed for another reason. */
+export function failedInside({
+  details,
+}: ErrorValue): { readonly items: readonly number[]; readonly first: Json } | undefined {
+  const of = isJsonObject(details) && isJsonObject(details["error"]) ? details["error"] : {};
+  const told = of["code"] === MAP_FAILED ? of["details"] : undefined;
+  return isJsonObject(told) ? (told as unknown as ReturnType<typeof failedInside>) : undefined;
+}
+
+/** Whether a unit that failed this way leaves a dead letter, or has left one by an earlier release (see `isInParts`). */
 export function isKeptLetter(state: ExecutionState, unit: number, retryable: boolean, code: string): boolean {
   if (code === MAP_FAILED && !state.isItem(unit)) return false;
   return TAKES[state.planOf(unit).spec.dlq].includes(classOf(retryable));
@@ -29,6 +38,14 @@ export function letterId(state: ExecutionState, unit: number): string {
   return `${state.id}:${state.generation}:${state.nameOf(unit)}`;
 }
 
+/**
+ * The items of a part of a large map left letters of their own, in the part. Earlier releases wrote one for the part
+ * too: the state goes on to know of it, so that it can be replayed and is removed with its execution.
+ */
+function isInParts(state: ExecutionState, unit: number, error: ErrorValue): boolean {
+  return state.isItem(unit) && state.mapOf(unit).chunked && failedInside(error) !== undefined;
+}
+
 /** The dead letter of a unit that failed by its own fault; undefined if the policy wants none of this class. */
 export function deadLetterOf(
   state: ExecutionState,
@@ -36,7 +53,7 @@ export function deadLetterOf(
   error: ErrorValue,
   context: Pick<Context, "nowMs">,
 ): DeadLetterDraft | undefined {
-  if (!isKeptLetter(state, unit, error.retryable, error.code)) return undefined;
+  if (!isKeptLetter(state, unit, error.retryable, error.code) || isInParts(state, unit, error)) return undefined;
   const { spec } = state.planOf(unit);
   return {
     id: letterId(state, unit),

@@ -334,6 +334,29 @@ describe("a map of more than 1,000 items", () => {
     expect(all.root.summary).toMatchObject({ status: "COMPLETED", output: { m: items(1010) } });
   });
 
+  test("leaves the letter of the item that failed and none of its part, and goes on when that is replayed", () => {
+    const all = runParts(large(1010), (item) => item === 5);
+    const part = all.childOf("m[0]");
+    expect(all.root.letters).toEqual([]);
+    expect(part.letters.map(({ id }) => id)).toEqual([`${part.id}:1:m[5]`]);
+    part.does({ kind: "retry", scope: "letters", letters: part.letters.slice() });
+    runPart(all, 0);
+    runParts(all);
+    expect(all.root.summary).toMatchObject({ status: "COMPLETED", generation: 2, output: { m: items(1010) } });
+  });
+
+  test("can be opened again by the letter of a part that an earlier release has written", () => {
+    const { root } = runParts(large(1010), (item) => item === 5);
+    const letter = { id: "x:1:m[0]", class: "poison", queue: "step", text: "{}" } as const;
+    expect(root.ask({ kind: "retry", scope: "letters", letters: [letter] })).toHaveProperty("ok");
+  });
+
+  test("leaves a letter of a part that failed for another reason than its items", () => {
+    const all = large(1002);
+    all.childOf("m[0]").does({ kind: "cancel" });
+    expect(all.deliver().root.letters.map(({ id }) => id)).toEqual(["x:1:m[0]"]);
+  });
+
   test("can run a graph or a workflow for each item", () => {
     const inner = [node("s", [], { config: { item: "{{ item }}" } })] as unknown as Json;
     const map = mapNode("m", { items: items(1001), nodes: inner, max_concurrency: 1000 });

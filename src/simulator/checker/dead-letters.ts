@@ -85,8 +85,10 @@ function failed(step: Step, found: Found): void {
   const { event, node, story, commit } = step;
   if (node === undefined || (event.kind !== "nodeFailed" && event.kind !== "taskFailed")) return;
   const id = `${story.id}:${story.generation}:${node.instance}`;
-  // The items of a map have left letters of their own.
-  const isOfItems = event.error.code === "MAP_FAILED" && node.item === null;
+  // The items of a map have left letters of their own; those of a part of a large map are in the part.
+  const isPart = node.item?.map.opened?.chunked === true;
+  const isByItems = isPart && event.kind === "nodeFailed" && event.failures !== undefined;
+  const isOfItems = isByItems || (event.error.code === "MAP_FAILED" && node.item === null);
   const expected = isOfItems ? null : deadLetterClass(node.spec.dlq, event.error.retryable);
   const letter = commit.entry.deadLetters.find((other) => other.id === id);
   // The same commit may go on to throw it away: then it is not even written.

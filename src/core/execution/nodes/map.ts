@@ -4,7 +4,7 @@ import { type Context, type Need, needKey } from "../../machine.ts";
 import type { ErrorValue } from "../../message.ts";
 import { MAX_COLLECTED_BYTES, toValue } from "../../value.ts";
 import { mapAllowance } from "../allowance.ts";
-import { MAP_FAILED } from "../letters.ts";
+import { failedInside, MAP_FAILED } from "../letters.ts";
 import { isMapDone, PART_ITEMS, sizeOf } from "../maps.ts";
 import type { ExecutionState, MapRun } from "../state.ts";
 import { configOf, type EngineNode, type EngineResult, invalid } from "./engine-node.ts";
@@ -130,15 +130,6 @@ function tooManyFailed(state: ExecutionState, map: MapRun): ErrorValue {
     : "";
   const message = `${map.failures} of ${map.total} items failed, ${map.tolerated} are tolerated${why}`;
   return { code: MAP_FAILED, message, retryable: false, details: { items: shown, first } };
-}
-
-/** What a part of a large map says of its items; undefined if it failed for another reason. */
-function failedInside({
-  details,
-}: ErrorValue): { readonly items: readonly number[]; readonly first: Json } | undefined {
-  const of = isJsonObject(details) && isJsonObject(details["error"]) ? details["error"] : {};
-  const told = of["code"] === MAP_FAILED ? of["details"] : undefined;
-  return isJsonObject(told) ? (told as unknown as ReturnType<typeof failedInside>) : undefined;
 }
 
 function outputTooLarge(bytes: number): EngineResult {
