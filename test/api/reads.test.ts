@@ -156,6 +156,22 @@ describe("an execution", () => {
     });
   });
 
+  test("items of a map in parts are found in these, by the number they have in the whole", async () => {
+    const config = {
+      items: Array.from({ length: 1_002 }, (_, n) => n),
+      handler: "output",
+      config: { n: "{{ item }}" },
+    };
+    const id = await api.run({ name: "large", nodes: [{ id: "m", handler: "map", config }] });
+    expect(await api.ended(id)).toMatchObject({ status: "COMPLETED" });
+    const shown = (name: string) => api.get(`/v1/executions/${id}/nodes/${encodeURIComponent(name)}`);
+    expect((await shown("m[500]")).body).toMatchObject({ node_id: "m[500]", status: "COMPLETED", output: { n: 500 } });
+    expect((await shown("m[1001]")).body).toMatchObject({ node_id: "m[1001]", output: { n: 1_001 } });
+    expect((await shown("m[1002]")).status).toBe(404);
+    // The parts have the first numbers, as in the events of the execution.
+    expect((await shown("m[1]")).body).toMatchObject({ node_id: "m[1]", output: { m: [{ n: 1_000 }, { n: 1_001 }] } });
+  });
+
   test("keys that reach into prototypes are data like any other", async () => {
     const body =
       '{"definition":{"name":"proto","nodes":[{"id":"a","handler":"step"}]},"input_params":{"__proto__":{"x":1},"constructor":{"prototype":2}}}';

@@ -84,12 +84,16 @@ export function draftExecution(state: ExecutionState, version: number | null): A
   };
 }
 
-/** One node, or one item of a map, with its output. */
-export function draftNode(state: ExecutionState, unit: number, spared?: ReadonlySet<number>): AnswerDraft {
-  const name = state.nameOf(unit);
+/** One node, or one item of a map, with its output; `name` if it was asked for by another than it has in its execution. */
+export function draftNode(
+  state: ExecutionState,
+  unit: number,
+  spared?: ReadonlySet<number>,
+  name: string = state.nameOf(unit),
+): AnswerDraft {
   const node = viewNode(state, unit, spared);
   return {
-    payloads: [{ value: node.output, href: nodeHref(state.id, name) }],
+    payloads: [{ value: node.output, href: nodeHref(state.id, state.nameOf(unit)) }],
     compose: ([text]) => `{"node_id":${JSON.stringify(name)},${nodeText(node, text!).slice(1)}`,
   };
 }

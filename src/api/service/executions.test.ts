@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { node, Trial, workflow } from "../../core/execution/test-execution.ts";
+import { mapNode, node, Trial, workflow } from "../../core/execution/test-execution.ts";
+import { Family } from "../../core/execution/test-family.ts";
 import type { Store } from "../../store/contract.ts";
 import { MAX_WHOLE_OUTPUT_BYTES } from "../limits.ts";
 import type { Definitions } from "./definitions.ts";
@@ -30,6 +31,40 @@ test("an output that no text can hold is refused before it is read, with the way
   await expect(executions.output("x")).rejects.toMatchObject({
     code: "PAYLOAD_TOO_LARGE",
     more: { detail: expect.stringContaining("/v1/executions/x/nodes/{node}") },
+  });
+});
+
+test("an item of a large map is looked for in its part: one not called reads like its items, one removed is named", async () => {
+  const items = Array.from({ length: 2_500 }, (_, i) => i);
+  const map = mapNode("m", { items, handler: "step", config: {}, max_concurrency: 1 });
+  const all = new Family(workflow([map]), {}, { large: true }).begin();
+  const states = new Map(Array.from(all.members, ([id, { state }]) => [id, state]));
+  const look = (id: string, seen: (look: object) => unknown) => seen({ state: states.get(id) });
+  const executions = new Executions({
+    store: {} as Store,
+    reader: {
+      read: async (id: string, seen: (look: object) => unknown) => look(id, seen),
+      find: async (id: string, seen: (look: object) => unknown) => (states.has(id) ? look(id, seen) : undefined),
+    } as unknown as ExecutionReader,
+    definitions: {} as Definitions,
+    payloads: { text: async () => "null" } as unknown as Payloads,
+    paging: {} as Paging,
+  });
+  const statusOf = async (name: string): Promise<unknown> => {
+    const { node_id, status } = JSON.parse(await executions.node("x", name)) as Record<string, unknown>;
+    return [node_id, status];
+  };
+  all.childOf("m[0]").completes("m[0]").completes("m[1]").completes("m[2]").completes("m[3]");
+  expect(await statusOf("m[3]")).toEqual(["m[3]", "COMPLETED"]);
+  expect(await statusOf("m[4]")).toEqual(["m[4]", "QUEUED"]);
+  expect(await statusOf("m[1500]")).toEqual(["m[1500]", "PENDING"]);
+  await expect(executions.node("x", "m[2500]")).rejects.toMatchObject({ code: "NOT_FOUND" });
+
+  const { id: part } = all.childOf("m[0]");
+  states.delete(part);
+  await expect(executions.node("x", "m[700]")).rejects.toMatchObject({
+    code: "NOT_FOUND",
+    more: { detail: expect.stringContaining(part) },
   });
 });
 

@@ -1,5 +1,6 @@
 import { entityId, entityKind } from "../../core/entity.ts";
 import { labelList } from "../../core/execution/label-listing.ts";
+import { placeInPart } from "../../core/execution/maps.ts";
 import { upstreamFailed } from "../../core/execution/reopen.ts";
 import type { ExecutionStatus } from "../../core/execution/moves.ts";
 import { viewNode } from "../../core/execution/view.ts";
@@ -8,7 +9,7 @@ import type { Header, HeaderClass, Page, Store } from "../../store/contract.ts";
 import { MAX_WHOLE_OUTPUT_BYTES } from "../limits.ts";
 import type { Definitions } from "./definitions.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
-import { draftExecution, draftNode, draftOutput, iso, isoTime, nodeHref } from "./execution-view.ts";
+import { type AnswerDraft, draftExecution, draftNode, draftOutput, iso, isoTime, nodeHref } from "./execution-view.ts";
 import type { PageOf, PageRequest, Paging } from "./paging.ts";
 import { type Payloads, sizeOf } from "./payloads.ts";
 import { notFound, Refusal } from "./refusal.ts";
@@ -149,13 +150,29 @@ export class Executions {
     return text;
   }
 
-  /** One node or item with its whole output, however large. */
+  /** One node or item with its whole output, however large. The items of a large map are in its parts. */
   async node(id: string, name: string): Promise<string> {
-    const draft = await this.#reader.read(id, ({ state }) => {
+    const seen = await this.#reader.read(id, ({ state }) => {
       const unit = state.unitOf(name);
-      if (unit === undefined) throw notFound("node", name);
-      return draftNode(state, unit);
+      if (unit !== undefined) return draftNode(state, unit);
+      const place = placeInPart(state, name);
+      if (place === undefined) throw notFound("node", name);
+      const part = state.runs[place.unit]?.child?.execution;
+      // Nothing has become of a part that was not called that has not become of its items.
+      return part === undefined ? draftNode(state, place.unit, undefined, name) : { part, item: place.name };
     });
+    if ("compose" in seen) return this.#nodeText(id, seen);
+    const { part, item } = seen;
+    const draft = await this.#reader.find(part, ({ state }) => {
+      const unit = state.unitOf(item);
+      return unit === undefined ? undefined : draftNode(state, unit, undefined, name);
+    });
+    if (draft !== undefined) return this.#nodeText(part, draft);
+    const detail = `"${name}" is "${item}" of the execution ${part}, a part of the map: that has not begun, or is removed.`;
+    throw new Refusal("NOT_FOUND", { what: "node", id: name }, { detail });
+  }
+
+  async #nodeText(id: string, draft: AnswerDraft): Promise<string> {
     return draft.compose([await this.#payloads.text(id, draft.payloads[0]!.value)]);
   }
 

@@ -16,6 +16,18 @@ export function sizeOf(map: Pick<MapRun, "chunked" | "total">, place: number): n
   return map.chunked ? Math.min(PART_ITEMS, map.total - place * PART_ITEMS) : 1;
 }
 
+/** The part that an item of a large map is in, and its name there. */
+export function placeInPart(
+  state: ExecutionState,
+  name: string,
+): { readonly unit: number; readonly name: string } | undefined {
+  const item = /^(.+)\[(\d+)\]$/.exec(name);
+  const map = item === null ? undefined : state.maps.get(state.plan.graph.indexOf.get(item[1]!) ?? -1);
+  const index = Number(item?.[2]);
+  if (map?.chunked !== true || index >= map.total) return undefined;
+  return { unit: map.base + Math.floor(index / PART_ITEMS), name: `${item![1]!}[${index % PART_ITEMS}]` };
+}
+
 /** The items are known: each becomes a unit. What an earlier generation has done of the same items stays done. */
 export function openMap(state: ExecutionState, node: number, event: MapOpened): void {
   const old = state.maps.get(node);
