@@ -7,6 +7,7 @@ export interface ShownExecution {
   readonly version: number | null;
   readonly workflow_definition_id: string;
   readonly status: string;
+  readonly batch_status?: string;
   readonly generation: number;
   readonly seq: number;
   readonly input: Json;

@@ -17,6 +17,7 @@ export interface PageExecution {
   readonly workflow: string;
   readonly version: number | null;
   readonly status: string;
+  readonly batch_status?: string;
   readonly generation: number;
   readonly input: Json;
   readonly output: Json;
@@ -69,9 +70,9 @@ const LIVE_SECONDS = 2;
 /** `/runs/<id>`: state, graph, the same as a table, why it waits, what went in and came out, its log, what happened. */
 export function executionPage(view: ExecutionView): string {
   const { execution } = view;
-  const { execution_id: id, workflow, status, input, output } = execution;
+  const { execution_id: id, workflow, status, batch_status, input, output } = execution;
   const comesBack = view.isLive && !isOver(status);
-  const body = markup`<h1>${workflow} ${state(status)}</h1>
+  const body = markup`<h1>${workflow} ${state(batch_status ?? status)}</h1>
 ${!isOver(status) && links(view.isLive)}
 ${summary(execution)}
 ${why(view)}

@@ -59,10 +59,10 @@ ${items.map(row)}</tbody>
 }
 
 function row(item: ListedExecution): Html {
-  const { execution_id: id, workflow, status, created_at: created, finished_at: finished } = item;
+  const { execution_id: id, workflow, status, batch_status, created_at: created, finished_at: finished } = item;
   const took = finished === null ? "" : shownDuration(Date.parse(finished) - Date.parse(created));
   return markup`<tr>
-<td><a href="/runs/${inPath(id)}"><code>${id}</code></a></td><td>${workflow}</td><td>${state(status)}</td>
+<td><a href="/runs/${inPath(id)}"><code>${id}</code></a></td><td>${workflow}</td><td>${state(batch_status ?? status)}</td>
 <td class="wide"><time datetime="${created}">${shownTime(created)}</time></td><td class="short wide">${took}</td>
 </tr>
 `;

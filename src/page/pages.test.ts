@@ -66,6 +66,21 @@ describe("pages", () => {
     expect(told).toEqual(commands);
   });
 
+  test("show a batch by what it came to, though as an execution it has completed", () => {
+    const batch = { status: "COMPLETED", batch_status: "PARTIAL" };
+    expect(executionPage(view({ execution: { ...EXECUTION, ...batch } }))).toMatch(/<h1>.*partial<\/span><\/h1>/);
+    const { execution_id, workflow, created_at, finished_at } = EXECUTION;
+    const page = executionsPage({
+      items: [{ execution_id, workflow, created_at, finished_at, ...batch }],
+      next: null,
+      status: undefined,
+      reviews: [],
+      deadLetters: { count: 0, hasMore: false },
+      isIncomplete: false,
+    });
+    expect(page).toMatch(/<td><span class="state partial">/);
+  });
+
   test("show what users wrote as text, and hold no script", () => {
     const event = { seq: 1, type: EVIL, at: "2026-01-01T00:00:00.000Z", node_id: EVIL, data: {} };
     const line = { at: "2026-01-01T00:00:00.000Z", node_id: EVIL, attempt: 1, message: EVIL, fields: { [EVIL]: EVIL } };

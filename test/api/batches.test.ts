@@ -129,6 +129,11 @@ test("runs one workflow over items, so many at a time, and tells what became of 
   // A list says the same of it.
   const listed = async (): Promise<unknown> => (await api.get("/v1/batches")).body.items;
   expect(await listed()).toContainEqual(expect.objectContaining({ batch_id: id, status: "PARTIAL" }));
+  // As an execution it has completed; what it came to stands beside that, there and among executions.
+  const both = { execution_id: id, status: "COMPLETED", batch_status: "PARTIAL" };
+  expect((await api.get(`/v1/executions/${id}`)).body).toMatchObject(both);
+  const found = async (): Promise<unknown> => (await api.get("/v1/executions?limit=500&status=COMPLETED")).body.items;
+  expect(await found()).toContainEqual(expect.objectContaining(both));
 
   // Only those that failed are tried again, as the executions they were.
   broken.delete(4);

@@ -211,6 +211,14 @@ nodes:
     const shown = JSON.parse((await millrace(["batch", "show", id, "--json"], { cwd: here, env })).stdout);
     expect(shown).toMatchObject({ workflow: "double", status: "COMPLETED", labels: { run: "one" } });
     expect(shown.items).toHaveLength(shown.total);
+
+    writeFileSync(join(here, "broken"), "");
+    const partly = ["--server", "-o", "partly.jsonl"];
+    expect((await millrace([...args.slice(0, 5), ...partly], { cwd: here, env })).code).toBe(9);
+    const { stdout: listing } = await millrace(["ls", "--workflow", "double (batch)"], { cwd: here, env });
+    expect(listing).toMatch(/^\S+ +✓ completed +double \(batch\)/m);
+    const [, part = "none is partial"] = /^(\S+) +◐ partial +double \(batch\)/m.exec(listing) ?? [];
+    expect((await millrace(["show", part], { cwd: here, env })).stdout).toContain("◐ partial");
     await server.stop();
   });
 

@@ -349,10 +349,15 @@ export const commanded = z.looseObject({ execution_id: z.string(), status: z.str
 export const released = z.looseObject({ released: z.literal(true) });
 export const triggered = z.looseObject({ execution_id: z.string(), status: z.string() });
 export const dryRun = z.looseObject({ rerun: z.array(z.string()), kept: z.array(z.string()) });
+const batchStatus = z
+  .enum(statuses)
+  .optional()
+  .meta({ description: "Of a batch: by its items. As an execution it is COMPLETED, whatever became of them" });
 export const listedExecution = z.looseObject({
   execution_id: z.string(),
   workflow: z.string(),
   status: z.enum(statuses),
+  batch_status: batchStatus,
   created_at: time,
   finished_at: time.nullable(),
 });
@@ -380,6 +385,7 @@ export const shownExecution = z.looseObject({
   version: z.number().nullable(),
   workflow_definition_id: z.string(),
   status: z.enum(statuses),
+  batch_status: batchStatus,
   generation: z.number(),
   seq: z.number(),
   labels: z.record(z.string(), z.string()),

@@ -2,16 +2,15 @@ import type { ExecutionState } from "../../core/execution/state.ts";
 import { PART_ITEMS, sizeOf } from "../../core/execution/maps.ts";
 import { viewNode } from "../../core/execution/view.ts";
 import type { Labels } from "../../core/message.ts";
-import { MillraceError } from "../../errors/millrace-error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
 import { MAX_INPUT_BYTES } from "../limits.ts";
+import { BATCH_NAME, batchStatus } from "./batch-status.ts";
 import type { Caller } from "./caller.ts";
 import type { Commands } from "./commands.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
 import { iso, shownError } from "./execution-view.ts";
 import type { Executions } from "./executions.ts";
 import { isExecutionId } from "./ids.ts";
-import { Lru } from "./lru.ts";
 import type { PageOf, PageRequest, Paging } from "./paging.ts";
 import { type Payload, type Payloads, sizedInput } from "./payloads.ts";
 import { notFound } from "./refusal.ts";
@@ -23,7 +22,6 @@ export type ItemStatus = (typeof ITEM_STATUSES)[number];
 /** By this label batches are found among executions. */
 const BATCH_LABEL: Labels = { "millrace/batch": "true" };
 const ITEMS = "items";
-const MAX_OUTCOMES = 10_000;
 
 export interface BatchRequest {
   readonly workflow: string;
@@ -83,8 +81,6 @@ export class Batches {
   readonly #reader: ExecutionReader;
   readonly #payloads: Payloads;
   readonly #paging: Paging;
-  /** What batches came to, by id and time of their end. */
-  readonly #outcomes = new Lru<string>(MAX_OUTCOMES);
 
   constructor(parts: {
     readonly submissions: Submissions;
@@ -120,37 +116,18 @@ export class Batches {
   /** Newest first. */
   async list(page: PageRequest): Promise<PageOf<ListedBatch>> {
     const { items, ...rest } = await this.#executions.list({ labels: BATCH_LABEL }, page);
-    const shown: ListedBatch[] = [];
-    // One by one: a page of large batches is not to be in memory at once.
-    for (const { execution_id: id, status: ended, created_at, finished_at } of items) {
-      const status = ended === "COMPLETED" ? await this.#outcome(id, finished_at!) : ended;
-      if (status !== undefined) shown.push({ batch_id: id, status, created_at, finished_at });
-    }
+    const shown = items.flatMap(({ execution_id: batch_id, status: stands, batch_status, created_at, finished_at }) => {
+      // One that has gone meanwhile, or is none: an earlier release let anybody give the label.
+      const status = stands === "COMPLETED" ? batch_status : stands;
+      return status === undefined ? [] : [{ batch_id, status, created_at, finished_at }];
+    });
     return { items: shown, ...rest };
-  }
-
-  /**
-   * What a batch that has ended well came to by its items. Lists of the store do not know; it is read once. undefined if it has
-   * gone meanwhile, or is none: an earlier release let anybody give the label.
-   */
-  async #outcome(id: string, finishedAt: string): Promise<string | undefined> {
-    const end = `${id} ${finishedAt}`;
-    const known = this.#outcomes.get(end);
-    if (known !== undefined) return known;
-    try {
-      const { status, finished_at } = await this.get(id);
-      if (finished_at === finishedAt) this.#outcomes.set(end, status, 1);
-      return status;
-    } catch (error) {
-      if (error instanceof MillraceError && error.code === "NOT_FOUND") return undefined;
-      throw error;
-    }
   }
 
   async get(id: string): Promise<ShownBatch> {
     const seen = await this.#read(id, (state, of) => ({
       of,
-      status: state.status.toUpperCase(),
+      status: batchStatus(state)!,
       generation: state.generation,
       labels: state.labels ?? {},
       created_at: iso(state.createdAtMs),
@@ -168,12 +145,12 @@ export class Batches {
     const { total, completed, failed } = counts;
     const running = isEnded ? 0 : counts.running;
     const left = total - completed - failed - running;
-    const { labels, status } = shown;
+    const { labels } = shown;
     return {
       batch_id: id,
       workflow: of.workflow,
       workflow_definition_id: of.definition,
-      status: status === "COMPLETED" && failed > 0 ? (failed === total ? "FAILED" : "PARTIAL") : status,
+      status: shown.status,
       generation: shown.generation,
       concurrency: of.concurrency,
       total,
@@ -280,7 +257,7 @@ function ofBatch(answer: Json): Json {
 function batchDefinition(of: BatchOf): JsonObject {
   const { workflow, definition, concurrency } = of;
   return {
-    name: `${workflow.slice(0, 120).toWellFormed()} (batch)`,
+    name: `${workflow.slice(0, 120).toWellFormed()}${BATCH_NAME}`,
     timeout_seconds: 0,
     dlq: "none",
     "x-millrace-batch": { ...of },

@@ -5,6 +5,7 @@ import type { ErrorValue } from "../../core/message.ts";
 import type { KeptValue } from "../../core/value.ts";
 import type { Json } from "../../json/json.ts";
 import { MAX_NODES_SHOWN } from "../limits.ts";
+import { batchStatus } from "./batch-status.ts";
 import type { Payload } from "./payloads.ts";
 
 /**
@@ -62,11 +63,13 @@ export function draftExecution(state: ExecutionState, version: number | null): A
     labels: state.labels ?? {},
   });
   const retryable = retryableFrom(state);
+  const batch = batchStatus(state);
   const tail = JSON.stringify({
     error: executionError(state.end?.error ?? null),
     created_at: iso(state.createdAtMs),
     started_at: iso(state.startedAtMs),
     finished_at: iso(state.endedAtMs),
+    ...(batch !== undefined && { batch_status: batch }),
     ...(state.parent !== null && { parent: parentOf(state) }),
     ...(state.quarantined !== null && { quarantined: shownError(state.quarantined) }),
     ...((state.status === "failed" || state.status === "partial") && { retryable_from: retryable }),

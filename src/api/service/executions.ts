@@ -3,13 +3,17 @@ import { labelList } from "../../core/execution/label-listing.ts";
 import { placeInPart } from "../../core/execution/maps.ts";
 import { upstreamFailed } from "../../core/execution/reopen.ts";
 import type { ExecutionStatus } from "../../core/execution/moves.ts";
+import type { ExecutionState } from "../../core/execution/state.ts";
 import { viewNode } from "../../core/execution/view.ts";
 import type { Labels } from "../../core/message.ts";
+import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Header, HeaderClass, Page, Store } from "../../store/contract.ts";
 import { MAX_WHOLE_OUTPUT_BYTES } from "../limits.ts";
+import { BATCH_NAME, batchStatus } from "./batch-status.ts";
 import type { Definitions } from "./definitions.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
 import { type AnswerDraft, draftExecution, draftNode, draftOutput, iso, isoTime, nodeHref } from "./execution-view.ts";
+import { Lru } from "./lru.ts";
 import type { PageOf, PageRequest, Paging } from "./paging.ts";
 import { type Payloads, sizeOf } from "./payloads.ts";
 import { notFound, Refusal } from "./refusal.ts";
@@ -44,6 +48,8 @@ export interface ListedExecution {
   readonly execution_id: string;
   readonly workflow: string;
   readonly status: string;
+  /** Of a batch that has completed: what it came to by its items. */
+  readonly batch_status?: string;
   readonly created_at: string;
   readonly finished_at: string | null;
 }
@@ -56,6 +62,8 @@ export interface ExecutionFilter {
   readonly labels?: Labels | undefined;
 }
 
+const MAX_OUTCOMES = 10_000;
+
 /** Executions as they are read. Texts are JSON, written once and kept while nothing changes. */
 export class Executions {
   readonly #store: Store;
@@ -65,6 +73,8 @@ export class Executions {
   readonly #paging: Paging;
   /** Pages that somebody waits for, by what was asked. */
   readonly #pages = new Map<string, SharedLook<PageOf<ListedExecution>>>();
+  /** What batches came to, by id and time of their end. */
+  readonly #outcomes = new Lru<string>(MAX_OUTCOMES);
 
   constructor(parts: {
     readonly store: Store;
@@ -92,11 +102,11 @@ export class Executions {
     }
   }
 
-  #list(filter: ExecutionFilter, page: PageRequest): Promise<PageOf<ListedExecution>> {
+  async #list(filter: ExecutionFilter, page: PageRequest): Promise<PageOf<ListedExecution>> {
     const { status, workflow, sinceMs, labels } = filter;
     const [label] = Object.entries(labels ?? {});
-    if (workflow !== undefined && !isName(workflow)) return Promise.resolve({ items: [], next_cursor: null });
-    return this.#paging.page(
+    if (workflow !== undefined && !isName(workflow)) return { items: [], next_cursor: null };
+    const { items, ...rest } = await this.#paging.page(
       `executions ${JSON.stringify(filter)}`,
       page,
       (query) =>
@@ -110,6 +120,33 @@ export class Executions {
             }),
       (header) => (header !== null && passes(header, filter) ? showHeader(header) : undefined),
     );
+    const shown: ListedExecution[] = [];
+    // One by one: a page of large batches is not to be in memory at once.
+    for (const item of items) shown.push(isEndedBatch(item) ? await this.#withOutcome(item) : item);
+    return { items: shown, ...rest };
+  }
+
+  /** Lists of the store do not know what a batch came to by its items; it is read once. */
+  async #withOutcome(item: ListedExecution): Promise<ListedExecution> {
+    const { execution_id: id, finished_at } = item;
+    const end = `${id} ${finished_at}`;
+    const known = this.#outcomes.get(end);
+    if (known !== undefined) return { ...item, batch_status: known };
+    const seen = await this.#readable(id, (state) => ({ status: batchStatus(state), endedAt: iso(state.endedAtMs) }));
+    if (seen?.status === undefined) return item;
+    if (seen.endedAt === finished_at) this.#outcomes.set(end, seen.status, 1);
+    return { ...item, batch_status: seen.status };
+  }
+
+  /** undefined if it was removed meanwhile, or cannot be read: then it is shown as the store lists it. */
+  async #readable<Seen>(id: string, look: (state: ExecutionState) => Seen): Promise<Seen | undefined> {
+    try {
+      return await this.#reader.find(id, ({ state }) => look(state));
+    } catch (error) {
+      const code = error instanceof MillraceError ? error.code : undefined;
+      if (code === "NOT_FOUND" || code === "EXECUTION_UNREADABLE") return undefined;
+      throw error;
+    }
   }
 
   /** Those of one label, which tells the others too; what else is asked for stands in their headers. */
@@ -210,6 +247,11 @@ export class Executions {
     const items = drafts.map((draft, i) => draft.compose([texts[i]!]));
     return `{"items":[${items.join(",")}],"next_cursor":${JSON.stringify(await this.#paging.seal(list, next))}}`;
   }
+}
+
+/** By its name: whoever else is called like that is read in vain. */
+function isEndedBatch({ status, workflow }: ListedExecution): boolean {
+  return status === "COMPLETED" && workflow.endsWith(BATCH_NAME);
 }
 
 function outputTooLarge(id: string): Refusal {

@@ -10,6 +10,7 @@ interface Item {
   readonly execution_id: string;
   readonly workflow: string;
   readonly status: string;
+  readonly batch_status?: string;
   readonly created_at: string;
   readonly finished_at: string | null;
 }
@@ -28,7 +29,7 @@ export const verb: Verb = async (call) => {
   if (call.json) printJson(call, page);
   else {
     const rows = page.items.map((item) => {
-      const { symbol, word } = shownState(item.status);
+      const { symbol, word } = shownState(item.batch_status ?? item.status);
       const took =
         item.finished_at === null ? "" : shownDuration(Date.parse(item.finished_at) - Date.parse(item.created_at));
       return [item.execution_id, `${symbol} ${word}`, item.workflow, item.created_at, took];

@@ -43,7 +43,7 @@ function showExecution(call: Call, execution: ShownExecution, definition: Workfl
   const names = definition === undefined ? new Map<string, string>() : namesOf(definition);
   const out = (text: string): void => call.terminal.out(text);
   const { execution_id: id, workflow, version, status, generation, created_at, started_at, finished_at } = execution;
-  const { symbol, word } = shownState(status);
+  const { symbol, word } = shownState(execution.batch_status ?? status);
   const took =
     started_at === null || finished_at === null
       ? ""
