@@ -1,12 +1,15 @@
 import type { After } from "./given.ts";
-import type { Names } from "./known-options.ts";
+import { EACH, type Names } from "./known-options.ts";
+import type { Breaker, Budget, Cache, Concurrency, Limit, NodeLimit, WorkflowConcurrency } from "./limits.ts";
 import type {
   EndOptions,
   FailOptions,
+  FunctionRetryPolicy,
   MapOptions,
   NodeOptions,
   Placing,
   RepeatOptions,
+  RetryPolicy,
   ReviewOptions,
   RouterOptions,
   SignalOptions,
@@ -26,16 +29,43 @@ const PLACING: Names<Placing<unknown, After, unknown, boolean, unknown>> = {
   onError: true,
   name: true,
 };
+const RETRY: Names<RetryPolicy> = { attempts: true, backoff: true, factor: true, max: true, jitter: true };
+const FUNCTION_RETRY: Names<FunctionRetryPolicy> = { ...RETRY, retryIf: true };
+const LIMIT: Names<Limit> = {
+  rate: true,
+  per: true,
+  burst: true,
+  tokensPerMinute: true,
+  tokensBurst: true,
+  concurrency: true,
+  breaker: { failureRate: true, window: true, minCalls: true, openFor: true } satisfies Names<Breaker>,
+};
+const NODE_LIMIT: Names<Exclude<NodeLimit, string>> = { name: true, cost: true, tokens: true, ...LIMIT };
+const CONCURRENCY: Names<Concurrency & WorkflowConcurrency<unknown>> = { limit: true, key: true, onConflict: true };
+const CACHE: Names<Cache> = { key: true, ttl: true };
+const BUDGET: Names<Budget> = {
+  usd: true,
+  tokens: true,
+  calls: true,
+  seconds: true,
+  onLimit: true,
+  fallback: true,
+  estimate: { usd: true, tokens: true, seconds: true } satisfies Names<NonNullable<Budget["estimate"]>>,
+  prices: { [EACH]: { input: true, output: true } satisfies Names<NonNullable<Budget["prices"]>[string]> },
+  key: true,
+};
 const TASKS: Names<Tasks> = {
   timeout: true,
   queueTimeout: true,
   queue: true,
   priority: true,
   dlq: true,
-  limit: true,
-  budget: true,
+  limit: NODE_LIMIT,
+  budget: BUDGET,
 };
-const REVIEW: Names<ReviewOptions<unknown, After, unknown, boolean, unknown, StandardSchema>> = {
+type AnyTask = TaskOptions<unknown, After, unknown, boolean, unknown, StandardSchema>;
+type AnyReview = ReviewOptions<unknown, After, unknown, boolean, unknown, StandardSchema>;
+const REVIEW: Names<AnyReview> = {
   ...PLACING,
   title: true,
   form: true,
@@ -44,9 +74,9 @@ const REVIEW: Names<ReviewOptions<unknown, After, unknown, boolean, unknown, Sta
   source: true,
   assignees: true,
   fourEyes: true,
-  escalate: true,
+  escalate: { after: true, assignees: true } satisfies Names<NonNullable<AnyReview["escalate"]>>,
   expiresIn: true,
-  onExpire: true,
+  onExpire: { approveWith: true } satisfies Names<Extract<AnyReview["onExpire"], object>>,
 };
 /** The options of a workflow and of its kinds of nodes. */
 export const BUILDER_OPTIONS = {
@@ -57,26 +87,31 @@ export const BUILDER_OPTIONS = {
     onError: true,
     timeout: true,
     maxParallelNodes: true,
-    retry: true,
+    retry: RETRY,
     dlq: true,
     priority: true,
-    limits: true,
-    budget: true,
-    concurrency: true,
+    limits: { [EACH]: LIMIT },
+    budget: BUDGET,
+    concurrency: CONCURRENCY,
   } satisfies Names<WorkflowOptions<StandardSchema>>,
-  node: { ...PLACING, ...TASKS, retry: true, concurrency: true, cache: true } satisfies Names<
+  node: { ...PLACING, ...TASKS, retry: FUNCTION_RETRY, concurrency: CONCURRENCY, cache: CACHE } satisfies Names<
     NodeOptions<unknown, After, unknown, boolean, unknown>
   >,
-  repeat: { ...PLACING, ...TASKS, retry: true, concurrency: true, every: true, max: true } satisfies Names<
-    RepeatOptions<unknown, After, unknown, boolean, unknown>
-  >,
+  repeat: {
+    ...PLACING,
+    ...TASKS,
+    retry: FUNCTION_RETRY,
+    concurrency: CONCURRENCY,
+    every: true,
+    max: true,
+  } satisfies Names<RepeatOptions<unknown, After, unknown, boolean, unknown>>,
   map: {
     ...PLACING,
     ...TASKS,
-    retry: true,
+    retry: FUNCTION_RETRY,
     over: true,
     concurrency: true,
-    cache: true,
+    cache: CACHE,
     toleratedFailures: true,
   } satisfies Names<MapOptions<unknown, After, unknown, boolean, unknown, unknown, unknown>>,
   task: {
@@ -84,12 +119,12 @@ export const BUILDER_OPTIONS = {
     ...TASKS,
     handler: true,
     config: true,
-    concurrency: true,
-    cache: true,
+    concurrency: CONCURRENCY,
+    cache: CACHE,
     output: true,
-    retry: true,
-    repeat: true,
-  } satisfies Names<TaskOptions<unknown, After, unknown, boolean, unknown, StandardSchema>>,
+    retry: RETRY,
+    repeat: { until: true, every: true, max: true } satisfies Names<NonNullable<AnyTask["repeat"]>>,
+  } satisfies Names<AnyTask>,
   sub: { ...PLACING, input: true } satisfies Names<SubOptions<unknown, After, unknown, boolean, unknown, unknown>>,
   review: REVIEW,
   sleep: { ...PLACING, for: true, until: true } satisfies Names<

@@ -6,7 +6,31 @@ const child = workflow("child").output({});
 const refusals: readonly [call: (options: never) => unknown, options: object, says: string][] = [
   [(o) => workflow("w", o), { timout: 1 }, '"timout" is no option of the workflow "w". Did you mean "timeout"?'],
   [(o) => node(o), { retyr: 1 }, '"retyr" is no option of the node "a". Did you mean "retry"?'],
-  [(o) => node(o), { retry: { attempt: 2 } }, '"attempt" is no option of retry. Did you mean "attempts"?'],
+  [
+    (o) => node(o),
+    { retry: { attempt: 2 } },
+    '"attempt" is no option of retry of the node "a". Did you mean "attempts"?',
+  ],
+  [(o) => node(o), { cache: { tll: 1 } }, '"tll" is no option of cache of the node "a". Did you mean "ttl"?'],
+  [(o) => node(o), { limit: { rat: 1 } }, 'limit of the node "a". Did you mean "rate"?'],
+  [(o) => node(o), { limit: { breaker: { open: 1 } } }, 'limit.breaker of the node "a". It has failureRate, window, '],
+  [(o) => node(o), { concurrency: { limits: 1 } }, 'concurrency of the node "a". Did you mean "limit"?'],
+  [(o) => node(o), { budget: { estimate: { token: 1 } } }, 'budget.estimate of the node "a". Did you mean "tokens"?'],
+  [
+    (o) => node(o),
+    { budget: { prices: { gpt: { in: 1 } } } },
+    'budget.prices.gpt of the node "a". It has input, output',
+  ],
+  [(o) => workflow("w", o), { retry: { retryIf: nothing } }, 'retry of the workflow "w". It has attempts, backoff, '],
+  [(o) => workflow("w", o), { limits: { api: { rte: 1 } } }, 'limits.api of the workflow "w". Did you mean "rate"?'],
+  [(o) => workflow("w", o), { budget: { onlimit: 1 } }, 'budget of the workflow "w". Did you mean "onLimit"?'],
+  [(o) => workflow("w").task("a", o), { repeat: { evry: 1 } }, 'repeat of the task "a". Did you mean "every"?'],
+  [(o) => workflow("w").review("a", o), { escalate: { afer: 1 } }, 'escalate of the review "a". Did you mean "after"?'],
+  [
+    (o) => workflow("w").review("a", o),
+    { onExpire: { approve: 1 } },
+    '"approve" is no option of onExpire of the review',
+  ],
   [(o) => workflow("w").repeat("a", o, nothing, () => true), { evry: 1 }, 'the repeat "a". Did you mean "every"?'],
   [(o) => workflow("w").map("a", o, nothing), { over: [], ovre: 1 }, 'the map "a". Did you mean "over"?'],
   [(o) => workflow("w").sub("a", child, o), { inputs: {} }, 'the sub "a". Did you mean "input"?'],
@@ -42,5 +66,5 @@ test.each(refusals)("%s refuses %o", async (call, options, says) => {
 });
 
 test("an option that is undefined is none", () => {
-  expect(() => node({ retries: undefined } as never)).not.toThrow();
+  expect(() => node({ retries: undefined, cache: { tll: undefined } } as never)).not.toThrow();
 });

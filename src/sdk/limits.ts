@@ -185,7 +185,7 @@ function keyField(key: unknown, embed: Embed): Json | undefined {
   return key === undefined ? undefined : embed(key);
 }
 
-/** Without what was not said. What is not known stays: whoever checks the definition tells of it. */
+/** Without what was not said. */
 function given(fields: Readonly<Record<string, unknown>>): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as JsonObject;
 }

@@ -13,7 +13,7 @@ import { type Duration, durationSeconds } from "./duration.ts";
 import { type Expr, isExpr, refTo } from "./expression.ts";
 import { type End, type Node, nodeHandle, routeHandle } from "./handle.ts";
 import { InvalidWorkflow } from "./invalid-workflow.ts";
-import { checkOptions, type Names } from "./known-options.ts";
+import { checkOptions } from "./known-options.ts";
 import { foreignLimits, nodeLimitFields, type NodeLimits, workflowLimitFields } from "./limits.ts";
 import type { FunctionRetryPolicy, Retry, RetryPolicy, WorkflowOptions } from "./options.ts";
 import { type InputOf, type OutputOf, parseOrFail, type StandardSchema, toJsonSchema } from "./standard-schema.ts";
@@ -438,18 +438,8 @@ function taskFields({ timeout, queueTimeout, queue, priority, dlq, retry }: AnyO
   };
 }
 
-const RETRY_OPTIONS: Names<FunctionRetryPolicy> = {
-  attempts: true,
-  backoff: true,
-  factor: true,
-  max: true,
-  jitter: true,
-  retryIf: true,
-};
-
 function retryFields(retry: number | RetryPolicy): JsonObject {
   if (typeof retry === "number") return { max_attempts: retry };
-  checkOptions("retry", RETRY_OPTIONS, retry);
   const { attempts, backoff, factor, max, jitter } = retry;
   return {
     ...(attempts !== undefined && { max_attempts: attempts }),
