@@ -461,6 +461,15 @@ describe("the canonical form", () => {
     expect(new Set(hashes).size).toBe(1);
     expect(checkDefinition({ ...list, name: "v" }, { handlers }).hash).not.toBe(hashes[0]);
   });
+
+  test("has another hash if the nodes stand in another order, whichever way they are written", () => {
+    const nodes = { a: { handler: "work" }, b: { handler: "work" } };
+    const hashOf = (written: Json): string => checkDefinition({ name: "w", nodes: written }, { handlers }).hash!;
+    const listed = (ids: readonly ("a" | "b")[]): string => hashOf(ids.map((id) => ({ id, ...nodes[id] })));
+    expect(listed(["a", "b"])).toBe(hashOf(nodes));
+    expect(listed(["b", "a"])).toBe(hashOf({ b: nodes.b, a: nodes.a }));
+    expect(listed(["b", "a"])).not.toBe(hashOf(nodes));
+  });
 });
 
 test("what a node states none of is what the operator has set, and is written out", () => {
