@@ -99,10 +99,11 @@ export function addAsk(
   else own.push(asked);
 }
 
-export function answerAsk(state: ExecutionState, unit: number, { kind, node, ask }: GateGranted): void {
+export function answerAsk(state: ExecutionState, unit: number, { kind, node, ask, budget }: GateGranted): void {
   const asked = state.asks.get(unit)?.find((one) => one.ask === ask);
   if (asked === undefined) throw new Error(`${node} was answered what it has not asked for`);
   asked.status = kind === "gateGranted" ? "granted" : "refused";
+  if (budget !== undefined) asked.standing = budget;
   delete asked.stalled;
   state.stalled.delete(unit);
 }

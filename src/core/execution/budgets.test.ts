@@ -57,6 +57,18 @@ describe("a node with a budget", () => {
     });
   });
 
+  test("says then what was used, and what the budget allows by now", () => {
+    const budget = { limits: { tokens: 60, calls: 9 }, spent: { tokens: 40.25 } };
+    const trial = spending({ budget: { ...TOKENS, calls: 9, estimate: { tokens: 30 } } })
+      .begin()
+      .refuses("a", budget);
+    const message = expect.stringMatching(
+      /: it allows 60 tokens and 9 calls in all, 40\.25 tokens and 0 calls were used, the task may use 30 tokens and 1 call\. /,
+    );
+    const details = { limits: budget.limits, spent: { tokens: 40.25, calls: 0 }, needs: { tokens: 30, calls: 1 } };
+    expect(trial.view("a")).toMatchObject({ status: "FAILED", error: { message, details } });
+  });
+
   test("takes another model then, and pays only money for it", () => {
     const budget: BudgetSpec = { tokens: 50, usd: 1, on_limit: "fallback", fallback: "small" };
     const prices = { small: { input: 0, output: 2_000 } };

@@ -396,6 +396,8 @@ export interface GateGranted extends At {
   readonly node: string;
   readonly gate: string;
   readonly ask: number;
+  /** How the budget stood that has sent it away; for people only. */
+  readonly budget?: BudgetStanding;
 }
 
 /** The execution as a whole waits for a place among those of its workflow. The mail went out with this event. */

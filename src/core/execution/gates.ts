@@ -107,7 +107,8 @@ export function askNext(
   const fallback = isRefused && last.fallback === undefined ? gate.fallback : undefined;
   if (isRefused && fallback === undefined) {
     const needs = gate.estimate === null ? {} : { needs: estimateOf(gate, prepared, last.fallback) };
-    return { kind: "failed", error: refusal(gate, needs) };
+    const stood = last.standing && { standing: last.standing };
+    return { kind: "failed", error: refusal(gate, { ...needs, ...stood }) };
   }
   const resolved = resolveKey(state, unit, gate.key, gate.rule.kind, context);
   if (resolved.kind !== "resolved") return resolved;

@@ -128,6 +128,8 @@ export interface UnitAsk {
   readonly fallback?: string;
   /** Of a budget that is not enough: how it stood, and since when a person is wanted. */
   stalled?: BudgetStanding & { readonly atMs: number };
+  /** Of a budget that has sent it away: how it stood. */
+  standing?: BudgetStanding;
 }
 
 export type CommandAnswer =

@@ -226,9 +226,9 @@ export class Trial {
   }
 
   /** It sends it away. */
-  refuses(id: string): this {
+  refuses(id: string, budget?: BudgetStanding): this {
     const { gate, ask } = awaitedGate(this.state, this.unit(id))!;
-    this.send({ kind: "gateAnswered", gate, refused: [{ ask, node: id }] });
+    this.send({ kind: "gateAnswered", gate, refused: [{ ask, node: id }], ...(budget && { budget }) });
     return this.settle();
   }
 

@@ -28,7 +28,8 @@ export function gateAnswered(state: ExecutionState, body: GateAnswered, context:
   for (const { ask, node } of body.refused ?? []) {
     if (node === WHOLE && isEntry(state, body.gate, ask)) return decided(state, context, [refusedEntry(context)]);
     if (askOf(state, body.gate, ask, node)?.status !== "asked") continue;
-    events.push({ kind: "gateRefused", atMs, node, gate: body.gate, ask });
+    const stood = body.budget && { budget: body.budget };
+    events.push({ kind: "gateRefused", atMs, node, gate: body.gate, ask, ...stood });
   }
   for (const { ask, node } of body.stalled ?? []) {
     const asked = askOf(state, body.gate, ask, node);
