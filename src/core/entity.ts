@@ -11,6 +11,16 @@ export function entityId(key: string): string {
   return key.slice(key.indexOf("/") + 1);
 }
 
+const CALLED = /^execution\/[0-9a-f]{32}$/;
+
+/**
+ * Whether an execution was called by another, as far as its name tells: those are called by a hash, and what comes from
+ * outside has hyphens. For counting and choosing; what depends on it looks into the execution.
+ */
+export function isCalled(key: string): boolean {
+  return CALLED.test(key);
+}
+
 /** Which partition an entity lives in. The mapping is part of the stored data: it never changes (FNV-1a, 32 bits). */
 export function partitionOf(key: string, partitionCount: number): number {
   if (partitionCount === 1) return 0;

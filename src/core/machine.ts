@@ -34,6 +34,8 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   lastingLists?(id: string, event: Event): readonly ListingDraft[] | undefined;
   /** Who has called it and waits for it; null if nobody does. */
   callerOf?(state: State): string | null;
+  /** Whom it has called, as far as it still knows: they have to stay no longer than it does. */
+  called?(state: State): readonly string[];
   /** What it has to hear when its caller was called off and that may have been lost. To hear it twice is the same. */
   calledOff?(state: State): Message;
   /** Who has something of it, and by which asks. */

@@ -19,6 +19,7 @@ import type {
   Task,
 } from "../store/contract.ts";
 import type { Recalled } from "./recall.ts";
+import type { Orphan } from "./resident.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -51,6 +52,8 @@ export class BatchBuilder {
   readonly blobs: StoredRecord[] = [];
   /** Entities that are removed with all that belongs to them. */
   readonly purge: string[] = [];
+  /** Whom those had called. */
+  readonly orphans: Orphan[] = [];
   /** Definitions that the store was seen to have, for what this batch starts with them. */
   definitions: ReadonlySet<string> = NONE;
   /** It has nothing to say but what its owner is about to do. */

@@ -1,3 +1,4 @@
+import { partitionOf } from "../core/entity.ts";
 import type { Machine, MachineEvent } from "../core/machine.ts";
 import { type Need, needKey } from "../core/machine.ts";
 import { type Message, readMessage } from "../core/message.ts";
@@ -12,6 +13,7 @@ import { type EngineObserver, safely } from "./observer.ts";
 import { DEFINITION_SCOPE } from "./definition-cache.ts";
 import { DecisionFailed, type Incoming, Owner } from "./owner.ts";
 import { isYoung, mayBeRecalled, Recall } from "./recall.ts";
+import type { Orphan } from "./resident.ts";
 import { DEFAULT_SETTINGS, DEFAULT_SHIPPING, type EngineSettings } from "./settings.ts";
 import type { Notes } from "./shipments.ts";
 import { Shipper, type ShippingState } from "./shipper.ts";
@@ -642,6 +644,7 @@ export class Engine {
       case "committed":
       case "alreadyApplied":
         owner.committed(builder);
+        if (builder.orphans.length > 0) this.hurryOrphans(builder.orphans);
         if (this.tries.size > 0) for (const key of builder.touched) this.tries.delete(key);
         this.tenures.acknowledge(owner);
         return;
@@ -653,6 +656,13 @@ export class Engine {
         // Our own commit may still arrive. A new epoch and nonce shut it out; then the store says what is true.
         return this.tenures.reacquire(owner);
     }
+  }
+
+  /** Children go with their parent, as far as they are ours: any other owner notices when it looks for it. */
+  private hurryOrphans(orphans: readonly Orphan[]): void {
+    const { partitionCount } = this.store.capabilities;
+    const owners = new Map(this.tenures.owners().map((owner) => [owner.partition, owner]));
+    for (const { key, haste } of orphans) owners.get(partitionOf(key, partitionCount))?.hurry([key], haste);
   }
 
   /** Definitely not stored: memory is ahead of the truth, and starts anew under the same tenure. */
@@ -675,8 +685,10 @@ export class Engine {
     const { retentionMs, keepEnded, renewMs } = this.settings;
     // With an archive nothing is hurried: what is not shipped must stay, and what is goes soon.
     if (retentionMs === null || this.shipper !== undefined) return;
-    const pressure = new Pressure(this.store, () => this.tenures.owners(), { retentionMs, keepEnded }, this.observer);
-    const waitMs = { now: AT_ONCE_MS, soon: renewMs, later: renewMs * UNLIMITED_RENEWALS };
+    const laterMs = renewMs * UNLIMITED_RENEWALS;
+    const settings = { retentionMs, keepEnded, childrenEveryMs: laterMs };
+    const pressure = new Pressure(this.store, () => this.tenures.owners(), settings, this.observer);
+    const waitMs = { now: AT_ONCE_MS, soon: renewMs, later: laterMs };
     while (!this.stopping.signal.aborted) {
       // One that does not answer will be as full in a second.
       const when = await pressure.relieve().catch(() => "soon" as const);

@@ -14,7 +14,7 @@ import { PartitionTime } from "./partition-time.ts";
 import { formatSuspicion, GUILTY_DEATHS, readSuspicion } from "./suspicion.ts";
 import { isCancelled, isCommand, isResult, parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.ts";
 import type { Recalled } from "./recall.ts";
-import type { Quarantine, Resident } from "./resident.ts";
+import type { Haste, Quarantine, Resident } from "./resident.ts";
 import type { EngineSettings } from "./settings.ts";
 import { TaskWindow } from "./task-window.ts";
 import { Unshipped } from "./unshipped.ts";
@@ -55,6 +55,7 @@ const MAX_EXAMINED = 500;
 const SWEPT_AT_ONCE = 20;
 
 const NO_NEEDS: readonly Need[] = [];
+const IN_TIME: Haste = "if kept long enough";
 
 export type Entity = Resident | Quarantine;
 
@@ -119,8 +120,8 @@ export class Owner {
   readonly unshipped: Unshipped | null;
   /** Children whose time has come and whose parent is gone: looked up for the batch that is being formed. */
   readonly deserted: Set<string> = new Set();
-  /** What is to be removed if it is over, although its time has not come. */
-  readonly hurried: Set<string> = new Set();
+  /** What is to be removed now, if it is over, and need not wait until its own wake has it looked at. */
+  readonly hurried: Map<string, Haste> = new Map();
   /** How many entities may stay in memory. */
   maxResidents: number;
   /** False once this memory must not be used any more. */
@@ -304,36 +305,49 @@ export class Owner {
     this.busy.add(key);
   }
 
-  /** Has these removed now that are over, although their time has not come. */
-  hurry(keys: readonly string[]): void {
+  hurry(keys: readonly string[], haste: Haste = "for room"): void {
     for (const key of keys) {
-      this.hurried.add(key);
+      this.hurried.set(key, haste);
       this.wakes.file(key, this.time.nowMs());
     }
   }
 
   /** Removes what has been over for long enough, unless this very batch has something to say of it. */
   private purge(builder: BatchBuilder, entity: Resident): boolean {
-    const isHurried = this.hurried.delete(entity.key);
-    const expiresMs = this.expiryOf(entity);
-    if (expiresMs === null || (expiresMs > this.batchMs && !isHurried) || builder.hasEvents(entity.key)) return false;
-    if (!isHurried && !this.deserted.has(entity.key) && this.callerOf(entity) !== null) {
-      this.keepUntil(builder, entity.key, this.batchMs + this.nextLookMs(entity));
+    const { key, machine, state } = entity;
+    const haste = this.hurried.get(key);
+    this.hurried.delete(key);
+    if (!this.mayExpire(entity, this.batchMs, haste) || builder.hasEvents(key)) return false;
+    if (!this.deserted.has(key) && this.callerOf(entity) !== null) {
+      // A look that came early puts off nothing.
+      if (this.mayExpire(entity, this.batchMs)) this.keepUntil(builder, key, this.batchMs + this.nextLookMs(entity));
       return false;
     }
-    if (entity.withdrawing.length > 0 || entity.machine.hasWork(entity.state)) {
+    if (entity.withdrawing.length > 0 || machine.hasWork(state)) {
       // What was out at its end is called back with this batch, as after every load, and then nothing stands in the way.
-      if (isHurried && entity.withdrawing.length > 0) this.hurry([entity.key]);
+      if (entity.withdrawing.length > 0) this.hurry([key], haste ?? IN_TIME);
       return false;
     }
-    builder.purge.push(entity.key);
-    // What is in an archive may come back, and go on.
-    const farewell = this.unshipped === null ? entity.machine.farewell?.(entity.state) : undefined;
-    for (const message of farewell ?? []) builder.send(message);
-    for (const letter of entity.machine.letters?.(entity.state) ?? []) builder.discardLetter(letter);
-    this.forget(entity.key);
-    this.released.set(entity.key, builder.number);
+    builder.purge.push(key);
+    if (this.unshipped === null) {
+      // What is in an archive may come back, and go on.
+      for (const message of machine.farewell?.(state) ?? []) builder.send(message);
+      for (const child of machine.called?.(state) ?? []) builder.orphans.push({ key: child, haste: haste ?? IN_TIME });
+    }
+    for (const letter of machine.letters?.(state) ?? []) builder.discardLetter(letter);
+    this.forget(key);
+    this.released.set(key, builder.number);
     return true;
+  }
+
+  /** Whether it may be removed then, as far as its age says. */
+  private mayExpire(entity: Resident, atMs: number, haste?: Haste): boolean {
+    const expiresMs = this.expiryOf(entity);
+    if (expiresMs === null) return false;
+    if (expiresMs <= atMs || haste === "for room") return true;
+    // It waits only until its parent is looked for again.
+    if (haste === undefined || this.unshipped !== null) return false;
+    return (expiryOf(entity, this.settings.retentionMs) ?? Infinity) <= atMs;
   }
 
   /** Who has called it, and may want it again: what is in an archive comes back, and need not stay here for that. */
@@ -347,9 +361,9 @@ export class Owner {
     const children = new Map<string, string>();
     for (const key of keys) {
       const entity = this.entities.get(key);
-      if (entity?.kind !== "resident" || this.hurried.has(key)) continue;
+      if (entity?.kind !== "resident") continue;
       const caller = this.callerOf(entity);
-      if (caller === null || (this.expiryOf(entity) ?? Infinity) > nowMs) continue;
+      if (caller === null || !this.mayExpire(entity, nowMs, this.hurried.get(key))) continue;
       children.set(key, caller);
     }
     return children;

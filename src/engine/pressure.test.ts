@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { node, workflow } from "../../test/support/workflows.ts";
 import { entityKey } from "../core/entity.ts";
+import { executionMachine } from "../core/execution/machine.ts";
 import type { Store } from "../store/contract.ts";
 import { TestWorld } from "./test-engine.ts";
 
@@ -80,4 +81,38 @@ test("the oldest go first, and no more than it takes", async () => {
   const [gone, stay] = [[...ends].filter(([key]) => !kept.has(key)), [...ends].filter(([key]) => kept.has(key))];
   expect(gone).toHaveLength(200);
   expect(Math.max(...gone.map(([, endMs]) => endMs))).toBeLessThanOrEqual(Math.min(...stay.map(([, endMs]) => endMs)));
+});
+
+const call = node("call", [], { handler: "workflow", config: { name: "inner" } });
+const rest = node("rest", ["call"], { handler: "wait", config: { seconds: 6000 } });
+
+test("a child stays for as long as its parent, however full the store is, and goes with it", async () => {
+  let fill = 0;
+  world = worldWithFill(() => fill);
+  world.engine({ retentionMs: RETENTION_MS });
+  world.worker({ step: () => 1 });
+  await world.publish("inner", quick);
+  const open = await world.start(workflow([call, rest]));
+  await expect.poll(() => world.count("over")).toBe(1);
+  await world.ended(await world.start(workflow([call])));
+  expect(await world.count()).toBe(4);
+  fill = 0.9;
+  await expect.poll(() => world.count()).toBe(2);
+  // Longer than it takes until children are looked at once more.
+  await world.host.sleep(1500);
+  expect(await world.count()).toBe(2);
+  await world.send(open, { kind: "cancel", request: "r" });
+  await expect.poll(left).toEqual([]);
+});
+
+test("a child goes whose parent was removed by an engine that did not have it", async () => {
+  let fill = 0;
+  world = worldWithFill(() => fill);
+  world.engine({ retentionMs: RETENTION_MS }, { ...executionMachine, called: () => [] });
+  world.worker({ step: () => 1 });
+  await world.publish("inner", quick);
+  await world.ended(await world.start(workflow([call])));
+  expect(await world.count()).toBe(2);
+  fill = 0.9;
+  await expect.poll(left).toEqual([]);
 });

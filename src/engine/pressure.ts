@@ -1,3 +1,4 @@
+import { isCalled } from "../core/entity.ts";
 import type { HeaderClass, Store, Wake } from "../store/contract.ts";
 import type { EngineObserver } from "./observer.ts";
 import type { Owner } from "./owner.ts";
@@ -8,30 +9,45 @@ const MAKE_ROOM_FROM = 0.6;
 const MOST_LOOKED_AT = 1000;
 const MOST_REMOVED = 200;
 
+/** How far a walk through a partition has come. */
+interface Place {
+  readonly after: Wake | undefined;
+  readonly meetsChildren: boolean;
+}
+
+const NEW_WALK: Place = { after: undefined, meetsChildren: false };
+
 /**
  * Makes room in a store that fills up, or that has more of what is over than there may be: it goes oldest first, whatever
  * its age. Else a store that is full of what is over would refuse new work for as long as that is kept, and a busy one
  * would grow for as long. Where there is an archive, it is gone soon anyway.
+ *
+ * Children are not counted, and stay for as long as their parent: they go with it. In a store that fills up those are met too of
+ * which another engine has removed the parent. Their owner has to look for it, for each of them, so that is done seldom.
  */
 export class Pressure {
   private readonly store: Store;
   private readonly owners: () => readonly Owner[];
   private readonly retentionMs: number;
   private readonly keepEnded: number;
+  private readonly childrenEveryMs: number;
   private readonly observer: EngineObserver;
   /** How far each partition has been looked through, so that what is still open is not looked at again and again. */
-  private readonly places = new Map<number, Wake>();
+  private readonly places = new Map<number, Place>();
+  /** When the next walk through each partition that meets children may begin, by its time. */
+  private readonly childrenFromMs = new Map<number, number>();
 
   constructor(
     store: Store,
     owners: () => readonly Owner[],
-    settings: { readonly retentionMs: number; readonly keepEnded: number | null },
+    settings: { readonly retentionMs: number; readonly keepEnded: number | null; readonly childrenEveryMs: number },
     observer: EngineObserver,
   ) {
     this.store = store;
     this.owners = owners;
     this.retentionMs = settings.retentionMs;
     this.keepEnded = settings.keepEnded ?? Infinity;
+    this.childrenEveryMs = settings.childrenEveryMs;
     this.observer = observer;
   }
 
@@ -42,7 +58,8 @@ export class Pressure {
     const { fill, ended = 0 } = await this.store.queries.counts();
     if (fill !== undefined && fill >= MAKE_ROOM_FROM) {
       for (const owner of this.owners()) {
-        const removed = await this.relieveOne(owner, MOST_REMOVED, MOST_LOOKED_AT);
+        const place = this.places.get(owner.partition) ?? this.newWalk(owner);
+        const removed = await this.relieveOne(owner, place, MOST_REMOVED, MOST_LOOKED_AT);
         if (removed > 0) this.observer.madeRoom?.(owner.partition, removed);
       }
       return "soon";
@@ -53,26 +70,41 @@ export class Pressure {
       return fill === undefined ? "later" : "soon";
     }
     const share = Math.min(MOST_REMOVED, Math.ceil(excess / this.store.capabilities.partitionCount));
-    // Some of those that are due are open.
-    for (const owner of idle) await this.relieveOne(owner, share, 2 * share);
+    // Many of those that are due may be open, or children.
+    for (const owner of idle) {
+      await this.relieveOne(owner, this.places.get(owner.partition) ?? NEW_WALK, share, MOST_REMOVED + share);
+    }
     return "now";
   }
 
-  /** What has ended is looked at when it may be removed: in the order of the wakes that is the order of the ends. */
-  private async relieveOne(owner: Owner, most: number, mostLookedAt: number): Promise<number> {
+  /**
+   * What has ended is looked at when it may be removed: in the order of the wakes that is the order of the ends. Answers how
+   * many go, but for children, of which nobody knows yet.
+   */
+  private async relieveOne(owner: Owner, place: Place, most: number, mostLookedAt: number): Promise<number> {
     if (owner.unshipped !== null) return 0;
     const { partition } = owner;
+    const { after, meetsChildren } = place;
     const beforeMs = owner.time.nowMs() + this.retentionMs;
-    const wakes = await this.store.journal.due(partition, beforeMs, mostLookedAt, this.places.get(partition));
-    const classes = await Promise.all(wakes.map(({ entity }) => this.classOf(partition, entity)));
-    const ended = wakes.filter((_, i) => classes[i] !== undefined && classes[i] !== "open");
+    const wakes = await this.store.journal.due(partition, beforeMs, mostLookedAt, after);
+    const met = meetsChildren ? wakes : wakes.filter(({ entity }) => !isCalled(entity));
+    const classes = await Promise.all(met.map(({ entity }) => this.classOf(partition, entity)));
+    const ended = met.filter((_, i) => classes[i] !== undefined && classes[i] !== "open");
     const removed = ended.slice(0, most);
     if (!owner.valid) return 0;
     owner.hurry(removed.map(({ entity }) => entity));
     const last = ended.length > most ? removed.at(-1) : wakes[mostLookedAt - 1];
     if (last === undefined) this.places.delete(partition);
-    else this.places.set(partition, last);
-    return removed.length;
+    else this.places.set(partition, { after: last, meetsChildren });
+    return removed.filter(({ entity }) => !isCalled(entity)).length;
+  }
+
+  /** One that meets children, if the last such was long ago. */
+  private newWalk({ partition, time }: Owner): Place {
+    const nowMs = time.nowMs();
+    if (nowMs < (this.childrenFromMs.get(partition) ?? -Infinity)) return NEW_WALK;
+    this.childrenFromMs.set(partition, nowMs + this.childrenEveryMs);
+    return { ...NEW_WALK, meetsChildren: true };
   }
 
   private async classOf(partition: number, entity: string): Promise<HeaderClass | undefined> {

@@ -49,6 +49,15 @@ export interface Quarantine {
   touchedBy: number;
 }
 
+/** Why something is removed before its own wake has it looked at: whatever its age, or only if it was kept for as long as it should be. */
+export type Haste = "for room" | "if kept long enough";
+
+/** Somebody was called by what is removed. */
+export interface Orphan {
+  readonly key: string;
+  readonly haste: Haste;
+}
+
 const NONE: readonly string[] = [];
 
 export function newResident(key: string, id: string, machine: Machine, state: unknown): Resident {

@@ -1,7 +1,9 @@
 import { afterEach, expect, test } from "vitest";
+import { readExecution } from "../../test/support/memory-engine.ts";
 import { node, workflow } from "../../test/support/workflows.ts";
 import { entityKey } from "../core/entity.ts";
 import { startBody } from "../core/execution/test-execution.ts";
+import { viewExecution } from "../core/execution/view.ts";
 import { contentHash } from "../json/hash.ts";
 import { HandlerError } from "../worker/handler.ts";
 import { TestWorld, withJournal } from "./test-engine.ts";
@@ -103,6 +105,39 @@ test("of those that are over only so many are kept, the newest, and those that g
   expect(await count()).toBe(10);
 });
 
+test("so many are kept with all that they have called: no child is counted, or goes before its parent", async () => {
+  world = new TestWorld();
+  const first = world.engine({ retentionMs: 3_600_000 });
+  const worker = world.worker({ step: () => 1 });
+  const call = (name: string): ReturnType<typeof node> => node("call", [], { handler: "workflow", config: { name } });
+  await world.publish("inner", failing);
+  await world.publish("outer", workflow([call("inner")]));
+  // Its children are the oldest of all that are over.
+  const rest = node("rest", ["call"], { handler: "wait", config: { seconds: 600 } });
+  const open = await world.start(workflow([call("outer"), rest]));
+  await expect.poll(() => world.count("over")).toBe(2);
+  const ids: string[] = [];
+  for (let i = 0; i < 5; i++) {
+    const id = await world.start(workflow([call("outer")]), null, `e${i}`);
+    await world.ended(id);
+    ids.push(id);
+  }
+  expect(await world.count()).toBe(18);
+  await world.stop(first);
+  await world.stop(worker);
+  world.engine({ retentionMs: 3_600_000, keepEnded: 2, renewMs: 20 });
+  const left = [...ids.slice(3), open];
+  await expect.poll(() => world.count()).toBe(3 * left.length);
+  expect(await Promise.all(ids.map((id) => isGone(id)))).toEqual([true, true, true, false, false]);
+  // Nothing more goes, whatever is looked at meanwhile.
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(await world.count()).toBe(3 * left.length);
+  for (const id of left) {
+    const child = viewExecution(await readExecution(world.memory, id)).nodes["call"]!.child!;
+    expect(await isGone(child)).toBe(false);
+  }
+});
+
 test("what had tasks out when it ended goes in its turn, and not the newer ones in its place", async () => {
   world = new TestWorld();
   const engine = world.engine({ retentionMs: 3_600_000 });
@@ -129,20 +164,13 @@ test("what had tasks out when it ended goes in its turn, and not the newer ones 
   ]);
 });
 
-/** What the executions of these tests call. */
-async function publishInner(called: ReturnType<typeof workflow>): Promise<void> {
-  const text = JSON.stringify(called);
-  await world.memory.records.put([{ scope: "definition", hash: contentHash(text), text }]);
-  await world.memory.records.publish("inner", contentHash(text));
-}
-
 test("a child stays for as long as its parent: a retry finds what it has done", async () => {
   world = new TestWorld();
   const retentionMs = 300;
   const first = world.engine({ retentionMs });
   const once = { retry: { ...node("x").retry, max_attempts: 1 } };
   const fails = node("fails", ["first"], { ...once, handler: "fails", queue: "fails" });
-  await publishInner(workflow([node("first"), fails]));
+  await world.publish("inner", workflow([node("first"), fails]));
   const done: string[] = [];
   const slow = Promise.withResolvers<number>();
   world.worker({
@@ -156,14 +184,13 @@ test("a child stays for as long as its parent: a retry finds what it has done", 
   });
   const call = node("call", [], { handler: "workflow", config: { name: "inner" }, on_error: "fail_branch" });
   const id = await world.start(workflow([call, node("slow", [], { handler: "slow", queue: "slow" })]));
-  const executions = async (): Promise<number> => (await world.memory.queries.headers({ limit: 100 })).items.length;
-  await expect.poll(async () => (await world.memory.queries.counts()).ended).toBe(1);
+  await expect.poll(() => world.count("over")).toBe(1);
   await new Promise((resolve) => setTimeout(resolve, 2 * retentionMs));
   // Another owner knows of it only what is stored.
   await world.stop(first);
   const second = world.engine({ retentionMs });
   await new Promise((resolve) => setTimeout(resolve, 2 * retentionMs));
-  expect(await executions()).toBe(2);
+  expect(await world.count()).toBe(2);
   await world.stop(second);
   const third = world.engine({ retentionMs: 3_600_000 });
   slow.resolve(1);
@@ -177,21 +204,75 @@ test("a child stays for as long as its parent: a retry finds what it has done", 
 test("a child goes when its parent has gone", async () => {
   world = new TestWorld();
   world.engine({ retentionMs: 200 });
-  await publishInner(failing);
+  await world.publish("inner", failing);
   world.worker({ step: () => 1 });
   const call = node("call", [], { handler: "workflow", config: { name: "inner" } });
   const rest = node("rest", ["call"], { handler: "wait", config: { seconds: 1 } });
   await world.start(workflow([call, rest]));
-  await expect.poll(async () => (await world.memory.queries.counts()).ended).toBeGreaterThan(0);
-  await expect
-    .poll(async () => (await world.memory.queries.headers({ limit: 100 })).items.length, { timeout: 10_000 })
-    .toBe(0);
+  await expect.poll(() => world.count("over")).toBeGreaterThan(0);
+  await expect.poll(() => world.count()).toBe(0);
+});
+
+test("a child with tasks out at its end has them called back, stays with its parent and goes after it", async () => {
+  world = new TestWorld();
+  world.engine({ retentionMs: 200 });
+  const once = { retry: { ...node("x").retry, max_attempts: 1 } };
+  // Nobody takes the other's task: it is out when the failure ends them all.
+  await world.publish("inner", workflow([node("a", [], once), node("b", [], { handler: "nobody", queue: "nobody" })]));
+  const slow = Promise.withResolvers<number>();
+  world.worker({
+    step: () => {
+      throw new HandlerError("BAD", "no", { retryable: false });
+    },
+    slow: () => slow.promise,
+  });
+  const call = node("call", [], { handler: "workflow", config: { name: "inner" }, on_error: "fail_branch" });
+  await world.start(workflow([call, node("slow", [], { handler: "slow", queue: "slow" })]));
+  await expect.poll(() => world.count("over")).toBe(1);
+  const queued = async (): Promise<object> => (await world.memory.queries.counts()).queued;
+  await expect.poll(queued).toEqual({});
+  // Several looks, each of which loads it and calls back what was out.
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  expect(await world.count()).toBe(2);
+  slow.resolve(1);
+  await expect.poll(() => world.count()).toBe(0);
+});
+
+test("a child goes with its parent, whenever it would be looked at by itself", async () => {
+  world = new TestWorld();
+  const first = world.engine({ retentionMs: 3_600_000 });
+  await world.publish("inner", failing);
+  world.worker({ step: () => 1 });
+  const id = await world.start(workflow([node("call", [], { handler: "workflow", config: { name: "inner" } })]));
+  await world.ended(id);
+  await world.stop(first);
+  // It finds out that the parent's time is over when somebody asks for it. Nobody asks for the child, and its wake is an hour away.
+  world.engine({ retentionMs: 100 });
+  expect(await world.send(id, { kind: "cancel", request: "r" })).toMatchObject({ refused: "ALREADY_TERMINAL" });
+  await expect.poll(() => world.count()).toBe(0);
+});
+
+test("a child whose own time is not over stays when its parent goes", async () => {
+  world = new TestWorld();
+  const first = world.engine({ retentionMs: 3_600_000 });
+  await world.publish("inner", failing);
+  world.worker({ step: () => 1 });
+  const id = await world.start(workflow([node("call", [], { handler: "workflow", config: { name: "inner" } })]));
+  const child = (await world.ended(id)).nodes["call"]!.child!;
+  await new Promise((resolve) => setTimeout(resolve, 2500));
+  await world.send(child, { kind: "retry", request: "again", scope: "descendants", from: "a" });
+  await world.until(child, (events) => events.filter(({ kind }) => kind === "executionEnded").length === 2);
+  await world.stop(first);
+  world.engine({ retentionMs: 2500 });
+  await world.send(id, { kind: "cancel", request: "r" });
+  await expect.poll(() => isGone(id)).toBe(true);
+  expect(await isGone(child)).toBe(false);
 });
 
 test("an id that is used again after its time has children of its own", async () => {
   world = new TestWorld();
   world.engine({ retentionMs: 400 });
-  await publishInner(workflow([node("a", [], { config: { n: "{{ input.n }}" } })]));
+  await world.publish("inner", workflow([node("a", [], { config: { n: "{{ input.n }}" } })]));
   const called: unknown[] = [];
   world.worker({ step: ({ config }) => called.push((config as { readonly n: number }).n) });
   const call = node("call", [], { handler: "workflow", config: { name: "inner", input: "{{ input }}" } });
@@ -215,15 +296,14 @@ test("nobody waits because it cannot be looked up whether a parent is gone", asy
       }),
   });
   world.engine({ retentionMs: 200 });
-  await publishInner(failing);
+  await world.publish("inner", failing);
   world.worker({ step: () => 1 });
   isAway = true;
   const call = node("call", [], { handler: "workflow", config: { name: "inner" } });
   await world.start(workflow([call, node("rest", ["call"], { handler: "wait", config: { seconds: 1 } })]));
-  await expect.poll(async () => (await world.memory.queries.counts()).ended).toBeGreaterThan(0);
+  await expect.poll(() => world.count("over")).toBeGreaterThan(0);
   await new Promise((resolve) => setTimeout(resolve, 600));
   expect((await world.ended(await world.start(failing))).status).toBe("COMPLETED");
   isAway = false;
-  const headers = async (): Promise<number> => (await world.memory.queries.headers({ limit: 100 })).items.length;
-  await expect.poll(headers, { timeout: 10_000 }).toBe(0);
+  await expect.poll(() => world.count()).toBe(0);
 });

@@ -117,6 +117,19 @@ export class TestWorld {
     return this.send(id, body);
   }
 
+  /** For executions that call it by this name. */
+  async publish(name: string, workflow: Workflow): Promise<void> {
+    const text = JSON.stringify(workflow);
+    await this.memory.records.put([{ scope: "definition", hash: contentHash(text), text }]);
+    await this.memory.records.publish(name, contentHash(text));
+  }
+
+  /** How many executions there are; with `over` only those that have ended. */
+  async count(which: "all" | "over" = "all"): Promise<number> {
+    const { items } = await this.memory.queries.headers({ limit: 1000 });
+    return which === "all" ? items.length : items.filter((item) => item.class !== "open").length;
+  }
+
   /** Sends without waiting for an answer: to a quarantined execution there is none until it is released. */
   async post(id: string, body: MessageBody): Promise<void> {
     const to = entityKey("execution", id);

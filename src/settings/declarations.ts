@@ -153,7 +153,7 @@ export const SETTINGS = {
     default: 1_000_000,
     min: 0,
     max: 1_000_000_000,
-    doc: "Of executions that are over, SQLite keeps about this many, the newest; the others are removed before their time. 0 = any number. Fewer than end in a day, and an Idempotency-Key may be forgotten before its day is over.",
+    doc: "Of executions that are over, SQLite keeps about this many, the newest, and with each all that it has called; the others are removed before their time. 0 = any number. Fewer than end in a day, and an Idempotency-Key may be forgotten before its day is over.",
   }),
   allowUnsafeStore: list({
     env: "MILLRACE_ALLOW_UNSAFE_STORE",

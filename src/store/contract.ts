@@ -565,7 +565,10 @@ export interface Counts {
   readonly queued: Readonly<Record<string, number>>;
   readonly leased: number;
   readonly deadLetters: number;
-  /** How many entities have ended, of a moment not long ago. Left out by a store for which counting them is dear. */
+  /**
+   * How many entities have ended that no other has called (`isCalled`), of a moment not long ago. Left out by a store for
+   * which counting them is dear.
+   */
   readonly ended?: number;
   /** How many open entities belong to a workflow, likewise: executions, not limits. */
   readonly open?: number;

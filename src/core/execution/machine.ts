@@ -16,7 +16,7 @@ import { lettersLeft } from "./letters-left.ts";
 import { prepare, taskOf } from "./prepare.ts";
 import { definitionOfSnapshot, restore, snapshot, SNAPSHOT_FORMAT } from "./snapshot.ts";
 import { lastingLists } from "./label-listing.ts";
-import { calledOff, callerOf, recovered } from "./recovered.ts";
+import { called, calledOff, callerOf, recovered } from "./recovered.ts";
 import { sweep } from "./sweep.ts";
 import { ENGINE_LINE, ExecutionState } from "./state.ts";
 
@@ -38,6 +38,7 @@ export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
   recovered,
   lastingLists,
   callerOf,
+  called,
   calledOff,
   gaveBack,
   evolve,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { calledOff, callerOf, recovered } from "./recovered.ts";
+import { called, calledOff, callerOf, recovered } from "./recovered.ts";
 import { engineNode, node, Trial, workflow } from "./test-execution.ts";
 import { Family } from "./test-family.ts";
 
@@ -62,6 +62,7 @@ test("a child that its parent has called off in vain is called off again, once",
   expect(both.post.splice(0).map(({ body }) => body.kind)).toEqual(["cancel"]);
   const child = both.childOf("c");
   expect(callerOf(child.state)).toBe(`execution/${both.root.state.id}`);
+  expect([called(both.root.state), called(child.state)]).toEqual([[`execution/${child.state.id}`], []]);
   const message = calledOff(child.state);
   child.send(message.body, message.by);
   expect(child.state.status).toBe("cancelled");

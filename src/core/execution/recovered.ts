@@ -40,6 +40,11 @@ export function callerOf(state: ExecutionState): string | null {
   return state.parent?.entity ?? null;
 }
 
+/** The children that its nodes have called last. What they called in an earlier generation, with another input, is not known here. */
+export function called({ runs }: ExecutionState): string[] {
+  return runs.flatMap((run) => (run?.child ? [entityKey("execution", run.child.execution)] : []));
+}
+
 /** A parent that is called off calls its children off, and waits for none of them: nobody would say it again. */
 export function calledOff(state: ExecutionState): Message {
   const { id, trace, tenant } = state;

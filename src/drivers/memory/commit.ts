@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { isCalled } from "../../core/entity.ts";
 import type { CommitBatch, CommitOutcome, DeadLetter, EntityKey, Header, Snapshot } from "../../store/contract.ts";
 import { consume, holds, post, postReply } from "./inbox.ts";
 import { putListing, removeListings } from "./listings.ts";
@@ -107,8 +108,9 @@ function putHeader(memory: Memory, header: Header): void {
   insertPlace(headerPlaces, { atMs: header.createdAtMs, key: header.entity });
 }
 
+/** What another has called is not counted. */
 function hasEnded(header: Header | undefined): boolean {
-  return header !== undefined && header.class !== "open";
+  return header !== undefined && header.class !== "open" && !isCalled(header.entity);
 }
 
 function isOpen(header: Header | undefined): boolean {

@@ -29,8 +29,11 @@ const headerCases: readonly Case[] = [
         headers: [header("e/a"), header("e/b", ended), header("e/c", ended), header("e/d", ended), header("e/o")],
       });
       const headers = [header("e/a", ended), header("e/b", ended), header("e/c"), header("e/f"), header("e/f")];
-      // What belongs to no workflow is no execution.
-      await owner.commit({ headers: [...headers, header("e/l", { workflow: "" })], purge: ["e/d", "e/o"] });
+      // What belongs to no workflow is no execution. What was called stays with its caller, and is not counted with what ended.
+      const called = [header(`execution/${"0a".repeat(16)}`, ended), header(`execution/${"b1".repeat(16)}`, ended)];
+      const others = [...called, header("e/l", { workflow: "" })];
+      await owner.commit({ headers: [...headers, ...others], purge: ["e/d", "e/o"] });
+      await owner.commit({ purge: [called[1]!.entity] });
       const { ended: count, open } = await store.queries.counts();
       assert.ok(count === undefined || count === 2, `${count} are counted`);
       assert.ok(open === undefined || open === 2, `${open} are counted as open`);

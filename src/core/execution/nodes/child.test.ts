@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Workflow } from "../../../definition/workflow.ts";
 import type { Json } from "../../../json/json.ts";
+import { entityKey, isCalled } from "../../entity.ts";
 import type { Message } from "../../message.ts";
 import { executionMachine } from "../machine.ts";
 import { engineNode, mapNode, node, START_MS, startBody, Trial, workflow } from "../test-execution.ts";
@@ -28,6 +29,7 @@ describe("a call", () => {
     };
     expect(childOf(1, 5_000)).toBe(childOf(1, 0));
     expect(childOf(2, 0)).not.toBe(childOf(1, 0));
+    expect(isCalled(entityKey("execution", childOf(1, 0)))).toBe(true);
   });
 
   test("asks for the workflow by name, and then mails the start to an execution of its own", () => {

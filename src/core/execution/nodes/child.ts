@@ -142,7 +142,8 @@ function hashOf(value: Json): string {
 /**
  * A child of its own: no unit calls two in one generation, and what it called in an earlier one has another id. So has what was
  * given another input: an execution that had our id before us, and was removed, may have left children. It has no time in it: of
- * an execution that was lost and is started again the children are the same, and so are the keys that their handlers get.
+ * an execution that was lost and is started again the children are the same, and so are the keys that their handlers get. `isCalled`
+ * knows the form.
  */
 function newChild(state: ExecutionState, unit: number, of: Omit<ChildCall, "execution" | "call">): ChildCall {
   const named = [state.id, state.nameOf(unit), state.generation, of.definition, of.inputHash];

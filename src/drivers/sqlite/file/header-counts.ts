@@ -1,13 +1,17 @@
+import { isCalled } from "../../../core/entity.ts";
 import type { Counts, EntityKey } from "../../../store/contract.ts";
 import type { Columns, Database } from "./database.ts";
 
 type Standing = Required<Pick<Counts, "ended" | "open">>;
 
+/** What another has called is not counted: the form is that of `isCalled`. */
+const ENDED = `class <> 'open' and entity not glob 'execution/${"[0-9a-f]".repeat(32)}'`;
+
 const SQL = {
   count: `
-    select count(*) filter (where class <> 'open') as ended,
+    select count(*) filter (where ${ENDED}) as ended,
       count(*) filter (where class = 'open' and workflow <> '') as open from headers`,
-  standing: `select class <> 'open' as ended, class = 'open' and workflow <> '' as open from headers where entity = ?`,
+  standing: `select ${ENDED} as ended, class = 'open' and workflow <> '' as open from headers where entity = ?`,
 };
 
 const NOWHERE: Standing = { ended: 0, open: 0 };
@@ -47,7 +51,8 @@ export class HeaderCounts {
     for (let i = 0; i < entities.length; i++) last.set(entities[i], i);
     last.forEach((i, entity) => {
       const isOpen = classes[i] === "open";
-      const to = { ended: Number(!isOpen), open: Number(isOpen && workflows[i] !== "") };
+      const isEnded = !isOpen && !isCalled(entity as EntityKey);
+      const to = { ended: Number(isEnded), open: Number(isOpen && workflows[i] !== "") };
       this.#move(entity as EntityKey, to, begun.has(entity));
       if (isOpen) this.#open.set(entity as EntityKey, to);
       else this.#open.delete(entity as EntityKey);
