@@ -343,6 +343,25 @@ describe("Idempotency-Key", () => {
     expect((await api.post("/v1/workflow", other, key("versions-2"))).body).toMatchObject({ version: 1 });
   });
 
+  test.each([
+    ["waits to be triggered", "/v1/workflow", "raced"],
+    ["runs at once", "/v1/workflow?start=true", "raced-at-once"],
+  ])(
+    "of several definitions with one key only that becomes a version which is taken: what %s",
+    async (_, path, name) => {
+      const bodies = Array.from({ length: 6 }, (_, i) => ({ ...diamond, name, description: `${i}` }));
+      const answers = await Promise.all([...bodies, ...bodies].map((body) => api.post(path, body, key(name))));
+      const taken = answers.findIndex(({ status }) => status === 201);
+      const expected = bodies.map((_, i) => (i === taken ? 201 : 422));
+      expect(answers.map(({ status }) => status)).toEqual([...expected, ...expected]);
+      expect(answers[taken + 6]!.body).toEqual(answers[taken]!.body);
+      expect((await api.get(`/v1/workflows/${name}`)).body).toMatchObject({
+        version: 1,
+        definition: { description: `${taken}` },
+      });
+    },
+  );
+
   test("the submit's first answer comes again after its trigger, and so does the trigger's", async () => {
     const first = await api.post("/v1/workflow", diamond, key("two"));
     const id = first.body.execution_id as string;

@@ -76,6 +76,19 @@ export function apiStory(name: string, open: () => Promise<Store>, isShared: boo
       expect(reused.body.code).toBe("IDEMPOTENCY_KEY_REUSED");
     });
 
+    test("of several definitions with one key the refused make no version", async () => {
+      const headers = { "idempotency-key": "raced" };
+      const bodies = Array.from({ length: 6 }, (_, i) => ({ ...diamond, name: "raced", description: `${i}` }));
+      const posted = bodies.map((body, i) => (i % 2 === 0 ? api : other).post("/v1/workflow", body, headers));
+      const statuses = (await Promise.all(posted)).map(({ status }) => status);
+      expect(statuses.toSorted((a, b) => a - b)).toEqual([201, ...Array.from({ length: 5 }, () => 422)]);
+      const taken = bodies[statuses.indexOf(201)]!;
+      expect((await api.get("/v1/workflows/raced")).body).toMatchObject({
+        version: 1,
+        definition: { description: taken.description },
+      });
+    });
+
     test("versions are counted once, and gone with their name", async () => {
       const named = { ...diamond, name: "versions" };
       await Promise.all([api, other, api, other].map((one) => one.post("/v1/workflows", named)));

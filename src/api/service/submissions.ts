@@ -90,6 +90,8 @@ export class Submissions {
   readonly #allowMissing: boolean;
   readonly #isStrict: boolean;
   readonly #submitted = new Lru<Definition>(REMEMBERED);
+  /** Resolves, by execution, when a definition was taken or refused that was no version before. */
+  readonly #turns = new Map<string, Promise<void>>();
 
   constructor(parts: {
     readonly store: Store;
@@ -162,9 +164,8 @@ export class Submissions {
       bodyHash: key === undefined ? "" : canonicalHash(asked()),
       labels,
     };
-    if (key !== undefined) await this.#refuseReuse(draft);
-    const version = await this.#definitions.publish(definition);
-    accepted(draft.id, await this.#accept(caller, draft));
+    const isKnown = key === undefined || (await this.#definitions.isPublished(definition));
+    const version = await (isKnown ? this.#take(caller, draft) : this.#takeNew(caller, draft));
     if (!start) this.#submitted.set(draft.id, definition, 1);
     return {
       ...published(definition, version, checked),
@@ -336,9 +337,41 @@ export class Submissions {
     return { definition: this.#definitions.of(checked.good), checked };
   }
 
+  /** Publishes the definition, and has the execution accepted: by then it has to be there for those that call it by its name. */
+  async #take(caller: Caller, draft: Draft): Promise<number> {
+    const version = await this.#definitions.publish(draft.definition);
+    accepted(draft.id, await this.#accept(caller, draft));
+    return version;
+  }
+
+  /**
+   * The same for what has a key and is no version yet: of several definitions at once under one key only that is to become one which is
+   * taken, and only the owner knows which that is. What waits to be triggered calls nobody, and is published when it is
+   * accepted. What runs at once may call itself by its name. So here one is taken after the other; another server may do so
+   * at the same time.
+   */
+  async #takeNew(caller: Caller, draft: Draft): Promise<number> {
+    const { id, definition } = draft;
+    if (draft.hold) {
+      await this.#refuseReuse(draft);
+      await this.#definitions.keep(definition);
+      accepted(id, await this.#accept(caller, draft));
+      return this.#definitions.publish(definition);
+    }
+    for (;;) {
+      const other = this.#turns.get(id);
+      if (other === undefined) break;
+      await other;
+      if (await this.#definitions.isPublished(definition)) return this.#take(caller, draft);
+    }
+    const taken = this.#refuseReuse(draft).then(() => this.#take(caller, draft));
+    const isOver = (): void => void this.#turns.delete(id);
+    this.#turns.set(id, taken.then(isOver, isOver));
+    return taken;
+  }
+
   /** A key that was used for something else is refused before its definition becomes a version. The owner decides. */
-  async #refuseReuse({ id, definition, bodyHash }: Draft): Promise<void> {
-    if (await this.#definitions.isPublished(definition)) return;
+  async #refuseReuse({ id, bodyHash }: Draft): Promise<void> {
     const used = await this.#reader.find(id, ({ state }) => state.bodyHash);
     if (used !== undefined && used !== bodyHash) throw refusedByOwner("IDEMPOTENCY_KEY_REUSED", id, {});
   }
