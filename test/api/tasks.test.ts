@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openMemory } from "../../src/drivers/memory/memory-store.ts";
+import { withJournal } from "../../src/engine/test-engine.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
 import type { Json } from "../../src/json/json.ts";
 import type { Store, Tasks } from "../../src/store/contract.ts";
@@ -165,6 +166,31 @@ describe("a worker elsewhere", () => {
       status: "FAILED",
       error: { code: "BAD", message: "no", retryable: false, details: { x: 1 }, node_id: "a" },
     });
+  });
+
+  test("the same failure several times at once is one report, and each is told that it counts", async () => {
+    const memory = openMemory({ host: nodeHost });
+    // Slow enough that the others come while the first is being decided.
+    const store = withJournal(memory, {
+      commit: async (batches) => {
+        await nodeHost.sleep(50);
+        return memory.journal.commit(batches);
+      },
+    });
+    const slow = await TestApi.start({ store });
+    try {
+      const nodes = [{ id: "a", handler: "elsewhere", retry: { max_attempts: 1 } }];
+      const started = await slow.post("/v1/workflow?start=true&allow_missing_handlers=true", { name: "slow", nodes });
+      const [task] = (await lease("elsewhere", {}, slow)).tasks;
+      const error = { code: "BAD", message: "no" };
+      const reports = Array.from({ length: 5 }, () => slow.post("/v1/tasks/fail", { token: task!["token"], error }));
+      for (const { status, body } of await Promise.all(reports))
+        expect([status, body]).toEqual([200, { accepted: true }]);
+      expect(await slow.ended(started.body.execution_id)).toMatchObject({ status: "FAILED", error: { code: "BAD" } });
+    } finally {
+      await slow.close();
+      await memory.close();
+    }
   });
 
   test("a result after the end is recorded and changes nothing", async () => {

@@ -1,8 +1,10 @@
 import { entityId } from "../../core/entity.ts";
+import { executionMachine } from "../../core/execution/machine.ts";
 import type { Answer } from "../../core/machine.ts";
 import { type MessageBody, messageText } from "../../core/message.ts";
-import { parseToken } from "../../core/token.ts";
+import { parseToken, type Token } from "../../core/token.ts";
 import { INLINE_BYTES, type Value } from "../../core/value.ts";
+import type { Host } from "../../host/host.ts";
 import { DECISION_TIMEOUT_MS, type Expected, type Requests } from "../../inbox/requests.ts";
 import { contentHash } from "../../json/hash.ts";
 import type { Json } from "../../json/json.ts";
@@ -53,9 +55,13 @@ interface Report {
   readonly unfit?: string;
 }
 
+/** How long the first report of a task is waited for, if it is told twice at once. After a restart somebody else may have the task. */
+const ON_ITS_WAY_MS = 2_000;
+
 /** Results from workers elsewhere: posted to the owners, whose word on them is the answer. */
 export class TaskResults {
   readonly #store: Store;
+  readonly #host: Host;
   readonly #requests: Requests;
   readonly #reader: ExecutionReader;
   readonly #tickets: Tickets;
@@ -63,12 +69,14 @@ export class TaskResults {
 
   constructor(parts: {
     readonly store: Store;
+    readonly host: Host;
     readonly requests: Requests;
     readonly reader: ExecutionReader;
     readonly tickets: Tickets;
     readonly secret: (name: string) => string | undefined;
   }) {
     this.#store = parts.store;
+    this.#host = parts.host;
     this.#requests = parts.requests;
     this.#reader = parts.reader;
     this.#tickets = parts.tickets;
@@ -145,15 +153,35 @@ export class TaskResults {
   }
 
   /**
-   * A failure or hand-back whose task is gone: the very same one that was reported before, or one that counts no more.
+   * A failure or hand-back whose task is gone: the very same one that was reported before, or one that counts no more. While
+   * the task is out for its owner, what was reported before may be on its way.
    */
-  async #repeated({
-    ticket: { entity, token },
-    body: { kind: reported },
-    unfit,
-  }: Report): Promise<{ readonly accepted: boolean; readonly code?: string }> {
+  async #repeated({ ticket, body, unfit }: Report): Promise<Omit<Settled, "token">> {
+    const { entity, partition, token } = ticket;
     const dispatch = parseToken(token);
     if (dispatch === undefined) return { accepted: false, code: "TASK_TOKEN_INVALID" };
+    const untilMs = this.#host.monotonicMs() + ON_ITS_WAY_MS;
+    for (let leftMs = ON_ITS_WAY_MS; leftMs > 0; leftMs = untilMs - this.#host.monotonicMs()) {
+      const outAt = await this.#outAt(ticket);
+      if (outAt === undefined) break;
+      await this.#store.journal.watch(partition, entity, outAt, leftMs);
+    }
+    if (!(await this.#isInJournal(entity, dispatch, body.kind))) return { accepted: false, code: "STALE_ATTEMPT" };
+    return unfit === undefined ? { accepted: true } : { accepted: false, code: unfit };
+  }
+
+  /** The version of its execution at which the task was out; undefined if it is not, or nobody here can tell. */
+  async #outAt({ entity, token }: Ticket): Promise<number | undefined> {
+    try {
+      return await this.#reader.read(entityId(entity), ({ state }) => {
+        return executionMachine.liveTokens(state).includes(token) ? state.version : undefined;
+      });
+    } catch {
+      return undefined;
+    }
+  }
+
+  async #isInJournal(entity: string, dispatch: Token, reported: MessageBody["kind"]): Promise<boolean> {
     const node = dispatch.instance.replace(/@\d+$/, "");
     let generation = 1;
     for (const [, event] of eventsOf(await this.#reader.events(entityId(entity), 0), 0)) {
@@ -167,9 +195,9 @@ export class TaskResults {
         event.node === node &&
         event.attempt === dispatch.attempt &&
         event.delivery === dispatch.delivery;
-      if (isIt) return unfit === undefined ? { accepted: true } : { accepted: false, code: unfit };
+      if (isIt) return true;
     }
-    return { accepted: false, code: "STALE_ATTEMPT" };
+    return false;
   }
 }
 
