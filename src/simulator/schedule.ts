@@ -25,6 +25,7 @@ import { Reading } from "./reading.ts";
 import { remainsOf } from "./remains.ts";
 import { Submitters } from "./submitters.ts";
 import { tallyMachine } from "./tally.ts";
+import { drawKeeping, type Keeping, Tidying } from "./tidying.ts";
 import { Timeline } from "./timeline.ts";
 
 export interface ScheduleOptions {
@@ -164,6 +165,7 @@ export class Simulation implements Field, Town {
   private readonly nemesis: Nemesis;
   private readonly bugs: string[] = [];
   private isHealed = false;
+  private keeping: Keeping = { retentionMs: null, keepEnded: null };
   private names = 0;
   private steps = 0;
 
@@ -231,13 +233,26 @@ export class Simulation implements Field, Town {
       await this.go(healAt + REST_MS);
       this.record({ log: "nemesis", kind: "quiet", at: this.timeline.now });
     }
+    const world = this.world();
+    // Where something was lost, or kills, some executions cannot be read any more.
+    const isReadable = knobs.poison === "none" && !knobs.lossy;
+    if (knobs.liveness && isReadable && this.isAtRest()) await this.tidyUp();
     return {
-      world: this.world(),
+      world,
       steps: this.steps,
       faults: this.nemesis.counts,
       simulatedMs: this.timeline.now,
       bugs: this.bugs,
     };
+  }
+
+  /** After all that is judged has happened, and of a randomness of its own. */
+  private async tidyUp(): Promise<void> {
+    const random = new Random(this.options.seed ^ 0x2b992ddf);
+    this.keeping = drawKeeping(random);
+    for (const { process } of this.engines) process.kill();
+    for (let i = 0; i < this.knobs.engines; i++) this.startEngine();
+    await new Tidying(this, random, this.keeping).run();
   }
 
   private async go(until: number): Promise<void> {
@@ -310,7 +325,8 @@ export class Simulation implements Field, Town {
         if (!this.poisoned.has(entityId(key))) this.bug(`${key} was quarantined: ${String(error)}`);
       },
     };
-    const engine = new Engine({ store, host: process.host, machines, settings: this.knobs.engine, observer });
+    const settings = { ...this.knobs.engine, ...this.keeping };
+    const engine = new Engine({ store, host: process.host, machines, settings, observer });
     this.engines.push({ process, engine });
     engine.start();
   }
@@ -451,7 +467,7 @@ export class Simulation implements Field, Town {
       seed: this.options.seed,
       definitions,
       published: this.submitters.published,
-      history: this.history,
+      history: [...this.history],
       remains: remainsOf(this.memory, definitions),
       liveness: knobs.liveness,
       restless: knobs.liveness ? this.restless() : [],

@@ -250,4 +250,15 @@ export const GROUND_MUTANTS: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "child-removed-first",
+    thought: "what is over for long enough is of no use to anybody",
+    patches: [
+      {
+        file: "engine/owner.ts",
+        find: "if (!this.deserted.has(key) && this.callerOf(entity) !== null) {",
+        put: "if (false as boolean) {",
+      },
+    ],
+  },
 ];
