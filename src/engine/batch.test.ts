@@ -23,6 +23,18 @@ test("what a batch says of a letter is what it said last", () => {
   expect(both(write, drop, write)).toEqual({ letters: [letter.id], discard: [] });
 });
 
+test("the times of wakes are whole and finite: a store that refuses one would be asked for ever", () => {
+  const builder = new BatchBuilder(1, 0, { partitionCount: 1 });
+  builder.wake("execution/a", 1_234.56);
+  builder.wake("execution/b", 1e300);
+  builder.wake("execution/c", null);
+  expect(builder.seal(FENCE, "id", 0, null).wakes).toEqual([
+    { entity: "execution/a", atMs: 1_234 },
+    { entity: "execution/b", atMs: Number.MAX_SAFE_INTEGER },
+    { entity: "execution/c", atMs: null },
+  ]);
+});
+
 test("an event of a batch can be read again, also one that came after another was", () => {
   const builder = new BatchBuilder(1, 0, { partitionCount: 1 });
   const event = (atMs: number): { kind: string; atMs: number } => ({ kind: "k", atMs });

@@ -23,6 +23,9 @@ import type { Orphan } from "./resident.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 
+/** The latest that every store can hold. */
+const LATEST_MS = Number.MAX_SAFE_INTEGER;
+
 /** What of the store matters to a batch. */
 type BatchStore = Pick<Capabilities, "partitionCount" | "sameProcess">;
 
@@ -220,9 +223,13 @@ export class BatchBuilder {
 
   wake(key: string, atMs: number | null): void {
     this.touched.add(key);
-    this.wakes.set(key, atMs);
+    this.wakes.set(key, atMs === null ? null : Math.min(Math.floor(atMs), LATEST_MS));
   }
 
+  /**
+   * Stores hold whole milliseconds, and what one of them refuses would be decided and refused for ever; but a handler may ask to
+   * be called again after any time. To look too early costs nothing.
+   */
   /** What its journal has below this version goes. */
   cut(entity: string, belowVersion: number): void {
     this.cuts.push({ entity, belowVersion });

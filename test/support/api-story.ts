@@ -25,12 +25,16 @@ export function apiStory(name: string, open: () => Promise<Store>, isShared: boo
           if (!mended.has(nodeId)) throw new HandlerError("BROKEN", "no", { retryable: false });
           return 1;
         },
+        later: ({ attempt }: { attempt: number }) => {
+          if (attempt === 1) throw new HandlerError("LATER", "soon", { retryable: true, retryAfterMs: 3.21 });
+          return attempt;
+        },
       };
       stores.push(await open());
       api = await TestApi.start({ store: stores[0]!, handlers });
       if (isShared) {
         stores.push(await open());
-        other = await TestApi.start({ store: stores[1]!, engine: false, known: ["step", "fragile"] });
+        other = await TestApi.start({ store: stores[1]!, engine: false, known: ["step", "fragile", "later"] });
       } else other = api;
     });
     afterAll(async () => {
@@ -230,6 +234,20 @@ export function apiStory(name: string, open: () => Promise<Store>, isShared: boo
       expect((await other.get("/v1/workers")).body.items).toContainEqual(
         expect.objectContaining({ worker_id: "gateway-w" }),
       );
+    });
+
+    test("times that are no whole milliseconds are as good as any", async () => {
+      const wait = { id: "w", handler: "wait", config: { seconds: "{{ input.seconds }}" } };
+      const waiting = await api.run({ name: "waits", nodes: [wait] }, { seconds: 0.012_34 });
+      expect(await api.ended(waiting)).toMatchObject({ status: "COMPLETED" });
+      const retry = { max_attempts: 2, base_delay_seconds: 0 };
+      const times = { timeout_seconds: 5.000_33, queue_timeout_seconds: 30.000_71 };
+      const retried = await api.run({
+        name: "asks for more time",
+        timeout_seconds: 60.000_17,
+        nodes: [{ id: "a", handler: "later", retry, ...times }],
+      });
+      expect(await api.ended(retried)).toMatchObject({ status: "COMPLETED", nodes: { a: { attempt: 2, output: 2 } } });
     });
 
     test("names made to break out of a query or a key are only names", async () => {

@@ -71,7 +71,7 @@ describe("wait {until}", () => {
     expect(at).toBe(Date.parse("2030-01-31T09:00:00Z"));
   });
 
-  test.each(["tomorrow", "5", "2030-02-30", "", {}, null])("of %j is no moment", (t) => {
+  test.each(["tomorrow", "5", "2030-02-30", "", {}, null, 8.64e15 + 1, 1e300])("of %j is no moment", (t) => {
     const trial = waiting({ until: "{{ input.t }}" }, "wait", { t });
     expect(trial.view("w").error).toMatchObject({ code: "CONFIG_INVALID", details: { pointer: "/until" } });
   });

@@ -15,7 +15,7 @@ export const waitNode: EngineNode = (state, unit, context) => {
   if (until !== undefined) {
     const isText = typeof until === "string" && isDate(until);
     const calendarAtMs = typeof until === "number" ? until : isText ? Date.parse(withZone(until)) : NaN;
-    if (!Number.isFinite(calendarAtMs)) return invalid("/until", "must be a date such as 2030-01-31T09:00:00Z");
+    if (!(calendarAtMs <= LATEST_DATE_MS)) return invalid("/until", "must be a date such as 2030-01-31T09:00:00Z");
     if (calendarAtMs <= context.calendarMs) return { kind: "completed", output: null };
     return { kind: "waits", wait: { for: "timer", calendarAtMs }, dueAtMs: null };
   }
@@ -25,6 +25,9 @@ export const waitNode: EngineNode = (state, unit, context) => {
   if (kept !== undefined) return { kind: "taken", value: kept, signal };
   return { kind: "waits", wait: { for: "signal", signal }, dueAtMs: context.nowMs + timeout * 1000 };
 };
+
+/** No date is later: nobody could say when it is. */
+const LATEST_DATE_MS = 8_640_000_000_000_000;
 
 const DURATION = `from 0 to ${MAX_SECONDS}`;
 
