@@ -35,6 +35,13 @@ test("the times of wakes are whole and finite: a store that refuses one would be
   ]);
 });
 
+test("values that are written beside a batch count for its size: what it holds is in memory at once", () => {
+  const builder = new BatchBuilder(1, 0, { partitionCount: 1 });
+  const blobs = [{ hash: "h", text: "x".repeat(5_000) }];
+  builder.add("execution/x", { events: [{ kind: "k", atMs: 1 }], blobs }, 1, 1, 0);
+  expect(builder.size).toBeGreaterThan(5_000);
+});
+
 test("an event of a batch can be read again, also one that came after another was", () => {
   const builder = new BatchBuilder(1, 0, { partitionCount: 1 });
   const event = (atMs: number): { kind: string; atMs: number } => ({ kind: "k", atMs });

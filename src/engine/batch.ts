@@ -127,7 +127,12 @@ export class BatchBuilder {
     }
     if (revoke !== undefined) this.revoke.push(...revoke);
     if (mail !== undefined) for (const message of mail) this.send(message);
-    if (blobs !== undefined) for (const blob of blobs) this.blobs.push({ scope: key, ...blob });
+    if (blobs !== undefined) {
+      for (const blob of blobs) {
+        this.blobs.push({ scope: key, ...blob });
+        this.chars += blob.text.length;
+      }
+    }
     if (deadLetters !== undefined) for (const letter of deadLetters) this.deadLetter(key, letter, nowMs);
     if (discard !== undefined) for (const id of discard) this.discardLetter(id);
     if (listings !== undefined) for (const one of listings) this.listings.push({ ...one, entity: key, atMs: nowMs });
@@ -221,15 +226,15 @@ export class BatchBuilder {
     this.headers.set(header.entity, header);
   }
 
+  /**
+   * Stores hold whole milliseconds, and what one of them refuses would be decided and refused for ever; but a handler may ask to
+   * be called again after any time. To look too early costs nothing.
+   */
   wake(key: string, atMs: number | null): void {
     this.touched.add(key);
     this.wakes.set(key, atMs === null ? null : Math.min(Math.floor(atMs), LATEST_MS));
   }
 
-  /**
-   * Stores hold whole milliseconds, and what one of them refuses would be decided and refused for ever; but a handler may ask to
-   * be called again after any time. To look too early costs nothing.
-   */
   /** What its journal has below this version goes. */
   cut(entity: string, belowVersion: number): void {
     this.cuts.push({ entity, belowVersion });

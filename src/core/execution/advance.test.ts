@@ -9,6 +9,22 @@ import { viewExecution } from "./view.ts";
 
 const branch = { on_error: "fail_branch" } as const;
 
+test("a large value goes into so many configs at a time, and in the end into all", () => {
+  const readers = Array.from({ length: 20 }, (_, i) =>
+    node(`r${i}`, ["big"], { config: { prompt: "Read: {{ big }}" } }),
+  );
+  const trial = new Trial(workflow([node("big"), ...readers]), { large: true }).begin();
+  const output = { json: "x".repeat(1_000_000) };
+  trial.send({ kind: "taskCompleted", token: trial.token("big"), output, runningMs: 5 });
+  const sizes: number[] = [];
+  while (trial.step().length > 0) {
+    sizes.push((trial.last.blobs ?? []).reduce((sum, { text }) => sum + text.length, 0));
+  }
+  expect(Math.max(...sizes)).toBeLessThan(6 * 1024 * 1024);
+  expect(trial.blobs).toHaveLength(20);
+  expect(trial.out).toHaveLength(20);
+});
+
 describe("deadlines", () => {
   test("nothing happens before one, and the next is known", () => {
     const trial = new Trial(workflow([node("a", [], { queue_timeout_seconds: 60 })])).begin();

@@ -90,6 +90,8 @@ interface Gathered {
   taken: string[] | undefined;
   /** Of the values to be fetched, each counted once. */
   neededBytes: number;
+  /** Of the values to be written. */
+  writtenChars: number;
   dispatched: number;
   /** What follows may depend on what has just happened. */
   isOver: boolean;
@@ -107,6 +109,7 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
     blocked: undefined,
     taken: undefined,
     neededBytes: 0,
+    writtenChars: 0,
     dispatched: 0,
     isOver: false,
   };
@@ -151,8 +154,17 @@ function roomFor(queue: string, context: Context, { tasks, dispatched }: Gathere
   return dispatched - used + context.room(queue);
 }
 
-function isFull(gathered: Gathered, context: Context): boolean {
-  return gathered.isOver || gathered.events.length >= context.maxEvents || gathered.neededBytes > MAX_RESOLVED_BYTES;
+/** All that a decision reads and writes is in memory at once, beside that of others. */
+function isFull({ isOver, events, neededBytes, writtenChars }: Gathered, context: Context): boolean {
+  if (isOver || events.length >= context.maxEvents) return true;
+  return neededBytes > MAX_RESOLVED_BYTES || writtenChars > MAX_RESOLVED_BYTES;
+}
+
+function write(gathered: Gathered, ...blobs: readonly BlobDraft[]): void {
+  for (const blob of blobs) {
+    (gathered.blobs ??= []).push(blob);
+    gathered.writtenChars += blob.text.length;
+  }
 }
 
 function hasParallelRoom(state: ExecutionState, gathered: Gathered): boolean {
@@ -227,7 +239,7 @@ function takeResult(
       if (bytes > MAX_RESOLVED_BYTES && state.planOf(unit).item === null) {
         return failUnit(state, unit, tooLarge(bytes), context, gathered);
       }
-      if (blob !== undefined) (gathered.blobs ??= []).push(blob);
+      if (blob !== undefined) write(gathered, blob);
       return void gathered.events.push({ kind: "nodeCompleted", atMs, node, output: value });
     }
     case "taken": {
@@ -239,7 +251,7 @@ function takeResult(
     }
     case "waits":
       if (result.mail !== undefined) (gathered.mail ??= []).push(...result.mail);
-      if (result.blobs !== undefined) (gathered.blobs ??= []).push(...result.blobs);
+      if (result.blobs !== undefined) write(gathered, ...result.blobs);
       return void gathered.events.push({
         kind: "nodeWaiting",
         atMs,
@@ -248,7 +260,7 @@ function takeResult(
         dueAtMs: result.dueAtMs,
       });
     case "opens":
-      (gathered.blobs ??= []).push(...result.blobs);
+      write(gathered, ...result.blobs);
       return void gathered.events.push({ kind: "mapOpened", atMs, node, ...result.map });
     case "ends":
       return endBy(state, node, result, context, gathered);
@@ -281,9 +293,9 @@ function endBy(
     const gatheredOutput = gatherOutput(state, given?.value ?? null, node, { fetched: (key) => fetchedOr(key) });
     if (gatheredOutput.kind === "needs") return need(gathered, gatheredOutput.needs);
     (gathered.mail ??= []).push(...endMail(state, ended, gatheredOutput.given));
-    (gathered.blobs ??= []).push(...gatheredOutput.blobs);
+    write(gathered, ...gatheredOutput.blobs);
   }
-  if (given?.blob !== undefined) (gathered.blobs ??= []).push(given.blob);
+  if (given?.blob !== undefined) write(gathered, given.blob);
   gathered.events.push({ kind: "nodeCompleted", atMs, node, output: given?.value ?? { json: null } }, ended);
   gathered.isOver = true;
 
@@ -331,7 +343,8 @@ function dispatch(state: ExecutionState, unit: number, prepared: Prepared, conte
   if (gathered.tasks === undefined) gathered.tasks = [task];
   else gathered.tasks.push(task);
   gathered.dispatched++;
-  if (large) (gathered.blobs ??= []).push({ hash: prepared.inputHash, text: prepared.text });
+  if (large) write(gathered, { hash: prepared.inputHash, text: prepared.text });
+  else gathered.writtenChars += prepared.text.length;
 }
 
 function failUnit(
