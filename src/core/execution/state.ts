@@ -16,6 +16,8 @@ export const ENGINE_LINE = 0;
 
 /** Each name keeps this many signals that nobody has taken. */
 export const MAX_SIGNALS = 100;
+/** And all names together this many: they are part of every snapshot. */
+export const MAX_SIGNALS_IN_ALL = 1_000;
 
 /** Stands for the whole execution in the heap of deadlines. */
 export const WORKFLOW_TIMER = -1;

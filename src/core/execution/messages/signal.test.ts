@@ -80,6 +80,16 @@ test("a name keeps no more than 100 that nobody has taken", () => {
   expect(trial.view("w").output).toEqual({ json: 0 });
 });
 
+test("and an execution no more than 1,000, but one that somebody waits for is not kept", () => {
+  const trial = new Trial(workflow([wait("w")])).begin();
+  const send = (name: string): unknown => trial.ask({ kind: "signal", name, data: { json: 1 } });
+  for (let i = 0; i < 1_000; i++) expect(send(`early ${i % 500}`)).toHaveProperty("ok");
+  expect(send("early 1")).toMatchObject({ refused: "RATE_LIMITED" });
+  expect(send("one more")).toMatchObject({ refused: "RATE_LIMITED" });
+  expect(send("go")).toHaveProperty("ok");
+  expect(trial.shown).toEqual({ w: "COMPLETED" });
+});
+
 test("a signal to one that is over is refused", () => {
   const trial = new Trial(workflow([wait("w")])).begin().does({ kind: "cancel" });
   expect(trial.ask({ kind: "signal", name: "go", data: { json: 1 } })).toEqual({
