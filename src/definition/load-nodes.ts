@@ -1,5 +1,6 @@
 import { quote } from "../errors/registry.ts";
 import { isLongerThan } from "../json/characters.ts";
+import { textFault } from "../json/check-json.ts";
 import { isJsonObject, type Json, type JsonObject } from "../json/json.ts";
 import { pointerStep } from "../json/pointer.ts";
 import { Schema } from "../json/schema.ts";
@@ -205,7 +206,7 @@ function loadOptionalFields(
 function loadHandler(list: NodeList, index: number, id: string, given: JsonObject, context: LoadContext): string {
   const { problems, handlers } = context;
   const handler = given["handler"];
-  if (typeof handler === "string" && handler !== "" && !isLongerThan(handler, 128) && handler.isWellFormed()) {
+  if (typeof handler === "string" && handler !== "" && handlerFault(handler) === undefined) {
     const ours = HANDLER_ALIASES.get(handler) ?? handler;
     if (handlers.get(ours) === undefined && !handlers.catalogue.allowMissing) {
       reportUnknownHandler(id, handler, list.field(index, "handler"), context);
@@ -216,7 +217,7 @@ function loadHandler(list: NodeList, index: number, id: string, given: JsonObjec
   if (handler !== undefined && typeof handler !== "string") {
     wrongType("handler", "the name of a handler", handler, list.field(index, "handler"), problems);
   } else if (handler !== undefined && handler !== "") {
-    const reason = isLongerThan(handler, 128) ? "is longer than 128 characters" : "contains half a surrogate pair";
+    const reason = handlerFault(handler)!;
     problems.add("INVALID_NAME", list.field(index, "handler"), { field: "handler", reason });
   } else {
     const type = typeof given["type"] === "string" ? given["type"].toLowerCase() : undefined;
@@ -225,6 +226,11 @@ function loadHandler(list: NodeList, index: number, id: string, given: JsonObjec
     problems.add("UNKNOWN_HANDLER", list.pointer(index), { id, handler: undefined }, { hint });
   }
   return "";
+}
+
+/** Its tasks wait in a queue of that name: what no store can hold would hold up whoever commits it. */
+function handlerFault(name: string): string | undefined {
+  return isLongerThan(name, 128) ? "is longer than 128 characters" : textFault(name);
 }
 
 function defaultTimeout(handler: string, known: KnownHandler | undefined, { handlers }: LoadContext): number {
@@ -344,7 +350,10 @@ function loadItemConfig(
     return raw;
   }
   if (handlers.get(handler) === undefined) {
-    if (!handlers.catalogue.allowMissing) reportUnknownHandler(id, written, list.config(index, "/handler"), context);
+    const fault = textFault(written);
+    const at = list.config(index, "/handler");
+    if (fault !== undefined) problems.add("INVALID_NAME", at, { field: "handler", reason: fault });
+    else if (!handlers.catalogue.allowMissing) reportUnknownHandler(id, written, at, context);
     return raw;
   }
   const { config } = adoptSeedConfig(written, raw, () => pointer(""), context);

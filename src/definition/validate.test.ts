@@ -187,6 +187,13 @@ describe("each error has its code, its pointer and a hint", () => {
       'It can be read by nodes that come after "c".',
     ],
     [nodes({ id: "a", handler: "h".repeat(129) }), "INVALID_NAME /nodes/0/handler", undefined],
+    [nodes({ id: "a", handler: "h\u0000" }), "INVALID_NAME /nodes/0/handler", undefined],
+    [nodes({ id: "a", handler: "\ud800" }), "INVALID_NAME /nodes/0/handler", undefined],
+    [
+      nodes({ id: "a", handler: "map", config: { items: [1], handler: "h\u0000", config: {} } }),
+      "INVALID_NAME /nodes/0/config/handler",
+      undefined,
+    ],
     [nodes({ id: "a", config: { x: "{{ a.z }}" } }), "TEMPLATE_REF_NOT_ANCESTOR /nodes/0/config/x", "repeat.until"],
     [nodes({ id: "a" }, { id: "b", condition: "a.z > 1" }), "TEMPLATE_REF_NOT_ANCESTOR /nodes/1/condition", 'Add "a"'],
     [
