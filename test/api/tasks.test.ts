@@ -308,6 +308,23 @@ describe("a worker elsewhere", () => {
     expect((await lease(name, { wait_ms: 200 })).tasks).toEqual([]);
     expect(await api.ended(id)).toMatchObject({ output: { a: { from: "mock" } } });
   });
+
+  test("a mock may give what a worker may, and no more", async () => {
+    const name = queue();
+    const twice = { config: { mock: ["{{ input.text }}", "{{ input.text }}"] } };
+    const id = await run(name, twice, {}, { text: "x".repeat(600_000) });
+    expect((await lease(name, { wait_ms: 200 })).tasks).toEqual([]);
+    expect(await api.ended(id)).toMatchObject({ status: "FAILED", error: { code: "OUTPUT_TOO_LARGE" } });
+  });
+
+  test("what was used is told within reason: too much of it must not cost the result", async () => {
+    const name = queue();
+    const id = await run(name);
+    const { token } = await leaseOne(name);
+    const answer = await api.post("/v1/tasks/complete", { token, output: 1, usage: { log: "x".repeat(20_000) } });
+    expect(answer.status).toBe(200);
+    expect((await api.ended(id)).nodes.a).toMatchObject({ status: "COMPLETED", output: 1, usage: null });
+  });
 });
 
 describe("an answer to a lease has a size", () => {
@@ -521,6 +538,20 @@ describe("secrets", () => {
     expect(body.nodes.a.output).toEqual({ echo: "it was ***" });
     const history = await api.get(`/v1/executions/${id}/events?limit=500`);
     expect(JSON.stringify([body, history.body])).not.toContain(SECRET);
+  });
+
+  test("are cut out of what was used, and of a mock, too", async () => {
+    const name = queue();
+    const config = { header: "{{ secrets.TOKEN }}" };
+    const used = await run(name, { config });
+    const { token } = await leaseOne(name);
+    await api.post("/v1/tasks/complete", { token, output: 1, usage: { tokens: 3, [SECRET]: `for ${SECRET}` } });
+    expect((await api.ended(used)).nodes.a.usage).toEqual({ tokens: 3, "***": "for ***" });
+    const mocked = await run(name, { config: { ...config, mock: { text: "it is {{ secrets.TOKEN }}" } } });
+    expect((await lease(name, { wait_ms: 200 })).tasks).toEqual([]);
+    expect((await api.ended(mocked)).nodes.a.output).toEqual({ text: "it is ***" });
+    const histories = await Promise.all([used, mocked].map((id) => api.get(`/v1/executions/${id}/events?limit=500`)));
+    expect(JSON.stringify(histories.map(({ body }) => body))).not.toContain(SECRET);
   });
 
   test("one that is not there fails the node", async () => {

@@ -9,7 +9,9 @@ import type { Requests } from "../../inbox/requests.ts";
 import { canonicalHash } from "../../json/canonical.ts";
 import { isJsonObject, type Json } from "../../json/json.ts";
 import type { LeasedTask, Settlement, Store } from "../../store/contract.ts";
+import { Concealment } from "../../worker/concealment.ts";
 import { heartbeatOf } from "../../worker/delivery.ts";
+import { storableOutput } from "../../worker/output.ts";
 import { HEARTBEAT_SECONDS, MAX_LEASE_BYTES, MAX_TASK_BYTES, WORKER_ALIVE_MS } from "../limits.ts";
 import type { Caller } from "./caller.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
@@ -303,11 +305,11 @@ export class Gateway {
       if (body.bytes > roomBytes) return { kind: "noRoom" };
       const config = await this.#bodies.fill(task, body);
       const mock = isJsonObject(config) ? mockOf(config) : undefined;
+      const secrets = secretsOf(body);
       if (mock !== undefined && mock !== true) {
-        await this.#settleMock(task, caller, mock);
+        await this.#settleMock(task, caller, mock, this.#bodies.values(secrets));
         return { kind: "settled" };
       }
-      const secrets = secretsOf(body);
       if (secrets.length > 0 && caller.secrets !== true) return { kind: "notForIt" };
       const { ref, token, entity, partition } = task;
       const leasedAtMs = this.#host.wallMs();
@@ -365,10 +367,14 @@ export class Gateway {
     await this.#store.tasks.settle([{ ref, token, partition, outcome: "failed", text }]);
   }
 
-  /** A node that brings its own result needs nobody to work on it. */
-  async #settleMock(task: LeasedTask, caller: Caller, mock: Json): Promise<void> {
+  /** A node that brings its own result needs nobody to work on it. What a worker may not give, it may not either. */
+  async #settleMock(task: LeasedTask, caller: Caller, mock: Json, secrets: readonly string[]): Promise<void> {
+    const concealment = new Concealment();
+    for (const secret of secrets) concealment.add(secret);
+    const storable = storableOutput(mock, concealment);
+    if ("error" in storable) return this.#fail(task, caller, storable.error);
     const { ref, token, partition } = task;
-    const output = await storedValue(this.#store, task.entity, { json: mock, text: JSON.stringify(mock) });
+    const output = await storedValue(this.#store, task.entity, storable);
     const text = taskMessage(task, caller.by, { kind: "taskCompleted", token, output, runningMs: 0 });
     await this.#store.tasks.settle([{ ref, token, partition, outcome: "completed", text }]);
   }

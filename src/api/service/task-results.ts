@@ -57,6 +57,7 @@ interface Report {
 
 /** How long the first report of a task is waited for, if it is told twice at once. After a restart somebody else may have the task. */
 const ON_ITS_WAY_MS = 2_000;
+const MAX_USAGE_CHARS = 16_000;
 
 /** Results from workers elsewhere: posted to the owners, whose word on them is the answer. */
 export class TaskResults {
@@ -125,8 +126,9 @@ export class TaskResults {
     const concealment = this.#concealment(ticket);
     const runningMs = this.#tickets.runningMs(ticket);
     if ("handedBack" in result) return { ticket, body: { kind: "taskHandedBack", token } };
-    const { usage, close_limit_seconds: closed } = result;
-    const told = { runningMs, ...(usage !== undefined && { usage }), ...(closed && { closeForMs: closed * 1000 }) };
+    const { close_limit_seconds: closed } = result;
+    const usage = storableUsage(result.usage, concealment);
+    const told = { runningMs, ...usage, ...(closed && { closeForMs: closed * 1000 }) };
     if ("error" in result) {
       const { code = "HANDLER_ERROR", message = "", retryable = true, details, retry_after_seconds } = result.error;
       const thrown = new HandlerError(code, message, { retryable, ...(details !== undefined && { details }) });
@@ -199,6 +201,13 @@ export class TaskResults {
     }
     return false;
   }
+}
+
+/** What was used goes into the journal with the result. What is too much of it is left out: it must not cost the result. */
+function storableUsage(usage: Json | undefined, concealment: Concealment): { readonly usage?: Json } {
+  if (usage === undefined) return {};
+  const shown = concealment.json(usage);
+  return JSON.stringify(shown).length > MAX_USAGE_CHARS ? {} : { usage: shown };
 }
 
 /** An output as events carry it; a large one is written first, under its execution. */
