@@ -21,6 +21,11 @@ describe("a secret is cut out of a text", () => {
     expect(concealing(SECRET).text(text)).toBe(concealed);
   });
 
+  test("in a query that escapes more than others do", () => {
+    const secret = "p!ss~w0rd'";
+    expect(concealing(secret).text(new URLSearchParams({ key: secret }).toString())).toBe("key=***");
+  });
+
   test.each(["", "u", "us", "user:", "a:b:"])("in base64, after %o", (before) => {
     for (const encoding of ["base64", "base64url"] as const) {
       const text = Buffer.from(`${before}s3cr3t-t0ken-value`).toString(encoding);
@@ -53,6 +58,11 @@ test("a secret is cut out of keys and values of data, however deep, and nothing 
     "k-***": ["***", 1, null, true, { deep: "a *** b" }],
     other: "text",
   });
+});
+
+test("digits that come back as a number are cut out, and no other number is", () => {
+  const data: Json = { pin: 48_151_623, longer: 481_516_234, year: 2026 };
+  expect(concealing("48151623", "2026").json(data)).toEqual({ ...data, pin: "***" });
 });
 
 test("data without anything to conceal is the same data", () => {

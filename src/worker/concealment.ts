@@ -5,6 +5,8 @@ export const CONCEALED = "***";
 
 /** Shorter secrets are not looked for: cutting "no" out of every text would destroy it, and such a secret is none. */
 const MIN_CHARS = 4;
+/** A number of fewer digits is a year, or a price. */
+const MIN_DIGITS = 5;
 /** A piece of base64 that is shorter turns up by chance. */
 const MIN_BASE64_CHARS = 8;
 
@@ -42,17 +44,26 @@ export class Concealment {
 
   #walk(value: Json): Json {
     if (typeof value === "string") return this.text(value);
+    if (typeof value === "number") return this.#isSecret(value) ? CONCEALED : value;
     if (typeof value !== "object" || value === null) return value;
     if (Array.isArray(value)) return value.map((item: Json) => this.#walk(item));
     return Object.fromEntries(Object.entries(value).map(([key, member]) => [this.text(key), this.#walk(member)]));
+  }
+
+  /** Digits that were sent as text may come back as a number; a longer one that has them in it is another. */
+  #isSecret(value: number): boolean {
+    const text = String(value);
+    return text.length >= MIN_DIGITS && this.#secrets.has(text);
   }
 }
 
 function formsOf(secret: string): readonly string[] {
   if (secret.length < MIN_CHARS) return [];
   const inUrl = encodeURIComponent(secret.toWellFormed());
+  // As forms and queries are written, which escape more: `!` and `~`, for instance.
+  const inQuery = new URLSearchParams([["", secret]]).toString().slice(1);
   const escaped = JSON.stringify(secret).slice(1, -1);
-  return [secret, escaped, inUrl, inUrl.replaceAll("%20", "+"), ...base64FormsOf(Buffer.from(secret))];
+  return [secret, escaped, inUrl, inUrl.replaceAll("%20", "+"), inQuery, ...base64FormsOf(Buffer.from(secret))];
 }
 
 /** A text within a longer one begins at any of three places of a base64 group; only whole characters of it are fixed. */
