@@ -11,6 +11,8 @@ import { HANDLER_KNOWN_MS } from "../limits.ts";
 const SEEN = "handler:";
 const FRESH_MS = 2_000;
 const NOTED_AGAIN_MS = 3_600_000;
+/** More handlers than any fleet has. Everybody who looks for processes reads past them, and workers may name what they like. */
+const MAX_NOTED = 5_000;
 
 export interface KnownEntries {
   readonly entries: ReadonlyMap<string, HandlerEntry>;
@@ -116,8 +118,9 @@ export class HandlerDirectory {
     const nowMs = this.#host.monotonicMs();
     for (const name of handlers) {
       if (nowMs - (this.#noted.get(name) ?? -Infinity) < NOTED_AGAIN_MS) continue;
-      this.#noted.set(name, nowMs);
+      if (this.#noted.size >= MAX_NOTED && !this.#noted.has(name)) continue;
       await this.#store.records.register({ process: SEEN + name, role: "worker", text: "{}" }, HANDLER_KNOWN_MS);
+      this.#noted.set(name, nowMs);
     }
   }
 }
