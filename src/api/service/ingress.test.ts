@@ -29,6 +29,16 @@ test("the window slides: what has left it may come again, each for itself", asyn
   expect(await take()).toBe(20);
 });
 
+test("a clock that is set back keeps nobody out for longer than a window", async () => {
+  const ingress = new Ingress(store, host, LIMIT);
+  for (let i = 0; i < 3; i++) await ingress.take("a");
+  host.setWallBack(3_600_000);
+  expect(await ingress.take("a")).toBeUndefined();
+  expect(await ingress.take("a")).toBeUndefined();
+  expect(await ingress.take("a")).toBeUndefined();
+  expect(await ingress.take("a")).toBe(60);
+});
+
 test("what others have let in counts here too", async () => {
   const [first, second] = [new Ingress(store, host, LIMIT), new Ingress(store, host, LIMIT)];
   for (let i = 0; i < 3; i++) await first.take("a");

@@ -47,12 +47,14 @@ export class Ingress {
     if (this.#isStale()) await this.#sync();
     const now = Math.floor(this.#host.wallMs() / 1000);
     const seconds = this.#own.get(caller) ?? new Map<number, number>();
-    for (const second of seconds.keys()) if (second <= now - windowSeconds) seconds.delete(second);
+    for (const second of seconds.keys()) if (!isWithin(second, now, windowSeconds)) seconds.delete(second);
     const others = this.#others.get(caller);
     const all = new Map(seconds);
-    for (const [second, count] of others ?? []) all.set(second, (all.get(second) ?? 0) + count);
+    for (const [second, count] of others ?? []) {
+      if (isWithin(second, now, windowSeconds)) all.set(second, (all.get(second) ?? 0) + count);
+    }
     let used = 0;
-    for (const [second, count] of all) if (second > now - windowSeconds) used += count;
+    for (const count of all.values()) used += count;
     if (used >= limit) return waitFor(all, now, windowSeconds, used - limit + 1);
     seconds.set(now, (seconds.get(now) ?? 0) + 1);
     this.#own.set(caller, seconds, 1);
@@ -74,7 +76,7 @@ export class Ingress {
     const now = Math.floor(this.#host.wallMs() / 1000);
     const told: Record<string, [number, number][]> = {};
     for (const caller of this.#active) {
-      const seconds = [...(this.#own.get(caller) ?? [])].filter(([second]) => second > now - windowSeconds);
+      const seconds = [...(this.#own.get(caller) ?? [])].filter(([second]) => isWithin(second, now, windowSeconds));
       if (seconds.length === 0) this.#active.delete(caller);
       else if (Object.keys(told).length < MAX_TOLD) told[caller] = seconds;
     }
@@ -92,6 +94,11 @@ export class Ingress {
       // The next request tries again.
     }
   }
+}
+
+/** Clocks of others may be ahead. What is further ahead than a window was counted before a clock was set back. */
+function isWithin(second: number, now: number, windowSeconds: number): boolean {
+  return Math.abs(now - second) < windowSeconds;
 }
 
 function add(all: Map<string, Seconds>, caller: string, seconds: readonly (readonly [number, number])[]): void {
