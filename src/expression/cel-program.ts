@@ -5,6 +5,7 @@ import { allowStep, attempt, forbid, tooComplex, wrongSyntax } from "./cel-run.t
 import { ExpressionFailure, unresolved } from "./failure.ts";
 import { MISSING, stepInto } from "./step.ts";
 import { patternOf } from "./patterns.ts";
+import { patternSize } from "../json/pattern-size.ts";
 import { put, typeName } from "./value.ts";
 import type { ASTNode } from "@marcbachmann/cel-js";
 import type { BinaryName } from "./cel-operators.ts";
@@ -34,6 +35,8 @@ export interface Program {
 
 const MAX_UNARY = 32;
 const MAX_PATTERN_SIZE = 500;
+/** By its text, which says rather too much: what is larger is not compiled to find out. */
+const MAX_COMPILED_SIZE = 10_000;
 const MAX_PATTERNS = 8;
 const MAX_MACROS_DEEP = 2;
 
@@ -330,6 +333,7 @@ function logical(left: Code, right: Code, decisive: boolean): Code {
 }
 
 function sizeOfPattern(source: string): number {
+  if (patternSize(source) > MAX_COMPILED_SIZE) throw tooComplex("a pattern this large");
   let size: number;
   try {
     size = patternOf(source).programSize();

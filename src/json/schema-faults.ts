@@ -1,5 +1,6 @@
 import { RE2JS } from "re2js";
 import { isJsonObject, type Json, type JsonObject } from "./json.ts";
+import { patternSize } from "./pattern-size.ts";
 import { pointerStep } from "./pointer.ts";
 import { typeName, withArticle } from "./type-name.ts";
 
@@ -16,6 +17,10 @@ export interface SchemaFault {
 }
 
 export const MAX_FAULTS = 20;
+
+/** How large the programs may be that patterns become: one, and all of a schema. */
+const MAX_PATTERN_SIZE = 10_000;
+const MAX_PATTERNS_SIZE = 100_000;
 
 const SUBSCHEMA = ["items", "contains", "additionalProperties", "propertyNames", "not", "if", "then", "else"] as const;
 const SUBSCHEMA_LISTS = ["allOf", "anyOf", "oneOf", "prefixItems"] as const;
@@ -70,6 +75,7 @@ export function schemaFaults(
   const left: { schema: Json; pointer: string }[] = [{ schema: root, pointer: "" }];
   // A reference may lead to where no keyword does, such as to "definitions", and many lead to the same place.
   const seen = new Set<Json>();
+  const room: PatternRoom = { left: MAX_PATTERNS_SIZE };
   for (let next = left.pop(); next !== undefined && faults.length < most; next = left.pop()) {
     const { schema, pointer } = next;
     const fault = (keyword: string, reason: string): number =>
@@ -90,11 +96,11 @@ export function schemaFaults(
     pushReferred(schema, root, left, fault);
     if (required !== undefined && !areNames(required)) fault("required", "must be a list of names");
     checkKeywords(schema, fault);
-    if (pattern !== undefined) addPattern(pattern, patterns, (reason) => fault("pattern", reason));
+    if (pattern !== undefined) addPattern(pattern, patterns, room, (reason) => fault("pattern", reason));
     const { patternProperties } = schema;
     if (isJsonObject(patternProperties)) {
       for (const key of Object.keys(patternProperties)) {
-        addPattern(key, patterns, (reason) => fault("patternProperties", reason));
+        addPattern(key, patterns, room, (reason) => fault("patternProperties", reason));
       }
     }
     pushSubschemas(schema, pointer, left, fault);
@@ -200,13 +206,30 @@ function pushDependencies(
   }
 }
 
-function addPattern(pattern: Json, patterns: Map<string, RE2JS>, fault: (reason: string) => void): void {
+/** What is left for patterns that are not compiled yet. */
+interface PatternRoom {
+  left: number;
+}
+
+function addPattern(
+  pattern: Json,
+  patterns: Map<string, RE2JS>,
+  room: PatternRoom,
+  fault: (reason: string) => void,
+): void {
   if (typeof pattern !== "string" || pattern.length > 1_000) {
     fault("must be a regular expression of at most 1,000 characters");
     return;
   }
+  if (patterns.has(pattern)) return;
+  const size = patternSize(pattern);
+  if (size > MAX_PATTERN_SIZE || size > room.left) {
+    fault("must be simpler: it repeats too much, alone or together with the other patterns of the schema");
+    return;
+  }
+  room.left -= size;
   try {
-    if (!patterns.has(pattern)) patterns.set(pattern, RE2JS.compile(RE2JS.translateRegExp(pattern)));
+    patterns.set(pattern, RE2JS.compile(RE2JS.translateRegExp(pattern)));
   } catch (error) {
     fault(`must be a regular expression without lookahead and back references (${(error as Error).message})`);
   }

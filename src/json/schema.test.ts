@@ -181,6 +181,90 @@ test("a pattern made to run for ever takes no time", () => {
   expect(faults({ pattern: "^(a+)+$" }, `${"a".repeat(5_000)}!`)).toEqual([" pattern"]);
 });
 
+describe("a check stands in nobody's way", () => {
+  const huge = `(${"a".repeat(990)}){1000}`;
+  const slow = "[a-z]{0,900}[0-9]";
+
+  test("patterns that ask for a million steps are refused before anybody makes them", () => {
+    const refused = [
+      expect.objectContaining({ pointer: "/pattern", reason: expect.stringMatching(/too much/) as string }),
+    ];
+    expect(Schema.compile({ pattern: huge })).toEqual(refused);
+    expect(Schema.compile({ pattern: "^.{1,1000}$" })).toBeInstanceOf(Schema);
+    expect(Schema.ofStored({ pattern: huge, minLength: 2 }).check("b")).toHaveLength(1);
+  });
+
+  test("and so are many that do so together", () => {
+    const allOf = Array.from({ length: 100 }, (_, i) => ({ pattern: `^${i}.{1,1000}$` }));
+    expect(Schema.compile({ allOf: allOf.slice(0, 40) })).toBeInstanceOf(Schema);
+    expect(Schema.compile({ allOf })).not.toBeInstanceOf(Schema);
+    const same = Array.from({ length: 100 }, () => ({ pattern: "^.{1,1000}$" }));
+    expect(Schema.compile({ allOf: same })).toBeInstanceOf(Schema);
+  });
+
+  test.each<[string, Json, Json]>([
+    ["a slow pattern on a long text", { pattern: slow }, "a".repeat(1_000_000)],
+    ["on many", { items: { not: { pattern: slow } } }, Array.from({ length: 1_000 }, () => "a".repeat(1_000))],
+    ["on names", { patternProperties: { [slow]: true } }, { ["a".repeat(1_000_000)]: 1 }],
+    ["within a `not`", { not: { pattern: slow } }, "a".repeat(1_000_000)],
+    ["as an alternative", { anyOf: [{ pattern: slow }, { type: "string" }] }, "a".repeat(1_000_000)],
+    [
+      "names that must be there, of many",
+      { items: { not: { required: Array.from({ length: 20_000 }, (_, i) => `n${i}`) } } },
+      Array.from({ length: 100_000 }, () => ({})),
+    ],
+    [
+      "lengths of a long text",
+      { allOf: Array.from({ length: 10_000 }, () => ({ minLength: 1 })) },
+      "a".repeat(1_000_000),
+    ],
+  ])("%s is given up, and that is no yes", (_, schema, value) => {
+    const began = performance.now();
+    expect(faults(schema, value).map((fault) => fault.split(" ")[1])).toEqual([""]);
+    expect(performance.now() - began).toBeLessThan(15_000);
+  });
+
+  test.each<[string, Json, Json, number]>([
+    [
+      "many options for many",
+      { items: { enum: Array.from({ length: 20_000 }, (_, i) => ({ i })) } },
+      Array.from({ length: 50_000 }, (_, i) => ({ i: i % 20_000 })),
+      0,
+    ],
+    [
+      "a large constant for many",
+      { items: { not: { const: Array.from({ length: 20_000 }, (_, i) => i) } } },
+      Array.from({ length: 50_000 }, () => [1]),
+      0,
+    ],
+    [
+      "many names that are not known",
+      {
+        properties: Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`p${i}`, true])),
+        additionalProperties: false,
+      },
+      Object.fromEntries(Array.from({ length: 50_000 }, (_, i) => [`q${i}`, 1])),
+      20,
+    ],
+    [
+      "a branch for each of many",
+      { allOf: Array.from({ length: 1_000 }, () => ({ if: false, else: true })) },
+      Array.from({ length: 100_000 }, () => 1),
+      0,
+    ],
+  ])("%s takes no time", (_, schema, value, count) => {
+    const began = performance.now();
+    expect(faults(schema, value)).toHaveLength(count);
+    expect(performance.now() - began).toBeLessThan(15_000);
+  });
+
+  test("an ordinary pattern may look at a megabyte", () => {
+    expect(faults({ pattern: "^[A-Za-z0-9+/]+={0,2}$" }, "a".repeat(1_000_000))).toEqual([]);
+    const ids = Array.from({ length: 25_000 }, () => "0f8fad5b-d9cb-469f-a165-70867728950e");
+    expect(faults({ items: { pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" } }, ids)).toEqual([]);
+  });
+});
+
 describe("a schema that an earlier release has taken is checked by as far as it is understood", () => {
   const person = { type: "object", required: ["n"], properties: { n: { type: "number" } } };
   test.each<[string, Json, Json, string[]]>([

@@ -22,6 +22,7 @@ export type { SchemaFault } from "./schema-faults.ts";
 export class Schema {
   readonly #root: Json;
   readonly #patterns: ReadonlyMap<string, RE2JS>;
+  readonly #choices = new WeakMap<readonly Json[], Choice>();
 
   private constructor(root: Json, patterns: ReadonlyMap<string, RE2JS>) {
     this.#root = root;
@@ -52,9 +53,17 @@ export class Schema {
    * What is wrong with a value, at most 20 faults. `isAny` marks values that stand for any other (a template, before it
    * is resolved): they fit everything.
    */
-  check(value: Json, isAny: (value: Json) => boolean = () => false): readonly SchemaFault[] {
-    return new Check(this.#root, this.#patterns, isAny).run(value);
+  check(value: Json, isAny?: (value: Json) => boolean): readonly SchemaFault[] {
+    return new Check(this.#root, this.#patterns, this.#choices, isAny).run(value);
   }
+}
+
+/** An `enum`, made ready when it is first met. */
+interface Choice {
+  /** Its options as texts. */
+  readonly texts: ReadonlySet<string>;
+  /** For people. */
+  readonly shown: string;
 }
 
 /**
@@ -65,39 +74,58 @@ const MAX_DEPTH = 400;
 /** Alternatives within alternatives multiply. A large value has more steps: each of its parts is looked at. */
 const MAX_STEPS = 200_000;
 const MAX_STEPS_PER_PART = 8;
+/** Names that are looked up for the price of one step. */
+const NAMES_PER_STEP = 32;
+/**
+ * What texts may cost: looking for a pattern takes as long as the text times the pattern, and some seconds for so much at worst.
+ * Whoever checks stands in nobody's way for longer: it may be an owner, with a whole partition behind it.
+ */
+const MAX_TEXT_WORK = 50_000_000;
+const WORK_PER_SEARCH = 64;
 
 const DEPENDENCIES = ["dependentRequired", "dependentSchemas", "dependencies"] as const;
 
 class Check {
   readonly #root: Json;
   readonly #patterns: ReadonlyMap<string, RE2JS>;
-  readonly #isAny: (value: Json) => boolean;
+  readonly #choices: WeakMap<readonly Json[], Choice>;
+  readonly #isAny: ((value: Json) => boolean) | undefined;
+  /** Of lists and objects that were compared. */
+  readonly #texts = new Map<Json, string>();
   #faults: SchemaFault[] = [];
   #depth = 0;
+  #isGivenUp = false;
+  #workLeft = MAX_TEXT_WORK;
   #stepsLeft = MAX_STEPS;
   /** Counted once the first steps are used up: most values never come so far. */
   #partsCounted = false;
   #whole: Json = null;
 
-  constructor(root: Json, patterns: ReadonlyMap<string, RE2JS>, isAny: (value: Json) => boolean) {
+  constructor(
+    root: Json,
+    patterns: ReadonlyMap<string, RE2JS>,
+    choices: WeakMap<readonly Json[], Choice>,
+    isAny: ((value: Json) => boolean) | undefined,
+  ) {
     this.#root = root;
     this.#patterns = patterns;
+    this.#choices = choices;
     this.#isAny = isAny;
   }
 
   run(value: Json): readonly SchemaFault[] {
     this.#whole = value;
     this.#visit(this.#root, value, "");
+    // What was given up within a `not`, or as an alternative, is no answer either.
+    if (this.#isGivenUp) this.#addTooLong("");
     return this.#faults.slice(0, MAX_FAULTS);
   }
 
   #visit(schema: Json, value: Json, pointer: string): void {
-    if (!this.#takeStep() || this.#depth > MAX_DEPTH) {
-      if (this.#faults.length === 0) this.#add(pointer, "", "be simpler: this schema takes too long to check");
-      return;
-    }
+    if (this.#isGivenUp || !this.#takeSteps(1)) return this.#giveUp(pointer);
+    if (this.#depth > MAX_DEPTH) return this.#addTooLong(pointer);
     if (schema === false) this.#add(pointer, "false", "not be there");
-    if (!isJsonObject(schema) || this.#isAny(value) || this.#faults.length >= MAX_FAULTS) return;
+    if (!isJsonObject(schema) || this.#isAny?.(value) === true || this.#faults.length >= MAX_FAULTS) return;
     this.#depth++;
     const { $ref } = schema;
     if (typeof $ref === "string") this.#visit(resolveRef(this.#root, $ref) ?? true, value, pointer);
@@ -106,14 +134,65 @@ class Check {
     this.#depth--;
   }
 
-  #takeStep(): boolean {
-    if (this.#stepsLeft === 0 && !this.#partsCounted) {
+  #takeSteps(count: number): boolean {
+    if (this.#stepsLeft < count && !this.#partsCounted) {
       this.#partsCounted = true;
-      this.#stepsLeft = MAX_STEPS_PER_PART * countParts(this.#whole);
+      this.#stepsLeft += MAX_STEPS_PER_PART * countParts(this.#whole);
     }
-    if (this.#stepsLeft === 0) return false;
-    this.#stepsLeft--;
-    return true;
+    this.#stepsLeft -= count;
+    return this.#stepsLeft >= 0;
+  }
+
+  /** Whether there is time to look so many names up. */
+  #takeNames(count: number, pointer: string): boolean {
+    if (count < NAMES_PER_STEP || this.#takeSteps(Math.floor(count / NAMES_PER_STEP))) return true;
+    this.#giveUp(pointer);
+    return false;
+  }
+
+  /** Of the whole: there is no time for the rest either. */
+  #giveUp(pointer: string): void {
+    this.#isGivenUp = true;
+    this.#addTooLong(pointer);
+  }
+
+  #addTooLong(pointer: string): void {
+    if (this.#faults.length === 0) this.#add(pointer, "", "be simpler: this schema takes too long to check");
+  }
+
+  /** undefined if the pattern was not understood, or there is no time for it. */
+  #finds(pattern: string, text: string, pointer: string): boolean | undefined {
+    const compiled = this.#patterns.get(pattern);
+    if (compiled === undefined) return undefined;
+    this.#workLeft -= text.length * compiled.programSize() + WORK_PER_SEARCH;
+    if (this.#workLeft >= 0) return compiled.matcher(text).find();
+    this.#giveUp(pointer);
+    return undefined;
+  }
+
+  /** undefined if there is no time to count them. */
+  #charactersOf(text: string, pointer: string): number | undefined {
+    this.#workLeft -= text.length;
+    if (this.#workLeft >= 0) return characterCount(text);
+    this.#giveUp(pointer);
+    return undefined;
+  }
+
+  #choiceOf(options: readonly Json[]): Choice {
+    let choice = this.#choices.get(options);
+    if (choice === undefined) {
+      choice = { texts: new Set(options.map((option) => canonicalJson(option))), shown: listed(options) };
+      this.#choices.set(options, choice);
+    }
+    return choice;
+  }
+
+  /** The same for equal values. */
+  #textOf(value: Json): string {
+    if (typeof value !== "object" || value === null) return JSON.stringify(value);
+    let text = this.#texts.get(value);
+    if (text === undefined) this.#texts.set(value, (text = canonicalJson(value)));
+    return text;
   }
 
   #visitValue(schema: JsonObject, value: Json, pointer: string): void {
@@ -123,11 +202,13 @@ class Check {
       this.#add(pointer, "type", `be ${types.map(withArticle).join(" or ")}, not ${withArticle(typeName(value))}`);
       return;
     }
-    if (Array.isArray(schema["enum"]) && !schema["enum"].some((option: Json) => equal(option, value))) {
-      this.#add(pointer, "enum", `be one of ${schema["enum"].map((option: Json) => brief(option)).join(", ")}`);
+    const { enum: options, const: constant } = schema;
+    if (Array.isArray(options)) {
+      const { texts, shown } = this.#choiceOf(options);
+      if (!texts.has(this.#textOf(value))) this.#add(pointer, "enum", `be one of ${shown}`);
     }
-    if (schema["const"] !== undefined && !equal(schema["const"], value)) {
-      this.#add(pointer, "const", `be ${brief(schema["const"])}`);
+    if (constant !== undefined && constant !== value && this.#textOf(constant) !== this.#textOf(value)) {
+      this.#add(pointer, "const", `be ${brief(this.#textOf(constant))}`);
     }
     if (typeof value === "number") this.#visitNumber(schema, value, pointer);
     else if (typeof value === "string") this.#visitText(schema, value, pointer);
@@ -152,13 +233,15 @@ class Check {
 
   #visitText(schema: JsonObject, value: string, pointer: string): void {
     const { minLength, maxLength, pattern } = schema;
-    if (typeof minLength === "number" && characterCount(value) < minLength) {
+    const isMeasured = typeof minLength === "number" || typeof maxLength === "number";
+    const length = isMeasured ? this.#charactersOf(value, pointer) : undefined;
+    if (length !== undefined && typeof minLength === "number" && length < minLength) {
       this.#add(pointer, "minLength", minLength === 1 ? "not be empty" : `have at least ${minLength} characters`);
     }
-    if (typeof maxLength === "number" && characterCount(value) > maxLength) {
+    if (length !== undefined && typeof maxLength === "number" && length > maxLength) {
       this.#add(pointer, "maxLength", `have at most ${counted(maxLength, "character")}`);
     }
-    if (typeof pattern === "string" && this.#patterns.get(pattern)?.matcher(value).find() === false) {
+    if (typeof pattern === "string" && this.#finds(pattern, value, pointer) === false) {
       this.#add(pointer, "pattern", `match ${pattern}`);
     }
   }
@@ -171,8 +254,9 @@ class Check {
     if (typeof maxItems === "number" && value.length > maxItems) {
       this.#add(pointer, "maxItems", `have at most ${counted(maxItems, "item")}`);
     }
-    if (schema["uniqueItems"] === true && new Set(value.map((item) => canonicalJson(item))).size < value.length) {
-      this.#add(pointer, "uniqueItems", "not repeat an item");
+    if (schema["uniqueItems"] === true && this.#takeNames(value.length, pointer)) {
+      const isRepeated = new Set(value.map((item) => this.#textOf(item))).size < value.length;
+      if (isRepeated) this.#add(pointer, "uniqueItems", "not repeat an item");
     }
     if (schema["contains"] !== undefined) this.#visitContains(schema["contains"], schema, value, pointer);
     const prefix = Array.isArray(prefixItems) ? (prefixItems as readonly Json[]) : [];
@@ -190,6 +274,7 @@ class Check {
     for (let i = 0; i < value.length && (fitting < min || max < Infinity); i++) {
       if (this.#trial(contains, value[i]!, pointer + pointerStep(i)).length === 0) fitting++;
     }
+    if (this.#isGivenUp) return this.#addTooLong(pointer);
     const asked = "of the form that is asked for";
     if (fitting < min) this.#add(pointer, "contains", `have at least ${counted(min, "item")} ${asked}`);
     if (fitting > max && !this.#holdsAny(value)) {
@@ -200,10 +285,8 @@ class Check {
   #visitObject(schema: JsonObject, value: JsonObject, pointer: string): void {
     const keys = Object.keys(value);
     const { required, minProperties, maxProperties, propertyNames } = schema;
-    if (Array.isArray(required)) {
-      for (const name of required as readonly string[]) {
-        if (!Object.hasOwn(value, name)) this.#add(pointer, "required", `have "${name}"`, { property: name });
-      }
+    if (Array.isArray(required) && this.#takeNames(required.length, pointer)) {
+      this.#demand(required as readonly string[], value, pointer, "required", "");
     }
     if (typeof minProperties === "number" && keys.length < minProperties) {
       this.#add(pointer, "minProperties", `have at least ${counted(minProperties, "field")}`);
@@ -212,24 +295,31 @@ class Check {
       this.#add(pointer, "maxProperties", `have at most ${counted(maxProperties, "field")}`);
     }
     for (const key of keys) {
+      if (this.#isGivenUp || this.#faults.length >= MAX_FAULTS) return;
       if (propertyNames !== undefined) this.#visit(propertyNames, key, pointer);
       this.#visitMember(schema, key, value[key]!, pointer);
     }
     for (const keyword of DEPENDENCIES) this.#visitDependencies(keyword, schema[keyword], value, pointer);
   }
 
+  /** Of what must be there, as many as people read of what is not. */
+  #demand(names: readonly string[], value: JsonObject, pointer: string, keyword: string, why: string): void {
+    for (const name of names) {
+      if (this.#faults.length >= MAX_FAULTS) return;
+      if (!Object.hasOwn(value, name)) this.#add(pointer, keyword, `have "${name}"${why}`, { property: name });
+    }
+  }
+
   /** What a field brings with it: others that must be there, or a schema for the whole. */
   #visitDependencies(keyword: string, byField: Json | undefined, value: JsonObject, pointer: string): void {
     if (!isJsonObject(byField)) return;
-    for (const [field, needed] of Object.entries(byField)) {
+    const fields = Object.entries(byField);
+    if (!this.#takeNames(fields.length, pointer)) return;
+    for (const [field, needed] of fields) {
       if (!Object.hasOwn(value, field)) continue;
-      if (!Array.isArray(needed)) {
-        this.#visit(needed, value, pointer);
-        continue;
-      }
-      for (const name of needed as readonly string[]) {
-        if (Object.hasOwn(value, name)) continue;
-        this.#add(pointer, keyword, `have "${name}", since it has "${field}"`, { property: name });
+      if (!Array.isArray(needed)) this.#visit(needed, value, pointer);
+      else if (this.#takeNames(needed.length, pointer)) {
+        this.#demand(needed as readonly string[], value, pointer, keyword, `, since it has "${field}"`);
       }
     }
   }
@@ -244,7 +334,7 @@ class Check {
     }
     if (isJsonObject(patternProperties)) {
       for (const [pattern, memberSchema] of Object.entries(patternProperties)) {
-        const matches = this.#patterns.get(pattern)?.matcher(key).find();
+        const matches = this.#finds(pattern, key, pointer);
         if (matches === false) continue;
         // By one that is not understood it may be known, and nothing else is known of it.
         if (matches === undefined) {
@@ -279,6 +369,7 @@ class Check {
 
   #visitAlternatives(keyword: string, schemas: readonly Json[], value: Json, pointer: string): void {
     const results = schemas.map((schema) => this.#trial(schema, value, pointer));
+    if (this.#isGivenUp) return this.#addTooLong(pointer);
     const fitting = results.filter((faults) => faults.length === 0).length;
     if (fitting === 0) {
       // An alternative of the right type that fails further in is the one that was meant, if it is the only one.
@@ -302,9 +393,11 @@ class Check {
 
   /** With a template somewhere inside, "fits too much" cannot be known yet. */
   #holdsAny(value: Json): boolean {
+    const isAny = this.#isAny;
+    if (isAny === undefined) return false;
     const left: Json[] = [value];
     for (let next = left.pop(); next !== undefined; next = left.pop()) {
-      if (this.#isAny(next)) return true;
+      if (isAny(next)) return true;
       if (typeof next === "object" && next !== null) for (const child of Object.values(next)) left.push(child);
     }
     return false;
@@ -336,13 +429,14 @@ function countParts(root: Json): number {
   return count;
 }
 
-function equal(a: Json, b: Json): boolean {
-  if (a === b) return true;
-  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
-  return canonicalJson(a) === canonicalJson(b);
+/** Options that are named: more are a list that nobody reads. */
+const MAX_LISTED = 100;
+
+function listed(options: readonly Json[]): string {
+  const shown = options.slice(0, MAX_LISTED).map((option) => brief(JSON.stringify(option)));
+  return shown.join(", ") + (options.length > MAX_LISTED ? " …" : "");
 }
 
-function brief(value: Json): string {
-  const text = JSON.stringify(value);
+function brief(text: string): string {
   return text.length > 60 ? `${text.slice(0, 57)}…` : text;
 }
