@@ -23,9 +23,14 @@ export type CallData = Omit<HandlerCall, "signal" | "addUsage" | "closeLimit" | 
   readonly inputs?: Json;
 };
 
-export type ToProcess = { readonly kind: "call"; readonly call: CallData } | { readonly kind: "abort" };
+export type ToProcess =
+  | { readonly kind: "call"; readonly number: number; readonly call: CallData }
+  | { readonly kind: "abort" };
 
-export type FromProcess =
+/** With the number of the call: what an earlier one has left behind may still have something to say. */
+export type FromProcess = Said & { readonly of: number };
+
+export type Said =
   | { readonly kind: "usage"; readonly usage: Usage }
   | { readonly kind: "closeLimit"; readonly forMs: number }
   | { readonly kind: "conceal"; readonly text: string }
@@ -46,6 +51,7 @@ export class ProcessHandler {
   readonly #options: ProcessHandlerOptions;
   readonly #idle: ChildProcess[] = [];
   readonly #all = new Set<ChildProcess>();
+  #calls = 0;
   #isClosed = false;
 
   constructor(options: ProcessHandlerOptions) {
@@ -54,7 +60,7 @@ export class ProcessHandler {
 
   readonly handle: Handler = async (call) => {
     call.signal.throwIfAborted();
-    const child = this.#idle.pop() ?? this.#start();
+    const child = this.#rested() ?? this.#start();
     child.ref();
     child.channel?.ref();
     try {
@@ -91,8 +97,17 @@ export class ProcessHandler {
     return child;
   }
 
+  /** One that waits for its next call. What a handler has left behind may have ended its process since, or does so now. */
+  #rested(): ChildProcess | undefined {
+    for (let child = this.#idle.pop(); child !== undefined; child = this.#idle.pop()) {
+      if (isAlive(child)) return child;
+      kill(child);
+    }
+    return undefined;
+  }
+
   #rest(child: ChildProcess): void {
-    if (this.#isClosed || !child.connected || this.#idle.length >= MAX_IDLE) return kill(child);
+    if (this.#isClosed || !isAlive(child) || this.#idle.length >= MAX_IDLE) return kill(child);
     child.unref();
     child.channel?.unref();
     this.#idle.push(child);
@@ -101,6 +116,7 @@ export class ProcessHandler {
   #converse(child: ChildProcess, call: HandlerCall): Promise<Json> {
     const { host, killAfterMs = KILL_AFTER_MS } = this.#options;
     const { signal } = call;
+    const number = ++this.#calls;
     const over = new AbortController();
     return new Promise<Json>((resolve, reject) => {
       const abort = (): void => {
@@ -108,6 +124,8 @@ export class ProcessHandler {
         void host.sleep(killAfterMs, over.signal).then(() => over.signal.aborted || kill(child));
       };
       const hear = (message: FromProcess): void => {
+        // It is about another execution, and what it must not show is not known here.
+        if (message.of !== number) return;
         if (message.kind === "usage") call.addUsage(message.usage);
         else if (message.kind === "closeLimit") call.closeLimit(message.forMs);
         else if (message.kind === "conceal") call.conceal(message.text);
@@ -126,7 +144,7 @@ export class ProcessHandler {
         child.off("message", hear).off("exit", crash).off("error", reject);
         signal.removeEventListener("abort", abort);
       });
-      tell(child, { kind: "call", call: dataOf(call) });
+      tell(child, { kind: "call", number, call: dataOf(call) });
     }).finally(() => over.abort());
   }
 }
@@ -134,6 +152,11 @@ export class ProcessHandler {
 function dataOf(call: HandlerCall): CallData {
   const { signal: _, addUsage: __, closeLimit: ___, conceal: ____, log: _____, inputs, ...data } = call;
   return inputs === undefined ? data : { ...data, inputs };
+}
+
+/** Its exit and the end of its connection are told one after the other, in either order. Nothing is told twice. */
+function isAlive({ connected, exitCode, signalCode }: ChildProcess): boolean {
+  return connected && exitCode === null && signalCode === null;
 }
 
 /** To a process that has just ended nothing can be told; its exit says enough. */

@@ -6,7 +6,7 @@ import { errorValue, MAX_ERROR_CHARS, retryAfter } from "./error-value.ts";
 import type { Handler } from "./handler.ts";
 import { loadHandler } from "./load-handler.ts";
 import { storableOutput } from "./output.ts";
-import type { CallData, FromProcess, ToProcess } from "./process-handler.ts";
+import type { CallData, FromProcess, Said, ToProcess } from "./process-handler.ts";
 
 /** What runs in a process of `ProcessHandler`: `process-main <module>`. */
 
@@ -20,7 +20,7 @@ let handler: Promise<Handler> | undefined;
 
 process.on("message", (message: ToProcess) => {
   if (message.kind === "abort") abort.abort();
-  else void run(message.call);
+  else void run(message.number, message.call);
 });
 // The worker is gone: nobody waits for us.
 process.on("disconnect", () => process.exit());
@@ -28,8 +28,9 @@ process.on("disconnect", () => process.exit());
 const watch = new URL(`./process-orphan${extname(import.meta.url)}`, import.meta.url);
 new Thread(watch, { workerData: process.ppid, execArgv: [] }).unref();
 
-async function run(call: CallData): Promise<void> {
+async function run(number: number, call: CallData): Promise<void> {
   abort = new AbortController();
+  const say = (said: Said): void => void process.send?.({ ...said, of: number } satisfies FromProcess);
   try {
     const handle = await (handler ??= loadHandler(module));
     const output = await handle({
@@ -53,8 +54,4 @@ async function run(call: CallData): Promise<void> {
       ...(stack !== undefined && { stack }),
     });
   }
-}
-
-function say(message: FromProcess): void {
-  process.send?.(message);
 }

@@ -46,6 +46,17 @@ const handler: Handler = async (call) => {
       }, 1);
       return new Promise(() => {});
     }
+    case "return, and fail later":
+      setTimeout(() => {
+        throw new Error("nobody catches this");
+      }, 20);
+      return { pid: process.pid };
+    case "return, and say more later":
+      setTimeout(() => {
+        call.log("of another call");
+        call.addUsage({ tokens: 1 });
+      }, 50);
+      return { pid: process.pid };
     case "stop when asked":
       if (!call.signal.aborted) await new Promise((resolve) => call.signal.addEventListener("abort", resolve));
       return "stopped";

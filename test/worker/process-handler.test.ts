@@ -76,6 +76,18 @@ describe("a handler in a process of its own", () => {
     expect(logs).toEqual([["working with hidden-0815", { n: 1 }]]);
   });
 
+  test("says nothing in the name of the next call", async () => {
+    const first = await does("return, and say more later");
+    const logs: unknown[] = [];
+    const abort = new AbortController();
+    const call = testCall({ does: "stop when asked" }, { log: (...entry) => logs.push(entry), signal: abort.signal });
+    const answer = does("stop when asked", {}, call);
+    await nodeHost.sleep(200);
+    abort.abort();
+    expect([await answer, logs, call.usage]).toEqual(["stopped", [], []]);
+    expect(await pid()).toBe((first as { pid: number }).pid);
+  });
+
   test("may throw, and goes on", async () => {
     const before = await pid();
     const error = { code: "BUSY", message: "no: text", retryable: true, retryAfterMs: 5, details: { n: 1 } };
@@ -106,6 +118,14 @@ describe("a process that dies", () => {
       stack: undefined,
       message: expect.stringMatching(how) as string,
     });
+    expect(await pid()).not.toBe(before);
+  });
+
+  test("while it waits for its next call: another takes that", async () => {
+    const before = ((await does("return, and fail later")) as { readonly pid: number }).pid;
+    await gone(before);
+    // Its end may be known before it is told here.
+    await nodeHost.sleep(50);
     expect(await pid()).not.toBe(before);
   });
 
