@@ -250,6 +250,24 @@ export function apiStory(name: string, open: () => Promise<Store>, isShared: boo
       expect(await api.ended(retried)).toMatchObject({ status: "COMPLETED", nodes: { a: { attempt: 2, output: 2 } } });
     });
 
+    test("a workflow is not found by a name or number that nothing can have, and nobody is held up", async () => {
+      const caller = {
+        name: "caller",
+        nodes: [{ id: "c", handler: "workflow", config: { name: "{{ input.name }}", version: "{{ input.version }}" } }],
+      };
+      for (const input of [
+        { name: "\u0000", version: 1 },
+        { name: "good", version: "\u0000" },
+        { name: "good", version: 1.5 },
+        { name: "good", version: 3_000_000_000 },
+        { name: "good", version: -1e300 },
+      ]) {
+        const body = await api.ended(await api.run(caller, input));
+        expect([input, body.error?.code]).toEqual([input, "CHILD_FAILED"]);
+      }
+      expect((await api.get("/v1/workflows/good/versions/99999999999")).status).toBe(404);
+    });
+
     test("names made to break out of a query or a key are only names", async () => {
       for (const bad of [
         "' or 1=1 --",
@@ -274,6 +292,7 @@ export function apiStory(name: string, open: () => Promise<Store>, isShared: boo
         ]) {
           expect((await api.get(address + path)).status).toBe(404);
         }
+        expect((await api.post(`/v1/limits/${path}/reset`)).status).toBe(404);
         for (const query of [`executions?workflow=${path}`, `dlq?queue=${path}`, `dlq?execution_id=${path}`]) {
           const { status, body } = await api.get(`/v1/${query}`);
           expect(status === 400 || (status === 200 && body.items.length === 0)).toBe(true);

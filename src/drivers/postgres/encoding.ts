@@ -25,3 +25,8 @@ export function packed(texts: readonly string[]): readonly [text: string, separa
   while (texts.some((text) => text.includes(separator))) separator += "\u001f";
   return [texts.length === 0 ? "" : separator + texts.join(separator), separator];
 }
+
+/** Postgres has no text with a NUL in it: it refuses to look for one, where the answer is that there is none. */
+export function mayBeText(text: string): boolean {
+  return !text.includes("\0");
+}

@@ -14,6 +14,7 @@ import type {
 } from "../../store/contract.ts";
 import { namedPageOf, pageOf, parseCursor } from "../../store/page.ts";
 import { rows } from "./database.ts";
+import { mayBeText } from "./encoding.ts";
 import type { Postgres } from "./postgres.ts";
 
 /** Each reads a page from the end of an index, and no further. */
@@ -173,6 +174,7 @@ export class PostgresQueries implements Queries {
 
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- who wrote the statement knows its rows
   async #one<Row extends object>(sql: string, ...values: readonly string[]): Promise<Row | null> {
+    if (!values.every(mayBeText)) return null;
     return (await rows<Row>(this.#postgres.database, sql, values))[0] ?? null;
   }
 }

@@ -3,6 +3,7 @@ import { MAX_VERSIONS } from "../../store/page.ts";
 import { are, is } from "./by-index.ts";
 import { whyRefused } from "./faults.ts";
 import { columns, rows } from "./database.ts";
+import { mayBeText } from "./encoding.ts";
 import type { Postgres } from "./postgres.ts";
 import { finishPurges } from "./purge.ts";
 
@@ -96,6 +97,7 @@ export class PostgresRecords implements Records {
 
   async published(name: string, version?: number | string): Promise<Published | null> {
     const { database } = this.#postgres;
+    if (!mayBeText(name) || (version !== undefined && !mayBeVersion(version))) return null;
     const [found] =
       version === undefined
         ? await rows<Published>(database, SQL.newest, [name])
@@ -104,6 +106,7 @@ export class PostgresRecords implements Records {
   }
 
   async versions(name: string): Promise<readonly Published[]> {
+    if (!mayBeText(name)) return [];
     return rows<Published>(this.#postgres.database, SQL.versions, [name, MAX_VERSIONS]);
   }
 
@@ -124,4 +127,12 @@ export class PostgresRecords implements Records {
   async registered(): Promise<readonly Registration[]> {
     return rows<Registration>(this.#postgres.database, SQL.registered);
   }
+}
+
+const MAX_INTEGER = 2_147_483_647;
+
+/** Any other is no version of anything, and the server would not even look. */
+function mayBeVersion(version: number | string): boolean {
+  if (typeof version === "string") return mayBeText(version);
+  return Number.isInteger(version) && version > 0 && version <= MAX_INTEGER;
 }

@@ -31,8 +31,12 @@ export const publishCases: readonly Case[] = [
       assert.deepEqual(await store.records.published("name", "b"), version(2, "b"));
       assert.deepEqual(await store.records.published("other", "b"), version(1, "b"));
       assert.deepEqual(await store.records.published("other", "2"), version(2, "2"));
-      for (const unknown of [0, 3, "c", "2", "name"]) {
+      for (const unknown of [0, 3, -1, 1.5, 3_000_000_000, 1e300, "c", "2", "name", "a\0"]) {
         assert.equal(await store.records.published("name", unknown), null);
+      }
+      for (const nobody of ["", "nam", "name\0", "\0"]) {
+        assert.equal(await store.records.published(nobody), null);
+        assert.deepEqual(await store.records.versions(nobody), []);
       }
     },
   },
