@@ -84,8 +84,7 @@ function loadNode(
     config,
     dependencies,
     timeout_seconds:
-      (given["timeout_seconds"] as number | undefined) ??
-      (known?.engine ? null : defaultTimeout(handler, known, context)),
+      (given["timeout_seconds"] as number | undefined) ?? (known?.engine ? null : defaultTimeout(runs, known, context)),
     queue_timeout_seconds: (given["queue_timeout_seconds"] as number | undefined) ?? 86_400,
     retry: nodeRetry(list, index, given, defaults.retry, problems),
     condition_on_error: (given["condition_on_error"] as "fail" | "skip" | undefined) ?? "fail",

@@ -4,7 +4,7 @@ import { NO_HANDLERS } from "./handlers.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import { checkDefinition, readDefinition } from "./read.ts";
 import { catalogue } from "./test-catalogue.ts";
-import type { Workflow } from "./workflow.ts";
+import type { Workflow, WorkflowNode } from "./workflow.ts";
 
 const handlers = catalogue({ work: {}, "ocr.text": { defaultTimeoutSeconds: 600 } });
 
@@ -492,4 +492,36 @@ test("what a node states none of is what the operator has set, and is written ou
   expect([a, b, c, d].map((node) => node!.timeout_seconds)).toEqual([11, 7, 1, null]);
   expect(a!.retry).toEqual(retry);
   expect(b!.retry).toEqual({ ...retry, max_attempts: 2 });
+});
+
+test("what a map runs for each item has the time that the operator has set for that handler", () => {
+  const defaults = {
+    timeoutSeconds: 7,
+    timeoutSecondsOf: { http: 11, llm: 13 },
+    timeoutSecondsOfCapitals: { OCR_TEXT: 600 },
+  };
+  const handlers = { get: () => undefined, names: () => [], allowMissing: true, defaults };
+  const map = (id: string, inner: JsonObject, more: JsonObject = {}): JsonObject => ({
+    id,
+    handler: "map",
+    config: { items: [1], ...inner },
+    ...more,
+  });
+  const { workflow } = checkDefinition(
+    {
+      name: "w",
+      nodes: [
+        map("a", { handler: "call_external_service", config: { url: "https://x" } }),
+        map("b", { handler: "ocr.text" }),
+        map("c", { handler: "mine" }),
+        map("d", { handler: "http", config: { url: "https://x" } }, { timeout_seconds: 1 }),
+        map("e", { handler: "delay", config: { seconds: 1 } }),
+        map("f", { nodes: [{ id: "g", handler: "llm", config: { prompt: "?" } }] }),
+      ],
+    },
+    { handlers },
+  );
+  expect(workflow!.nodes.map((node) => node.timeout_seconds)).toEqual([11, 600, 7, 1, null, null]);
+  const [inner] = workflow!.nodes[5]!.config["nodes"] as unknown as readonly WorkflowNode[];
+  expect(inner!.timeout_seconds).toBe(13);
 });
