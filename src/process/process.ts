@@ -302,11 +302,12 @@ function serveHandlers({ options, builtins, handlers, queues }: Parts): void {
 function told({ options, worker, handlers: served, queues }: Parts): JsonObject {
   const { user, settings, version } = options;
   const handlers = [...served.keys()].map((name): JsonObject => {
-    const { configSchema, outputSchema } = user.entries.get(name) ?? {};
+    const { configSchema, outputSchema, defaultTimeoutSeconds } = user.entries.get(name) ?? {};
     return {
       name,
       ...(configSchema !== undefined && { config_schema: configSchema }),
       ...(outputSchema !== undefined && { output_schema: outputSchema }),
+      ...(defaultTimeoutSeconds !== undefined && { timeout_seconds: defaultTimeoutSeconds }),
     };
   });
   const own = ownSlots(settings, served.keys());

@@ -34,3 +34,29 @@ test("what the store did not take is told again", async () => {
   await directory.note(["a"]);
   expect((await directory.refresh()).entries.has("a")).toBe(true);
 });
+
+test("the time limit that a handler brings is known wherever its worker is, and while that restarts", async () => {
+  const register = (process: string, told: object): Promise<void> =>
+    store.records.register({ process, role: "worker", text: JSON.stringify(told) }, 15_000);
+  const slow = { name: "slow", timeout_seconds: 600 };
+  await register("worker-1", { handlers: [slow, { name: "odd", timeout_seconds: -1 }], queues: ["slow", "odd"] });
+  // A worker over HTTP names its handlers and knows nothing of them.
+  await register("worker-2", { handlers: ["slow", "plain"], queues: ["slow", "plain"] });
+  await register("worker-3", { handlers: [{ name: "slow" }], queues: ["slow"] });
+  const limits = async (directory: HandlerDirectory): Promise<unknown> =>
+    [...(await directory.refresh()).entries]
+      .map(([name, entry]) => [name, entry.defaultTimeoutSeconds])
+      .toSorted(([a], [b]) => String(a).localeCompare(String(b)));
+  const known = [
+    ["odd", undefined],
+    ["plain", undefined],
+    ["slow", 600],
+  ];
+  expect(await limits(new HandlerDirectory(store, host))).toEqual(known);
+  await host.advance(60_000);
+  const other = new HandlerDirectory(store, host);
+  // Whoever hears of it over HTTP meanwhile forgets nothing of it.
+  await other.note(["slow"]);
+  expect(await limits(other)).toEqual(known);
+  expect((await other.entries()).alive.size).toBe(0);
+});

@@ -1,6 +1,7 @@
+import { MAX_SECONDS } from "../../definition/fields.ts";
 import { type HandlerCatalogue, type HandlerEntry, NO_HANDLERS, type NodeDefaults } from "../../definition/handlers.ts";
 import type { Host } from "../../host/host.ts";
-import { isJsonObject, type Json } from "../../json/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
 import type { Registration, Store } from "../../store/contract.ts";
 import { HANDLER_KNOWN_MS } from "../limits.ts";
 
@@ -47,7 +48,7 @@ export class HandlerDirectory {
   readonly #store: Store;
   readonly #host: Host;
   readonly #local: HandlerCatalogue;
-  readonly #noted = new Map<string, number>();
+  readonly #noted = new Map<string, { readonly atMs: number; readonly text: string }>();
   #known: KnownEntries & { readonly text: string; readonly atMs: number };
 
   constructor(store: Store, host: Host, local: HandlerCatalogue = NO_HANDLERS) {
@@ -76,22 +77,22 @@ export class HandlerDirectory {
     const registrations = await this.#store.records.registered();
     const entries = new Map<string, HandlerEntry>();
     const alive = new Set<string>();
-    for (const { process } of registrations)
-      if (process.startsWith(SEEN)) entries.set(process.slice(SEEN.length), SERVED);
-    const served = new Set<string>();
+    for (const { process, text } of registrations)
+      if (process.startsWith(SEEN)) entries.set(process.slice(SEEN.length), described(parsed(text)));
+    const served = new Map<string, HandlerEntry>();
     const workers = liveWorkers(registrations);
     for (const { handlers, told } of workers) {
-      for (const name of handlers) {
-        entries.set(name, entryOf(told, name));
-        alive.add(name);
-        served.add(name);
-      }
+      for (const name of handlers) served.set(name, fuller(served.get(name), entryOf(told, name)));
+    }
+    for (const [name, entry] of served) {
+      entries.set(name, entry === SERVED ? (entries.get(name) ?? SERVED) : entry);
+      alive.add(name);
     }
     for (const name of this.#local.names()) {
       entries.set(name, this.#local.get(name) ?? SERVED);
       alive.add(name);
     }
-    await this.note([...served]);
+    await this.note([...served.keys()], entries);
     const text = JSON.stringify([...entries].sort(([a], [b]) => (a < b ? -1 : 1)));
     const changed = text !== this.#known.text;
     const revision = this.#known.revision + (changed ? 1 : 0);
@@ -113,14 +114,22 @@ export class HandlerDirectory {
     return { kind: "served" };
   }
 
-  /** Somebody serves these: they stay known for a week. */
-  async note(handlers: readonly string[]): Promise<void> {
+  /**
+   * Somebody serves these: they stay known for a week. With their time limits, which are written into definitions: the same
+   * definition must not be another version while their worker restarts.
+   */
+  async note(handlers: readonly string[], known?: KnownEntries["entries"]): Promise<void> {
     const nowMs = this.#host.monotonicMs();
+    const isOld = (name: string): boolean => nowMs - (this.#noted.get(name)?.atMs ?? -Infinity) >= NOTED_AGAIN_MS;
+    // Workers over HTTP name them with every lease.
+    if (known === undefined && !handlers.some(isOld)) return;
+    const entries = known ?? (await this.entries()).entries;
     for (const name of handlers) {
-      if (nowMs - (this.#noted.get(name) ?? -Infinity) < NOTED_AGAIN_MS) continue;
       if (this.#noted.size >= MAX_NOTED && !this.#noted.has(name)) continue;
-      await this.#store.records.register({ process: SEEN + name, role: "worker", text: "{}" }, HANDLER_KNOWN_MS);
-      this.#noted.set(name, nowMs);
+      const text = JSON.stringify({ timeout_seconds: entries.get(name)?.defaultTimeoutSeconds });
+      if (!isOld(name) && this.#noted.get(name)!.text === text) continue;
+      await this.#store.records.register({ process: SEEN + name, role: "worker", text }, HANDLER_KNOWN_MS);
+      this.#noted.set(name, { atMs: nowMs, text });
     }
   }
 }
@@ -192,11 +201,22 @@ function entryOf(told: { readonly [key: string]: Json }, name: string): HandlerE
   const entry = isJsonObject(handlers)
     ? handlers[name]
     : list.find((item) => isJsonObject(item) && item["name"] === name);
-  if (!isJsonObject(entry)) return SERVED;
-  const { config_schema: configSchema, output_schema: outputSchema } = entry;
+  return isJsonObject(entry) ? described(entry) : SERVED;
+}
+
+/** Workers over HTTP say nothing of their handlers, those of an earlier release nothing of time limits. */
+function fuller(one: HandlerEntry | undefined, other: HandlerEntry): HandlerEntry {
+  if (one === undefined || other.defaultTimeoutSeconds !== undefined) return other;
+  return other === SERVED || one.defaultTimeoutSeconds !== undefined ? one : other;
+}
+
+function described(entry: JsonObject): HandlerEntry {
+  const { config_schema: configSchema, output_schema: outputSchema, timeout_seconds: timeout } = entry;
+  const isTimeout = typeof timeout === "number" && timeout > 0 && timeout <= MAX_SECONDS;
   return {
     engine: false,
     ...(configSchema !== undefined && { configSchema }),
     ...(outputSchema !== undefined && { outputSchema }),
+    ...(isTimeout && { defaultTimeoutSeconds: timeout }),
   };
 }
