@@ -32,6 +32,11 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   recovered?(state: State, context: Context): Decision<Event>;
   /** The lists that its entity stays on when it is only in the archive, all of them; undefined if the event says nothing of them. */
   lastingLists?(id: string, event: Event): readonly ListingDraft[] | undefined;
+  /**
+   * Where the events behind the first `before` may have left something on another list, on which it stays when its entity is
+   * only in the archive. `events` are all that there are, from the first on.
+   */
+  lastingEntries?(id: string, events: readonly Event[], before: number): readonly ListPlace[];
   /** Who has called it and waits for it; null if nobody does. */
   callerOf?(state: State): string | null;
   /** Whom it has called, as far as it still knows: they have to stay no longer than it does. */
@@ -161,10 +166,14 @@ export interface BlobDraft {
 }
 
 /** Something open that people look for without knowing the execution: a review. Without text it is gone. */
-export interface ListingDraft {
+export interface ListingDraft extends ListPlace {
+  readonly text: string | null;
+}
+
+/** Where something stands. */
+export interface ListPlace {
   readonly list: string;
   readonly id: string;
-  readonly text: string | null;
 }
 
 /**

@@ -74,6 +74,7 @@ export class Shipments {
       values,
       letters: letters && isWhole ? await this.lettersOf(entity) : null,
       listings: this.listingsOf(entity, records),
+      entries: await this.entriesOf(entity, records, version),
       version,
       lastRecord: last?.version ?? kept?.firstVersion ?? 0,
       definitions: await this.definitionsOf(records),
@@ -156,6 +157,24 @@ export class Shipments {
     return null;
   }
 
+  /** What these records have left on other lists, as it stands there. Only the whole journal tells under which names. */
+  private async entriesOf(
+    entity: string,
+    records: readonly JournalRecord[],
+    version: number,
+  ): Promise<readonly Listed[]> {
+    const machine = this.machines.get(entityKind(entity));
+    if (machine?.lastingEntries === undefined || !records.some(({ text }) => mayTellDecision(text))) return [];
+    const [whole] = await this.store.journal.load([{ ...this.place(entity), aboveVersion: 0 }]);
+    const events = whole!.records
+      .filter((record) => lastOf(record) <= version)
+      .flatMap(({ text }) => JSON.parse(text) as MachineEvent[]);
+    const count = records.reduce((sum, record) => sum + record.count, 0);
+    const places = machine.lastingEntries(entityId(entity), events, events.length - count);
+    const found = await Promise.all(places.map(({ list, id }) => this.store.queries.listed(list, id)));
+    return found.filter((listed) => listed !== null);
+  }
+
   private async found(keys: readonly { readonly scope: string; readonly hash: string }[]): Promise<StoredRecord[]> {
     if (keys.length === 0) return [];
     const texts = await this.store.records.get(keys);
@@ -174,6 +193,11 @@ export class Shipments {
   place(entity: string): { readonly entity: string; readonly partition: number } {
     return { entity, partition: partitionOf(entity, this.store.capabilities.partitionCount) };
   }
+}
+
+/** Whether a record may tell what somebody made of a proposal: then it names the locks, or is too large to stand here. */
+function mayTellDecision(text: string): boolean {
+  return text.includes('"nodeCompleted"') && (text.includes('"locks":') || text.includes('"output":{"blob":'));
 }
 
 function lastOf({ version, count }: JournalRecord): number {

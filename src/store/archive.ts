@@ -78,8 +78,10 @@ export interface ShippedEntity {
   readonly values: readonly StoredRecord[];
   /** All it has now; null if they have not changed. */
   readonly letters: readonly DeadLetter[] | null;
-  /** All lists that it stays on; null if they have not changed. */
+  /** All lists that it stays on by what it is; null if they have not changed. */
   readonly listings: readonly Listed[] | null;
+  /** What has come on other lists with these records, beside what is kept there. */
+  readonly entries: readonly Listed[];
 }
 
 /**

@@ -1,5 +1,6 @@
 import { partitionOf } from "../core/entity.ts";
 import { LABEL_LISTS } from "../core/execution/label-listing.ts";
+import { EXAMPLES } from "../core/execution/review-listing.ts";
 import type { Archive } from "./archive.ts";
 import type {
   DeadLetter,
@@ -149,7 +150,7 @@ function queriesOf({ queries, capabilities }: Store, archive: Archive): Queries 
         isNeeded: true,
       }),
     listing: (query) =>
-      query.list.startsWith(LABEL_LISTS)
+      query.list.startsWith(LABEL_LISTS) || query.list === EXAMPLES
         ? merged<Listed, ListingQuery>(query, {
             hot: (part) => queries.listing(part),
             cold: (part) => cold.listing(part),

@@ -144,6 +144,46 @@ test("what was removed is found by its labels, with what is still here, and once
   expect((await found("label=run=cold")).toSorted()).toEqual([...gone, held].toSorted());
 });
 
+test("what people made of proposals is found when it is removed here, with what is still here, and once", async () => {
+  let api = await world.api({ handlers, keepMs: 1 });
+  const nodes = ["ask", "long"].map((id) => ({ id, handler: "review", config: { title: id, values: { total: 3 } } }));
+  const asked = { name: "asked", nodes };
+  const decide = async (review: string, data: object): Promise<void> => {
+    const path = `/v1/reviews/${encodeURIComponent(review)}`;
+    await expect.poll(async () => (await api.get(path)).body.status).toBe("open");
+    expect((await api.post(path, { decision: "approve", data })).status).toBe(200);
+  };
+  const examples = async (): Promise<{ id: string; data: unknown }[]> =>
+    (await api.get("/v1/reviews/examples?workflow=asked")).body.items;
+  const labelled = await api.post("/v1/workflow?start=true", { definition: asked, labels: { of: "examples" } });
+  const gone = labelled.body.execution_id as string;
+  await decide(`${gone}:1:ask`, { total: 4 });
+  await decide(`${gone}:1:long`, { total: LARGE });
+  await api.ended(gone);
+  await expect.poll(() => isGone(gone)).toBe(true);
+  expect(await examples()).toMatchObject([
+    { id: `${gone}:1:long`, values: { total: 3 }, data: null, data_omitted: true, locks: ["total"] },
+    { id: `${gone}:1:ask`, title: "ask", values: { total: 3 }, data: { total: 4 }, by: "local", locks: ["total"] },
+  ]);
+  await api.close();
+  api = await world.api({ handlers });
+  const here = await api.run(asked);
+  await decide(`${here}:1:ask`, { total: 3 });
+  await decide(`${here}:1:long`, { total: 5 });
+  await api.ended(here);
+  // One that is brought back, and decided again: both decisions are there.
+  expect((await api.post(`/v1/executions/${gone}/retry`, { from: "ask" })).status).toBe(202);
+  await decide(`${gone}:2:ask`, { total: 6 });
+  await api.ended(gone);
+  await expect.poll(unshipped).toEqual([]);
+  const ids = [`${gone}:2:ask`, `${here}:1:long`, `${here}:1:ask`, `${gone}:1:long`, `${gone}:1:ask`];
+  expect((await examples()).map(({ id }) => id)).toEqual(ids);
+  const kept = await world.archive.queries.listing({ list: "reviewed", limit: 9 });
+  expect(kept.items.map(({ id }) => id)).toEqual(ids);
+  const found = await world.archive.queries.listing({ list: "label/of=examples", limit: 9 });
+  expect(found.items.map(({ id }) => id)).toEqual([gone]);
+});
+
 test("hot first, then cold: what was removed here is read there, with nodes, events, values and letters", async () => {
   const other = await world.api({ engine: false, known: ["step", "fragile"] });
   const api = await world.api({ handlers, keepMs: 1 });

@@ -59,7 +59,14 @@ const INCOMPLETE = { incomplete: "archive_unavailable" };
 const LEFT_OUT = "the archive does not answer: what only it has is left out\n";
 const run = (...args: readonly string[]): Promise<Ended> => millrace(args, { env: { MILLRACE_URL: api.url } });
 
-const LISTS = ["/v1/executions", "/v1/executions?status=FAILED", "/v1/executions?label=a=b", "/v1/dlq", "/v1/batches"];
+const LISTS = [
+  "/v1/executions",
+  "/v1/executions?status=FAILED",
+  "/v1/executions?label=a=b",
+  "/v1/dlq",
+  "/v1/batches",
+  "/v1/reviews/examples",
+];
 
 test("each list that the archive has a part of says that this part is missing", async () => {
   for (const path of LISTS) {
@@ -111,6 +118,7 @@ test("commands for all do what they can see, and end as ones that could not reac
   expect(replay).toEqual({ code: 6, stdout: "1 would run again\n", stderr: LEFT_OUT });
   const none = ["dlq", "drop", "--all", "--queue", "nobody", "--yes"];
   expect(await run(...none)).toEqual({ code: 6, stdout: "", stderr: LEFT_OUT });
+  expect(await run("reviews", "export")).toEqual({ code: 6, stdout: "", stderr: `0 examples\n${LEFT_OUT}` });
   // What is open has not left the store.
   expect(await run("cancel", "--all", "--yes")).toMatchObject({ code: 0, stderr: "there is nothing to cancel\n" });
 });

@@ -91,7 +91,7 @@ export class Reviews {
     });
   }
 
-  /** What people have decided of what was proposed to them, newest first. It goes with its execution. */
+  /** What people have decided of what was proposed to them, newest first. It goes with its execution, or stays with it in the archive. */
   examples(page: PageRequest, workflow?: string): Promise<PageOf<ShownExample>> {
     const read = (query: { limit: number; cursor?: string }) =>
       this.#store.queries.listing({ list: EXAMPLES, ...query });

@@ -17,6 +17,7 @@ import { prepare, taskOf } from "./prepare.ts";
 import { definitionOfSnapshot, restore, snapshot, SNAPSHOT_FORMAT } from "./snapshot.ts";
 import { lastingLists } from "./label-listing.ts";
 import { called, calledOff, callerOf, recovered } from "./recovered.ts";
+import { lastingExamples } from "./review-listing.ts";
 import { sweep } from "./sweep.ts";
 import { ENGINE_LINE, ExecutionState } from "./state.ts";
 
@@ -37,6 +38,7 @@ export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
   sweep,
   recovered,
   lastingLists,
+  lastingEntries: lastingExamples,
   callerOf,
   called,
   calledOff,

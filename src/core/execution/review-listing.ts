@@ -1,7 +1,15 @@
-import type { ListingDraft } from "../machine.ts";
+import type { ListingDraft, ListPlace } from "../machine.ts";
 import { isJsonObject, type Json } from "../../json/json.ts";
 import { isLarge } from "../value.ts";
-import type { FirstDecision, NodeWaiting, ReviewChanged, ReviewEscalated, ReviewSpec, Wait } from "./events.ts";
+import type {
+  ExecutionEvent,
+  FirstDecision,
+  NodeWaiting,
+  ReviewChanged,
+  ReviewEscalated,
+  ReviewSpec,
+  Wait,
+} from "./events.ts";
 import type { ExecutionState } from "./state.ts";
 
 /** Open reviews are listed apart, so that people find them without knowing the execution. */
@@ -133,6 +141,26 @@ function withoutData(first: Json): Json {
   if (!isJsonObject(first)) return first;
   const { data: _, ...rest } = first;
   return rest;
+}
+
+/**
+ * The decisions about what was proposed, of the events behind the first `before`: each has left an example. What was decided
+ * because nobody did in time is among them, and has left none.
+ */
+export function lastingExamples(id: string, events: readonly ExecutionEvent[], before: number): ListPlace[] {
+  const places: ListPlace[] = [];
+  const proposed = new Set<string>();
+  let generation = 1;
+  for (const [i, event] of events.entries()) {
+    if (event.kind === "generationOpened") ({ generation } = event);
+    if (event.kind === "nodeWaiting" && event.wait.for === "review" && event.wait.review.values !== undefined) {
+      proposed.add(event.node);
+    }
+    if (event.kind === "nodeCompleted" && proposed.delete(event.node) && i >= before) {
+      places.push({ list: EXAMPLES, id: reviewId(id, generation, event.node) });
+    }
+  }
+  return places;
 }
 
 /** The review of a unit, and those of the items of a map, are open no more. */

@@ -251,9 +251,9 @@ async function writeEntities(connection: Connection, { entities }: Shipment): Pr
   await write(connection, SQL.putHeaders, headers, ...names, "createdAtMs", "endedAtMs", "version");
   const values = entities.flatMap((entity) => entity.values);
   await write(connection, SQL.putRecords, values, "scope", "hash", "text");
-  const listed = entities.filter(({ listings }) => listings !== null);
-  if (listed.length > 0) await connection.run(SQL.forgetListings, [listed.map(({ entity }) => entity)]);
-  const listings = listed.flatMap((entity) => entity.listings ?? []);
+  const told = entities.filter(({ listings, replaces }) => listings !== null || replaces);
+  if (told.length > 0) await connection.run(SQL.forgetListings, [told.map(({ entity }) => entity)]);
+  const listings = entities.flatMap((entity) => [...(entity.listings ?? []), ...entity.entries]);
   await write(connection, SQL.putListings, listings, "list", "id", "entity", "atMs", "text");
   const lettered = entities.filter(({ letters }) => letters !== null);
   if (lettered.length === 0) return;

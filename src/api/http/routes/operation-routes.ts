@@ -157,7 +157,7 @@ export const operationRoutes: readonly Route[] = [
     tag: "Reviews",
     summary: "What people have made of what was proposed to them, newest first",
     query: shape.examplesQuery,
-    answers: { 200: { description: "A page", schema: shape.listOf(shape.shownExample) } },
+    answers: { 200: { description: "A page", schema: shape.archivedListOf(shape.shownExample) } },
     handle: async ({ service, query }) => {
       const { workflow, ...page } = query;
       return json(200, await service.reviews.examples(page, workflow));

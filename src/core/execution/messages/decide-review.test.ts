@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Json } from "../../../json/json.ts";
 import type { DecideReview } from "../../message.ts";
 import { recovered } from "../recovered.ts";
-import { parseReviewId, reviewId } from "../review-listing.ts";
+import { EXAMPLES, lastingExamples, parseReviewId, reviewId } from "../review-listing.ts";
 import { restore, snapshot } from "../snapshot.ts";
 import { engineNode, mapNode, node, START_MS, Trial, workflow } from "../test-execution.ts";
 
@@ -266,4 +266,17 @@ test("who says no need not fill in the form", () => {
   const trial = new Trial(workflow([review({ form })])).begin();
   expect(trial.ask(decide({ decision: "reject" }))).toMatchObject({ ok: {} });
   expect(trial.settle().shown["v"]).toBe("COMPLETED");
+});
+
+test("a journal tells where what was made of a proposal stands, in whichever generation that was", () => {
+  const trial = new Trial(workflow([review({ values: { total: 3 } })])).begin().does(decide({ data: { total: 4 } }));
+  const before = trial.events.length;
+  trial.does({ kind: "retry", scope: "descendants", from: "v" });
+  trial.does(decide({ generation: 2, data: { total: 5 } }));
+  const left = trial.listings.filter(({ list }) => list === EXAMPLES).map(({ list, id }) => ({ list, id }));
+  expect(left.map(({ id }) => id)).toEqual(["x:1:v", "x:2:v"]);
+  expect(lastingExamples("x", trial.events, 0)).toEqual(left);
+  expect(lastingExamples("x", trial.events, before)).toEqual(left.slice(1));
+  const plain = new Trial(workflow([review()])).begin().does(decide());
+  expect(lastingExamples("x", plain.events, 0)).toEqual([]);
 });
