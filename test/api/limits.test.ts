@@ -105,6 +105,45 @@ describe("a limit of places", () => {
   });
 });
 
+describe("an override keeps what it does not say", () => {
+  test("what becomes of those for whom there is no room", async () => {
+    const handler = unique("step");
+    const nodes = [{ id: "a", handler, concurrency: { limit: 1, on_conflict: "reject" } }];
+    const start = async (): Promise<string> => {
+      const path = "/v1/workflow?start=true&allow_missing_handlers=true";
+      return (await api.post(path, { name: handler, nodes })).body.execution_id as string;
+    };
+    const ids = [await start()];
+    expect((await lease(handler)).length).toBe(1);
+    const { items } = (await api.get("/v1/limits?limit=500")).body as { items: { id: string; name: string }[] };
+    const { id } = items.find(({ name }) => name.includes(handler))!;
+    const more = await api.post(`/v1/limits/${encodeURIComponent(id)}/override`, { concurrency: 2 });
+    expect(more.body.items).toMatchObject([{ limit: 2, overridden: true }]);
+    ids.push(await start());
+    expect((await lease(handler)).length).toBe(1);
+    const third = await start();
+    await reads(third, { a: "FAILED" });
+    for (const open of ids) await api.post(`/v1/executions/${open}/cancel`, {});
+  });
+
+  test("the rate, where only the burst is said", async () => {
+    const handler = unique("step");
+    const name = unique("burst");
+    const limit = { rate: 6, per: "minute", burst: 2, tokens_per_minute: 6000 };
+    const id = await run(handler, ["a"], { limit: name }, { [name]: limit });
+    await until(async () => (await shown(name)).length === 2);
+    const override = (body: object) => api.post(`/v1/limits/${name}/override`, body);
+    const both = (await override({ burst: 7, tokens_burst: 8 })).body.items as { kind: string }[];
+    const of = (kind: string) => both.find((item) => item.kind === kind);
+    expect(of("rate")).toMatchObject({ limit: 6, window_seconds: 60, burst: 7, overridden: true });
+    expect(of("tokens")).toMatchObject({ limit: 6000, window_seconds: 60, burst: 8, overridden: true });
+    expect(await override({ per: "hour" })).toMatchObject({ status: 400 });
+    const back = (await override({})).body.items as object[];
+    expect(back.map((item) => "overridden" in item && item.overridden)).toEqual([false, false]);
+    await api.post(`/v1/executions/${id}/cancel`, {});
+  });
+});
+
 describe("a rate", () => {
   const spec = (name: string) => ({ [name]: { rate: 1, per: "second", burst: 1 } });
 

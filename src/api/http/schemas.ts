@@ -560,15 +560,17 @@ const amounts = {
   calls: z.number().positive().max(1e12).optional(),
   seconds: z.number().positive().max(1e12).optional(),
 };
-export const overrideBody = z.strictObject({
-  rate: z.number().positive().max(1_000_000).optional(),
-  per: z.enum(["second", "minute", "hour"]).optional(),
-  burst: z.int().min(1).max(1_000_000).optional(),
-  concurrency: z.int().min(1).max(1_000_000).optional(),
-  tokens_per_minute: z.number().positive().max(1e12).optional(),
-  tokens_burst: z.int().min(1).max(1e12).optional(),
-  ...amounts,
-});
+export const overrideBody = z
+  .strictObject({
+    rate: z.number().positive().max(1_000_000).optional(),
+    per: z.enum(["second", "minute", "hour"]).optional(),
+    burst: z.int().min(1).max(1_000_000).optional(),
+    concurrency: z.int().min(1).max(1_000_000).optional(),
+    tokens_per_minute: z.number().positive().max(1e12).optional(),
+    tokens_burst: z.int().min(1).max(1e12).optional(),
+    ...amounts,
+  })
+  .refine((body) => body.per === undefined || body.rate !== undefined, { message: 'must have "rate" beside "per"' });
 export const raiseBody = z
   .strictObject(amounts)
   .refine((body) => Object.keys(body).length > 0, { message: "must say to what" });

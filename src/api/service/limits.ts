@@ -105,7 +105,7 @@ export class Limits {
   /** What is not said stays as the definitions have it; of a budget, as it is. */
   async override(caller: Caller, name: string, spec: Override): Promise<PageOf<ShownLimit>> {
     await this.#refuseUnfit(name, spec);
-    return this.#command(caller, name, "override", ({ kind }) => ruling(kind, spec), spec as Json);
+    return this.#command(caller, name, "override", ({ kind }, own) => ruling(kind, spec, own), spec as Json);
   }
 
   /** Lets budgets allow at least so much in all. Whatever else is said at the same time, none allows less afterwards. */
@@ -144,13 +144,15 @@ export class Limits {
     caller: Caller,
     name: string,
     action: GateCommand["action"],
-    more: (gate: GateName) => Ruling,
+    /** `own` is what the definitions say of it. */
+    more: (gate: GateName, own: GateRule | null) => Ruling,
     asked: Json = {},
   ): Promise<PageOf<ShownLimit>> {
     const found = await this.#named(name);
     if (found.length === 0) throw notFound("limit", name);
     for (const { id, gate } of found) {
-      const told = more(gate);
+      const own = action === "override" ? ((await this.#read(entityKey("gate", id)))?.rule ?? null) : null;
+      const told = more(gate, own);
       if (told === undefined) continue;
       const { by, tenant, trace, key } = caller;
       const request = key === undefined ? this.#host.id() : keyedId(tenant, `limits/${id}/${action}`, key);
@@ -218,8 +220,8 @@ export class Limits {
 type Ruling = Pick<GateCommand, "rule" | "amounts" | "atLeast"> | undefined;
 
 /** Amounts are put together with what there is by the gate itself: here they may have changed since they were read. */
-function ruling(kind: GateName["kind"], spec: Override): Ruling {
-  if (kind !== "budget") return { rule: ruleOf(kind, spec) };
+function ruling(kind: GateName["kind"], spec: Override, own: GateRule | null): Ruling {
+  if (kind !== "budget") return { rule: ruleOf(kind, spec, own) };
   const amounts = amountsOf(spec);
   return Object.keys(amounts).length === 0 ? { rule: null } : { amounts };
 }
@@ -228,16 +230,21 @@ function amountsOf(spec: Override): Amounts {
   return Object.fromEntries(AMOUNT_UNITS.flatMap((unit) => (spec[unit] === undefined ? [] : [[unit, spec[unit]]])));
 }
 
-function ruleOf(kind: Exclude<GateName["kind"], "budget">, spec: Override): GateRule | null {
-  const { rate, per = "second", burst, concurrency, tokens_per_minute: perMinute } = spec;
-  if (kind === "tokens") {
-    if (perMinute === undefined) return null;
-    return { kind, perSecond: perMinute / 60, burst: spec.tokens_burst ?? Math.max(1, Math.ceil(perMinute)) };
-  }
+/** What is not said stays as the definitions have it; null if nothing is. A burst follows the rate that it comes with. */
+function ruleOf(kind: Exclude<GateName["kind"], "budget">, spec: Override, own: GateRule | null): GateRule | null {
+  const { rate, per = "second", burst, concurrency, tokens_per_minute: perMinute, tokens_burst: tokensBurst } = spec;
+  if (kind === "breaker") return null;
   if (kind === "concurrency") {
-    return concurrency === undefined ? null : { kind, limit: concurrency, onConflict: "queue" };
+    const onConflict = own?.kind === "concurrency" ? own.onConflict : "queue";
+    return concurrency === undefined ? null : { kind, limit: concurrency, onConflict };
   }
-  if (kind === "breaker" || rate === undefined) return null;
+  if (kind === "tokens") {
+    if (perMinute === undefined) {
+      return tokensBurst === undefined || own?.kind !== "tokens" ? null : { ...own, burst: tokensBurst };
+    }
+    return { kind, perSecond: perMinute / 60, burst: tokensBurst ?? Math.max(1, Math.ceil(perMinute)) };
+  }
+  if (rate === undefined) return burst === undefined || own?.kind !== "rate" ? null : { ...own, burst };
   const perSecond = rate / PER_SECONDS[per];
   return { kind, perSecond, burst: burst ?? Math.max(1, Math.ceil(perSecond)) };
 }
