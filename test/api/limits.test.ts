@@ -269,3 +269,20 @@ test("an unknown limit is not found, and a rule that is none is refused", async 
   }
   expect((await api.post("/v1/limits/nobody/override", { rate: -1 })).status).toBe(400);
 });
+
+test("what all share is measured, however many budgets of executions there are", async () => {
+  const name = unique("shared");
+  const open = await run(unique("step"), ["a"], { limit: name }, { [name]: { concurrency: 1 } });
+  await until(async () => (await shown(name)).length === 1);
+  const spending = unique("spending");
+  const definition = { name: spending, budget: { calls: 5 }, nodes: [{ id: "a", handler: spending }] };
+  expect((await api.post("/v1/workflow?allow_missing_handlers=true", definition)).status).toBe(201);
+  const inputs = Array.from({ length: 501 }, () => ({}));
+  expect((await api.post(`/v1/workflows/${spending}/executions`, { inputs })).status).toBe(201);
+  const first = async (): Promise<{ name: string }[]> => (await api.get("/v1/limits?limit=500")).body.items;
+  await until(async () => (await first()).every((limit) => limit.name !== name));
+  const text = await (await fetch(`${api.url}/metrics`)).text();
+  expect(text).toContain(`millrace_limit_in_use{limit="${name}",kind="concurrency"} 1`);
+  expect(text).toContain(`millrace_limit_in_use{limit="${spending}",kind="budget"}`);
+  await api.post(`/v1/executions/${open}/cancel`, {});
+}, 60_000);

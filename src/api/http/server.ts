@@ -97,7 +97,7 @@ export class ApiServer {
     const { host: machine, pressure } = service;
     const admission = new Admission({ keys, sessions, limiter, isLocal, host: machine, pressure });
     metrics.watchAdmission(async () => pressure.closed());
-    metrics.watchLimits(async () => (await service.limits.list({ limit: 500 })).items);
+    metrics.watchLimits(() => service.limits.measured());
     this.#answering = new Answering(service, admission, metrics);
     this.app = this.#build();
     for (const route of this.routes) this.#add(route);

@@ -67,8 +67,15 @@ const RULED: Readonly<Record<GateName["kind"], readonly (keyof Override)[]>> = {
   budget: AMOUNT_UNITS,
   breaker: [],
 };
-/** More of one name than this are not commanded at once. */
+/** More of one name than this are not commanded at once, nor more at all measured. */
 const MAX_NAMED = 500;
+/** Among so many, at most, what is measured is looked for. */
+const MAX_LOOKED = 10_000;
+
+interface NamedGate {
+  readonly id: string;
+  readonly gate: GateName;
+}
 
 /** The gates of this store, as anybody can read them: folds of their journals. */
 export class Limits {
@@ -95,6 +102,21 @@ export class Limits {
     const page = { limit: room, cursor };
     const { items, next_cursor } = await this.#paging.page("limits", page, read, (listed: Listed) => listed.id);
     return { items: [...first, ...(await this.#shown(items))], next_cursor };
+  }
+
+  /** What is measured: limits that many share, and after them budgets, of which every execution may have one. */
+  async measured(): Promise<readonly ShownLimit[]> {
+    const shared: string[] = [];
+    const budgets: string[] = [];
+    let cursor: string | null = null;
+    for (let looked = 0; looked < MAX_LOOKED && shared.length < MAX_NAMED;) {
+      const page = await this.#names(cursor);
+      for (const { id, gate } of page.items) (gate.kind === "budget" ? budgets : shared).push(id);
+      looked += page.items.length;
+      ({ cursor } = page);
+      if (cursor === null) break;
+    }
+    return this.#shown([...shared, ...budgets].slice(0, MAX_NAMED));
   }
 
   /** Closes or opens the limits of a name, or the one of an id. */
@@ -189,21 +211,26 @@ export class Limits {
   }
 
   /** The gates of a name: a limit may have both a rate and places. An id names one. */
-  async #named(name: string): Promise<{ readonly id: string; readonly gate: GateName }[]> {
+  async #named(name: string): Promise<NamedGate[]> {
     const one = name.length <= 300 ? await this.#store.queries.listed(LIMITS, name) : null;
     if (one !== null) return [{ id: one.id, gate: JSON.parse(one.text) as GateName }];
-    const found: { id: string; gate: GateName }[] = [];
+    const found: NamedGate[] = [];
     let cursor: string | null = null;
     do {
-      const page: { readonly items: readonly Listed[]; readonly cursor: string | null } =
-        await this.#store.queries.listing({ list: LIMITS, limit: MAX_NAMED, ...(cursor !== null && { cursor }) });
-      for (const { id, text } of page.items) {
-        const gate = JSON.parse(text) as GateName;
-        if (gate.name === name) found.push({ id, gate });
-      }
+      const page = await this.#names(cursor);
+      found.push(...page.items.filter(({ gate }) => gate.name === name));
       ({ cursor } = page);
     } while (cursor !== null && found.length < MAX_NAMED);
     return found;
+  }
+
+  /** The gates that there are, newest first, by what they are called. */
+  async #names(
+    cursor: string | null,
+  ): Promise<{ readonly items: readonly NamedGate[]; readonly cursor: string | null }> {
+    const query = { list: LIMITS, limit: MAX_NAMED, ...(cursor !== null && { cursor }) };
+    const { items, cursor: next } = await this.#store.queries.listing(query);
+    return { items: items.map(({ id, text }) => ({ id, gate: JSON.parse(text) as GateName })), cursor: next };
   }
 
   async #shown(ids: readonly string[]): Promise<ShownLimit[]> {
