@@ -69,6 +69,19 @@ test("a definition has labels for its executions, and who is called has those of
   expect(await found("label=customer=c7")).toHaveLength(3);
 });
 
+test("a fork has the labels of the execution that it comes from", async () => {
+  const wanted = {
+    definition: { ...definition, name: "labelled-fork", labels: { part: "p" } },
+    labels: { tree: "t1" },
+  };
+  const { body } = await api.post("/v1/workflow?start=true", wanted);
+  await api.ended(body.execution_id as string);
+  const forked = await api.post(`/v1/executions/${body.execution_id}/fork`, { from: "a" });
+  const { labels } = await api.ended(forked.body.execution_id as string);
+  expect(labels).toEqual({ part: "p", tree: "t1" });
+  expect(new Set(await found("label=tree=t1"))).toEqual(new Set([body.execution_id, forked.body.execution_id]));
+});
+
 test("a key stands for its labels too, and what runs already keeps those it has", async () => {
   const headers = { "idempotency-key": "labelled" };
   const start = (labels: unknown) => api.post("/v1/workflows/labelled/executions", { labels }, headers);

@@ -1,3 +1,4 @@
+import { handedLabels } from "../../core/execution/label-listing.ts";
 import { forkedNodes } from "../../core/execution/view.ts";
 import type { Answer } from "../../core/machine.ts";
 import type { Fork, Labels, Start, Trigger } from "../../core/message.ts";
@@ -235,7 +236,7 @@ export class Submissions {
         const detail = `The execution ${id} is an item of a map, and cannot be without it.`;
         throw new Refusal("NOT_RETRYABLE", { id }, { detail, execution: standing(state) });
       }
-      return { hash: plan.hash, input: state.input, kept: forkedNodes(state, from) };
+      return { hash: plan.hash, input: state.input, kept: forkedNodes(state, from), ...handedLabels(state) };
     });
     const definition = await this.#definitions.get(seen.hash);
     if (definition === undefined) throw new MillraceError("EXECUTION_UNREADABLE", { id });
@@ -256,6 +257,7 @@ export class Submissions {
       hold: false,
       bodyHash: key === undefined ? "" : canonicalHash([from ?? null, input ?? null]),
       fork: { execution: id, kept },
+      labels: seen.labels,
     };
     accepted(own, await this.#accept(caller, draft));
     return { execution_id: own, status: "RUNNING", forked_from: id, kept: kept.map(({ node }) => node) };
