@@ -33,6 +33,8 @@ import { healthOf, loadOf } from "./own-health.ts";
 import { ownMemory } from "./own-memory.ts";
 import { checkStoreSafety } from "./store-safety.ts";
 import { WorkerRegistration } from "./registration.ts";
+import { TraceExport, traceTarget } from "./trace-export.ts";
+import { traced } from "./traced-store.ts";
 import { logNames, TaskLogs } from "./task-logs.ts";
 import { watched } from "./watched-store.ts";
 import { openBuiltins, ownSlots, queuesOf, workerSettings } from "./worker-options.ts";
@@ -102,11 +104,14 @@ export class MillraceProcess {
     const metrics = measuring === undefined ? undefined : new measuring.Metrics(api === undefined ? undefined : opened);
     const isOwn = isOwnStore(address);
     const seen = isOwn ? opened : watched(opened, { host, log, called: "the store", lastsMs: OUTAGE_MS });
-    const store = logged(measuring === undefined ? seen : measuring.measured(seen, metrics!), log);
+    const shown = logged(measuring === undefined ? seen : measuring.measured(seen, metrics!), log);
+    const traces = tracesOf(options, host, () => service.traces);
+    const store = traces === undefined ? shown : traced(shown, (execution) => traces.add(execution));
     const behind: { archive?: Archive; engine?: Engine } = archive === undefined ? {} : { archive };
     const service = serviceOf(options, store, host, behind);
     const rest = { options, host, store, service, isOwn, handlers: new Map(), queues: [] };
     const parts: Parts = Object.assign(behind, rest);
+    if (traces !== undefined) parts.traces = traces;
     const foreign = Promise.withResolvers<StoreError>();
     parts.loseToArchive = () => foreign.resolve(foreignStore());
     const lost = Promise.race(opened.lost === undefined ? [foreign.promise] : [opened.lost, foreign.promise]);
@@ -176,6 +181,7 @@ interface Parts {
   health?: HealthServer;
   /** Whether the worker can take tasks. */
   leases?: LeaseWatch;
+  traces?: TraceExport;
   /** Where it listens, once it does. */
   url?: string | undefined;
 }
@@ -200,6 +206,17 @@ function serviceOf(
   const rest = { host, handlers, isStrict, secret, highWater, memory: ownMemory };
   if (archive === undefined) return new Service({ store, ...rest });
   return new Service({ store: withArchive(store, archive), ...rest, notes: archiveNotes(archive, behind, host) });
+}
+
+/** Whoever commits the end of an execution tells of it, so that it is told once. */
+function tracesOf(
+  { settings, roles, log, version }: ProcessOptions,
+  host: Host,
+  traces: () => Service["traces"],
+): TraceExport | undefined {
+  const target = roles.includes("engine") ? traceTarget(settings) : undefined;
+  if (target === undefined) return undefined;
+  return new TraceExport({ target, host, log, version, spans: (execution) => traces().spans(execution) });
 }
 
 /** `{{ secrets.NAME }}` is `MILLRACE_SECRET_NAME` of this process. */
@@ -380,6 +397,7 @@ async function stopParts(parts: Parts): Promise<void> {
   if (parts.isOwn && engine !== undefined) await settled(parts);
   await handedOver;
   await engine?.stop();
+  await parts.traces?.close();
   await parts.health?.close();
   await store.close();
   await parts.archive?.close();

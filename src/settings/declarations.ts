@@ -413,6 +413,37 @@ export const SETTINGS = {
     doc: "`info` has a line for every change of a node: much of it in a busy engine. `warn` has what somebody should look at.",
   }),
 
+  otlpEndpoint: text({
+    env: "OTEL_EXPORTER_OTLP_ENDPOINT",
+    default: undefined,
+    doc: "Where an engine sends traces: an address that speaks OTLP over HTTP in JSON, such as `http://collector:4318`, to which `/v1/traces` is added. Without one of these two nothing is sent. See operations.md.",
+  }),
+  otlpTracesEndpoint: text({
+    env: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    default: undefined,
+    doc: "The same as a whole address, to which nothing is added. It comes before the other.",
+  }),
+  otlpHeaders: secretList({
+    env: ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"],
+    default: [],
+    doc: "`name=value,…` that traces are sent with, such as a key.",
+  }),
+  otelServiceName: text({
+    env: "OTEL_SERVICE_NAME",
+    default: "millrace",
+    doc: "What traces call this process.",
+  }),
+  otelTracesExporter: list({
+    env: "OTEL_TRACES_EXPORTER",
+    default: ["otlp"],
+    doc: "Without `otlp` among them, such as `none`, nothing is sent.",
+  }),
+  otelDisabled: boolean({
+    env: "OTEL_SDK_DISABLED",
+    default: false,
+    doc: "Send no traces, whatever the rest says.",
+  }),
+
   // ── the CLI as a client ───────────────────────────────────────────────────────────────────────────────────────
   url: text({
     env: "MILLRACE_URL",
@@ -435,6 +466,7 @@ export const GROUPS: readonly (readonly [first: SettingName, title: string])[] =
   ["limits", "Limits"],
   ["egressAllow", "Built-in handlers"],
   ["logLevel", "Logs"],
+  ["otlpEndpoint", "Traces"],
   ["url", "Commands that talk to a server"],
 ];
 

@@ -24,6 +24,7 @@ import type { ReadyChecks } from "./readiness.ts";
 import { Reviews } from "./reviews.ts";
 import { Signing } from "./signing.ts";
 import { Submissions } from "./submissions.ts";
+import { Traces } from "./traces.ts";
 import { Workflows } from "./workflows.ts";
 
 export interface ServiceOptions {
@@ -55,6 +56,7 @@ export class Service {
   readonly commands: Commands;
   readonly executions: Executions;
   readonly histories: Histories;
+  readonly traces: Traces;
   readonly workflows: Workflows;
   readonly letters: Letters;
   readonly reviews: Reviews;
@@ -100,6 +102,7 @@ export class Service {
     this.batches = new Batches({ submissions, commands, executions, reader, payloads, paging });
     this.limits = new Limits(store, host, requests, paging);
     this.histories = new Histories(store, host, reader, directory, this.limits, paging);
+    this.traces = new Traces(reader);
     this.workflows = new Workflows(store, this.submissions, reader, paging);
     const checked: EditCheck = (...edit) => checkedConfig(checker, reader, ...edit);
     this.letters = new Letters({ store, host, decisions, reader, paging, checked });
