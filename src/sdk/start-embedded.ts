@@ -46,7 +46,8 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedE
   const entries = new Map<string, HandlerEntry>();
   const roles: readonly Role[] = port === undefined ? ["engine", "worker"] : ["engine", "worker", "api"];
   const running = await MillraceProcess.start({
-    settings,
+    // Functions and built-in handlers have a worker each here: from one queue for all, each would take what only the other has.
+    settings: { ...settings, singleQueue: undefined },
     address,
     env,
     roles,

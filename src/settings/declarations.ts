@@ -273,7 +273,7 @@ export const SETTINGS = {
   singleQueue: text({
     env: "MILLRACE_SINGLE_QUEUE",
     default: undefined,
-    doc: "One queue of this name for all nodes that name none, instead of one for each handler. For the API, which writes it into definitions, and for workers, each of which should then have all handlers.",
+    doc: "One queue of this name for all nodes that name none, instead of one for each handler. For the API, which writes it into definitions, and for workers, each of which should then have all handlers. `embedded()` of the SDK keeps to one for each handler.",
   }),
   allowMissingHandlers: boolean({
     env: "MILLRACE_ALLOW_MISSING_HANDLERS",

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { freePort } from "../../scripts/services/service.ts";
 import {
@@ -277,6 +277,19 @@ describe("an embedded engine on disk", () => {
     await run.signal("paid", 3);
     expect(await run.result()).toEqual({ paid: 3 });
   });
+});
+
+test("an embedded engine has a queue for each handler, whatever the environment says of one for all", async () => {
+  vi.stubEnv("MILLRACE_SINGLE_QUEUE", "everything");
+  try {
+    await using engine = await embedded({ dataDir: false });
+    const wf = workflow("both-kinds", { input: z.object({ n: z.number() }) });
+    const value = wf.task("value", { handler: "transform", config: { value: wf.input.n }, output: z.number() });
+    const next = wf.node("next", { after: { value } }, ({ value }) => value + 1);
+    expect(await engine.run(wf.output({ next }), { n: 1 }, { timeout: "10s" })).toEqual({ next: 2 });
+  } finally {
+    vi.unstubAllEnvs();
+  }
 });
 
 test("whoever waits for a run is told when the engine or the client is closed", async () => {
