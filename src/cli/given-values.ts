@@ -107,3 +107,12 @@ export function statusOption(call: Call): string | undefined {
   const names = STATUSES.map((name) => name.toLowerCase()).join(", ");
   throw new Failure(EXIT.usage, `--status must be one of ${names}, not ${JSON.stringify(option(call, "status"))}.`);
 }
+
+/**
+ * What narrows down `--all` says nothing of what is named by its id. Left unheard, more would be done than was meant: a replay
+ * that was only to be tried.
+ */
+export function refuseWithoutAll(call: Call, names: readonly string[]): void {
+  const given = names.find((name) => call.options[name] !== undefined);
+  if (given !== undefined) throw new Failure(EXIT.usage, `--${given} goes with --all, not with ids.`);
+}

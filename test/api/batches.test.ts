@@ -137,6 +137,8 @@ test("runs one workflow over items, so many at a time, and tells what became of 
 
   // Only those that failed are tried again, as the executions they were.
   broken.delete(4);
+  const tried = await api.post(`/v1/executions/${id}/retry?dry_run=true`);
+  expect(tried).toMatchObject({ status: 200, body: { rerun: ["items"], kept: [] } });
   expect((await api.post(`/v1/batches/${id}/retry`)).status).toBe(202);
   await api.eventually(() => isOver(id));
   expect(await batch(id)).toMatchObject({ generation: 2, completed: 19, failed: 2 });

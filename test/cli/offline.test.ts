@@ -153,6 +153,10 @@ describe("bin/millrace", () => {
     ],
     [["ls", "--limit", "0"], 2, 'millrace: --limit must be a number from 1 to 100000, not "0".\n'],
     [["rerun", "x"], 2, "millrace: --from NODE is missing.\n  hint: millrace rerun <execution> --from <node>\n"],
+    [["dlq", "retry", "x", "--dry-run"], 2, "millrace: --dry-run goes with --all, not with ids.\n"],
+    [["dlq", "drop", "x", "--class", "poison"], 2, "millrace: --class goes with --all, not with ids.\n"],
+    [["dlq", "retry", "--all", "--set", "url=1"], 2, "millrace: --set goes with ids, not with --all.\n"],
+    [["cancel", "x", "--workflow", "hello"], 2, "millrace: --workflow goes with --all, not with ids.\n"],
     [["completion", "csh"], 2, 'millrace: there is no completion for "csh".\n  hint: bash, zsh or fish\n'],
     [
       ["init", "--template", "cobol"],

@@ -272,6 +272,9 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     expect((await run("why", id)).stdout).toEqual(failure);
     expect(await run("result", id)).toMatchObject({ code: 1, stdout: "null\n", stderr: failure });
     expect((await run("retry", id, "--dry-run")).stdout).toContain(`${id} would run again: call, after\n`);
+    // Nobody has to be asked before he looks.
+    const tried = await run("retry", "--all", "--workflow", "failing", "--dry-run");
+    expect([tried.code, tried.stdout]).toEqual([0, expect.stringContaining(`${id} would run again: call, after\n`)]);
     expect((await run("retry", "@failed")).code).toBe(0);
     expect((await run("watch", id)).code).toBe(1);
     const only = await run("rerun", id, "--from", "ok", "--only", "--set", "value=7");

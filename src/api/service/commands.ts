@@ -1,4 +1,4 @@
-import { NEVER_TRIGGERED } from "../../core/execution/messages/retry.ts";
+import { isBatchWithFailures, NEVER_TRIGGERED } from "../../core/execution/messages/retry.ts";
 import { dryRun } from "../../core/execution/view.ts";
 import type { Cancel, Pause, Release, Resume, Retry, RetryScope, Signal } from "../../core/message.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
@@ -100,7 +100,8 @@ export class Commands {
         throw notFound("node", request.from);
       if (state.startedAtMs === null)
         throw new Refusal("NOT_RETRYABLE", { id }, { detail: `${NEVER_TRIGGERED}.`, execution });
-      if (scope === "failed" && state.status === "completed") throw new Refusal("NOT_RETRYABLE", { id }, { execution });
+      if (scope === "failed" && state.status === "completed" && !isBatchWithFailures(state))
+        throw new Refusal("NOT_RETRYABLE", { id }, { execution });
       return dryRun(state, { scope, ...(request.from !== undefined && { from: request.from }) });
     });
     await this.#checked(id, request);

@@ -3,7 +3,7 @@ import { type Call, hasSwitch, option, type Verb } from "../call.ts";
 import { confirm } from "../confirm.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
-import { momentOption, statusOption } from "../given-values.ts";
+import { momentOption, refuseWithoutAll, statusOption } from "../given-values.ts";
 import { printJson, tellGap } from "../print.ts";
 import { connect, segment, type Server, withQuery } from "../server.ts";
 import type { Gap } from "../shapes.ts";
@@ -59,6 +59,7 @@ async function named(call: Call, server: Server): Promise<Meant> {
       hint: `millrace ${call.command} <execution…>   or --all with a filter`,
     });
   }
+  refuseWithoutAll(call, ["status", "workflow", "since"]);
   return { ids: await Promise.all(call.args.map((name) => server.idOf(name))), gap: {} };
 }
 
@@ -86,7 +87,8 @@ async function found(call: Call, server: Server): Promise<Meant> {
     if (incomplete !== undefined) gap = { incomplete };
   }
   tellGap(call, gap);
-  if (ids.length > 0) {
+  // Nothing is done by looking.
+  if (ids.length > 0 && !hasSwitch(call, "dry-run")) {
     await confirm(call, `${call.command} ${counted(ids.length, "execution")}`);
   }
   return { ids, gap };

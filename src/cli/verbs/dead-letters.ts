@@ -5,7 +5,7 @@ import { changedConfig, changesOf } from "../changed-config.ts";
 import { confirm } from "../confirm.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
-import { countOption } from "../given-values.ts";
+import { countOption, refuseWithoutAll } from "../given-values.ts";
 import { printJson, printTable, tellGap } from "../print.ts";
 import { connect, segment, type Server } from "../server.ts";
 import type { Gap } from "../shapes.ts";
@@ -69,7 +69,10 @@ async function meant(call: Call, server: Server): Promise<Meant> {
   if (isAll === call.args.length > 0) {
     throw new Failure(EXIT.usage, "name dead letters, or say --all.", { hint: "millrace dlq ls   lists them" });
   }
-  if (!isAll) return { ids: call.args, gap: {} };
+  if (!isAll) {
+    refuseWithoutAll(call, ["dry-run", "class", "queue", "execution", "status", "limit"]);
+    return { ids: call.args, gap: {} };
+  }
   const query = { ...filterOf(call), status: option(call, "status") };
   const { items, next_cursor: _, ...gap } = await server.list<Letter>("/v1/dlq", query, most(call));
   tellGap(call, gap);
@@ -89,6 +92,7 @@ async function toDrop(call: Call, server: Server): Promise<Meant> {
 /** All that pass the filters, as one request: those of one execution make one generation. */
 async function retryAll(call: Call, server: Server): Promise<ExitCode> {
   if (call.args.length > 0) throw new Failure(EXIT.usage, "name dead letters, or say --all; not both.");
+  if (changesOf(call).length > 0) throw new Failure(EXIT.usage, "--set goes with ids, not with --all.");
   const isDryRun = hasSwitch(call, "dry-run");
   const given = Object.entries(filterOf(call)).filter(([, value]) => value !== undefined);
   const body = { filter: Object.fromEntries(given), limit: Math.min(10_000, most(call)), dry_run: isDryRun };

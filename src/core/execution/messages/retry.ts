@@ -58,7 +58,7 @@ function judge(state: ExecutionState, body: Retry, context: Context): Verdict {
 }
 
 /** A batch completes whatever becomes of its items, and those that failed can be tried again. */
-function isBatchWithFailures(state: ExecutionState): boolean {
+export function isBatchWithFailures(state: ExecutionState): boolean {
   if (state.parent !== null || state.plan.workflow["x-millrace-part"] !== true) return false;
   return state.maps.values().some((map) => map.failures > 0);
 }
