@@ -74,6 +74,11 @@ const NO_APPROVAL: OptionSpec = {
   name: "no-wait-approval",
   doc: "stop waiting when only a person can go on (exit 8)",
 };
+const VERSION: OptionSpec = {
+  name: "version",
+  value: "N",
+  doc: "of a stored workflow: this one, by its number or hash, instead of the newest",
+};
 const LIMIT: OptionSpec = { name: "limit", value: "N", doc: "how many at most (default 50)" };
 const AMOUNTS: readonly OptionSpec[] = [
   { name: "usd", value: "N", doc: "US dollars" },
@@ -235,6 +240,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     summary: "Run a file here, without any server; or a stored workflow on the server",
     options: [
       INPUT,
+      VERSION,
       KEY,
       LABEL,
       RUN_TIMEOUT,
@@ -265,6 +271,7 @@ export const COMMANDS: readonly CommandSpec[] = [
         value: "FILE",
         doc: "where results go, one line for each item, or a table if it ends in .parquet (default: stdout)",
       },
+      VERSION,
       { name: "concurrency", value: "N", doc: "how many run at a time at most (default 100)" },
       { name: "retry-failed", doc: "try the items of a finished batch again that failed or were cancelled" },
       { name: "fresh", doc: "begin anew, whatever an earlier run has left" },
@@ -487,6 +494,7 @@ export const COMMANDS: readonly CommandSpec[] = [
       { name: "from", value: "NODE", doc: "the node to begin with (needed)" },
       { name: "only", doc: "this node alone" },
       { name: "set", value: "PATH=JSON", many: true, doc: "change its config: --set url='\"https://…\"'" },
+      { ...INPUT, doc: "another input, for what runs again" },
       { name: "dry-run", doc: "only say what would run again" },
     ],
     settings: CLIENT,

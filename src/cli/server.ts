@@ -234,6 +234,12 @@ export function segment(name: string): string {
   return encodeURIComponent(name);
 }
 
+/** A stored workflow, the newest version of it unless one is named. */
+export function workflowPath(name: string, version?: string): string {
+  const path = `/v1/workflows/${segment(name)}`;
+  return version === undefined ? path : `${path}/versions/${segment(version)}`;
+}
+
 export function withQuery(path: string, query: Readonly<Record<string, string | undefined>>): string {
   const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`;

@@ -288,6 +288,38 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     expect((await run("rerun", id, "--from", "ok", "--set", "value=text")).code).toBe(2);
   });
 
+  test("rerun takes another input, for what runs again", async () => {
+    const started = await run("run", "hello.yaml", "--server", "--watch", "--input", '{"n": 3}', "--json");
+    const { execution_id: id } = JSON.parse(started.stdout) as { execution_id: string };
+    const again = await run("rerun", id, "--from", "load", "--input", '{"n": 5}');
+    expect([again.code, again.stderr]).toEqual([0, ""]);
+    const watched = await run("watch", id);
+    expect([watched.code, JSON.parse(watched.stdout)]).toEqual([0, { twice: 10 }]);
+    expect((await run("rerun", id, "--from", "load", "--input", "{n")).code).toBe(3);
+  });
+
+  test("a stored workflow runs in the version that is asked for, of a file there is only one", async () => {
+    const version = (value: number): string =>
+      `name: versioned\nnodes: [{ id: a, handler: output, config: { is: ${value} } }]\n`;
+    for (const value of [1, 2]) {
+      writeFileSync(join(here, "versioned.yaml"), version(value));
+      expect((await run("workflow", "push", "versioned.yaml")).stdout).toBe(`versioned version ${value}\n`);
+    }
+    const output = async (...more: string[]): Promise<unknown> =>
+      JSON.parse((await run("run", "versioned", "--watch", ...more)).stdout);
+    expect(await output()).toEqual({ is: 2 });
+    expect(await output("--version", "1")).toEqual({ is: 1 });
+    expect((await run("run", "versioned", "--version", "3")).code).toBe(4);
+    const items = join(here, "versioned.jsonl");
+    writeFileSync(items, "{}\n");
+    const batch = await run("batch", "run", "versioned", "--version", "1", "--input", items);
+    expect([batch.code, batch.stdout]).toEqual([0, expect.stringContaining('"output":{"is":1}')]);
+    for (const command of [["run"], ["batch", "run"]]) {
+      const file = await run(...command, "versioned.yaml", "--version", "1", "--input", items);
+      expect([file.code, file.stderr]).toEqual([2, expect.stringContaining("--version is of a stored workflow")]);
+    }
+  });
+
   test("a budget is raised, and a limit set and given back", async () => {
     const paused = await run("run", "spending.yaml", "--server", "--watch", "--no-wait-approval");
     expect([paused.code, paused.stderr]).toEqual([8, expect.stringContaining("b waiting reason=budget")]);

@@ -20,12 +20,12 @@ import { countOption, labelsOption } from "../given-values.ts";
 import { printJson } from "../print.ts";
 import { publishRunnable } from "../project/begin-execution.ts";
 import { LiveHandlers } from "../project/live-handlers.ts";
-import { connect, isForServer, segment, withQuery } from "../server.ts";
+import { connect, isForServer, withQuery, workflowPath } from "../server.ts";
 import type { ShownExplanation } from "../shapes.ts";
 import { definitionFor } from "../submission.ts";
 import { outliveForgottenPromises, startFailure, startProcess } from "../start-process.ts";
 import { handlersOf } from "../waiting-in-vain.ts";
-import { modulesFor, runnableOf } from "./run.ts";
+import { modulesFor, refuseVersion, runnableOf } from "./run.ts";
 
 const MOST_SLOTS = 1_000;
 
@@ -42,7 +42,8 @@ interface Place {
 export const verb: Verb = async (call) => {
   const [name] = call.args as [string];
   const { terminal } = call;
-  if (!isFile(terminal, name) && looksLikeFile(name)) throw noFile(terminal, name);
+  if (isFile(terminal, name)) refuseVersion(call);
+  else if (looksLikeFile(name)) throw noFile(terminal, name);
   const output = await outputOf(call);
   const input = await openInput(call, output?.file);
   try {
@@ -248,7 +249,7 @@ async function connectThere(call: Call, name: string): Promise<Place> {
   });
   const stored = isHere
     ? await server.post<Stored>(path, { source: await definitionFor(call, server, name) })
-    : await server.get<Stored>(`/v1/workflows/${segment(name)}`);
+    : await server.get<Stored>(workflowPath(name, option(call, "version")));
   const { name: workflow, workflow_definition_id: version } = stored;
   const where = "what was begun goes on there";
   return { source: serverBatches(server), workflow, version, where, stop: async () => undefined };

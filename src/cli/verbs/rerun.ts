@@ -2,6 +2,7 @@ import { hasSwitch, option, type Verb } from "../call.ts";
 import { changedConfig, changesOf } from "../changed-config.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
+import { jsonOption } from "../given-values.ts";
 import { printJson } from "../print.ts";
 import { connect, segment, withQuery } from "../server.ts";
 import { wouldRun } from "./act.ts";
@@ -10,6 +11,7 @@ export const verb: Verb = async (call) => {
   const from = option(call, "from");
   if (from === undefined)
     throw new Failure(EXIT.usage, "--from NODE is missing.", { hint: "millrace rerun <execution> --from <node>" });
+  const input = await jsonOption(call, "input");
   const server = await connect(call);
   const id = await server.idOf(call.args[0]!);
   const changes = changesOf(call);
@@ -20,6 +22,7 @@ export const verb: Verb = async (call) => {
     from,
     scope: hasSwitch(call, "only") ? "node" : "descendants",
     ...(config !== undefined && { config }),
+    ...(input !== undefined && { input_params: input }),
   };
   const answer = await server.post<{ readonly status: string; readonly generation: number }>(path, { body });
   if (call.json) printJson(call, answer);

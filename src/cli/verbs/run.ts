@@ -5,6 +5,7 @@ import type { Settings } from "../../settings/declarations.ts";
 import { type Call, hasSwitch, option, type Verb } from "../call.ts";
 import { definitionText, isFile, isModule, looksLikeFile, moduleText, noFile } from "../definition-file.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
+import { Failure } from "../failure.ts";
 import { followExecution, type FollowOptions } from "../follow-execution.ts";
 import { durationOption, jsonOption, labelsOption } from "../given-values.ts";
 import { localSource } from "../local-source.ts";
@@ -21,12 +22,21 @@ import { definitionFor, submit } from "../submission.ts";
 /** A file runs here, in memory, with nothing else; a name runs on the server. */
 export const verb: Verb = async (call) => {
   const [name] = call.args as [string];
-  const input = await jsonOption(call, "input");
   const isHere = isFile(call.terminal, name);
+  if (isHere) refuseVersion(call);
+  const input = await jsonOption(call, "input");
   if (isHere && !(await isForServer(call))) return runHere(call, name, input);
   if (!isHere && looksLikeFile(name)) throw noFile(call.terminal, name);
   return runThere(call, name, isHere, input);
 };
+
+/** Only what is stored has versions. */
+export function refuseVersion(call: Call): void {
+  if (option(call, "version") === undefined) return;
+  throw new Failure(EXIT.usage, "--version is of a stored workflow; a file is what stands in it.", {
+    hint: "name the workflow instead of a file: millrace workflow ls",
+  });
+}
 
 function followOptions(call: Call, goesOn: boolean): FollowOptions {
   return {
@@ -113,7 +123,12 @@ async function started(
   const key = option(call, "key");
   const labels = labelsOption(call);
   if (!isHere) {
-    const body = { ...(input !== undefined && { input_params: input }), ...(labels !== undefined && { labels }) };
+    const version = option(call, "version");
+    const body = {
+      ...(input !== undefined && { input_params: input }),
+      ...(labels !== undefined && { labels }),
+      ...(version !== undefined && { version }),
+    };
     const { execution_id: id } = await server.post<{ readonly execution_id: string }>(
       `/v1/workflows/${segment(name)}/executions`,
       { body, key },

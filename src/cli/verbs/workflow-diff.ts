@@ -3,7 +3,7 @@ import type { Json } from "../../json/json.ts";
 import { type Call, type Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
 import { oneLine, printJson } from "../print.ts";
-import { connect, segment } from "../server.ts";
+import { connect, workflowPath } from "../server.ts";
 
 /** One thing that is other than it was: `null` where there was or is nothing. */
 export interface Change {
@@ -16,10 +16,8 @@ export interface Change {
 export const verb: Verb = async (call) => {
   const server = await connect(call);
   const [name, first, second] = call.args as [string, string, string?];
-  const path = (version: string | undefined): string =>
-    `/v1/workflows/${segment(name)}${version === undefined ? "" : `/versions/${segment(version)}`}`;
   const [before, after] = await Promise.all(
-    [path(first), path(second)].map((one) => server.get<{ readonly definition: Workflow }>(one)),
+    [first, second].map((version) => server.get<{ readonly definition: Workflow }>(workflowPath(name, version))),
   );
   const changes = workflowChanges(before!.definition, after!.definition);
   if (call.json) printJson(call, { items: changes, next_cursor: null });

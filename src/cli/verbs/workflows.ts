@@ -3,7 +3,7 @@ import { option, type Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
 import { countOption } from "../given-values.ts";
 import { printJson, printTable } from "../print.ts";
-import { connect, segment, withQuery } from "../server.ts";
+import { connect, withQuery, workflowPath } from "../server.ts";
 import { definitionFor } from "../submission.ts";
 
 interface Named {
@@ -28,14 +28,13 @@ export const verb: Verb = async (call) => {
   }
   if (call.command === "workflow show") {
     const [name, version] = call.args as [string, string?];
-    const path = `/v1/workflows/${segment(name)}${version === undefined ? "" : `/versions/${segment(version)}`}`;
-    const stored = await server.get<Named & { readonly definition: Json }>(path);
+    const stored = await server.get<Named & { readonly definition: Json }>(workflowPath(name, version));
     printJson(call, call.json ? stored : stored.definition);
     return EXIT.done;
   }
   const page =
     call.command === "workflow versions"
-      ? await server.list<Named>(`/v1/workflows/${segment(call.args[0]!)}/versions`, {}, Number.POSITIVE_INFINITY)
+      ? await server.list<Named>(`${workflowPath(call.args[0]!)}/versions`, {}, Number.POSITIVE_INFINITY)
       : await server.list<Named>("/v1/workflows", {}, countOption(call, "limit", 50, 100_000));
   if (call.json) printJson(call, page);
   else
