@@ -36,7 +36,7 @@ def work(task):
     except urllib.error.HTTPError as error:
         print(f"{task['node_id']}: not accepted, {error.code}", file=sys.stderr)
     except Exception as error:
-        failure = {"code": type(error).__name__, "message": str(error), "retryable": not isinstance(error, (KeyError, TypeError))}
+        failure = {"code": type(error).__name__, "message": str(error), "retryable": not isinstance(error, (ValueError, TypeError, KeyError, AttributeError))}
         post("/v1/tasks/fail", {"token": task["token"], "error": failure})
     finally:
         done.set()
