@@ -45,8 +45,9 @@ export function handlersPage(): string {
 Made by \`npm run docs\` from what configs are checked by. Any value may be a template. Handlers on workers, \`workflow\` and \`review\` also
 take \`mock\`. How nodes, templates and the rest of a workflow are written: [workflows.md](workflows.md).
 
-The names of the source documents mean the same: ${aliases}. So a handler of your own cannot have one of these names, nor that of
-a node that runs in the engine; one called as another built-in takes its place on the worker that brings it.
+Some have a second name, for definitions that come from elsewhere: ${aliases}. So a handler of
+your own cannot have one of these names, nor that of a node that runs in the engine. One with the name of any other built-in takes its
+place on the worker that brings it.
 
 ${sections.join("\n")}`;
 }

@@ -316,7 +316,7 @@ export const SETTINGS = {
     default: 3,
     min: 1,
     max: 100,
-    doc: "Attempts in all, the first included: the source document says retries, and its own example counts attempts.",
+    doc: "Attempts in all, the first included, although its name says retries.",
   }),
   retryInitialDelay: seconds({
     env: "RETRY_INITIAL_DELAY",
@@ -481,5 +481,5 @@ export const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
   REDIS_STREAM_BLOCK_MS: "readers are woken by what arrives and look once a second besides",
 };
 
-/** Of the design, but not of this release. To ignore them would let somebody rely on what is not there. */
+/** Not in this release. To ignore them would let somebody rely on what is not there. */
 export const NOT_YET: readonly string[] = ["MILLRACE_BUS"];

@@ -32,7 +32,7 @@ ${groups.join("\n\n")}
 
 ## Accepted, without effect
 
-The source documents have these; each is answered by a warning.
+An environment that comes from elsewhere may have these; each is answered by a warning.
 
 | Variable | Why it has no effect |
 |---|---|

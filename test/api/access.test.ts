@@ -44,7 +44,7 @@ describe("with keys", () => {
     await api.close();
   });
 
-  /** CONTRACT section 12, route by route. */
+  /** Who may call what, route by route: a new route without a row fails. */
   const MATRIX: Readonly<Record<string, readonly Role[]>> = {
     "POST /v1/workflow": ["author", "admin"],
     "POST /v1/workflow/trigger/{execution_id}": ["operator", "admin"],

@@ -18,7 +18,10 @@ export type Permission = "open" | (typeof PERMISSIONS)[number];
 export const ROLES = ["viewer", "author", "operator", "reviewer", "worker", "admin"] as const;
 export type Role = (typeof ROLES)[number];
 
-/** CONTRACT section 12. `definitions` and `reviews` are reading too, of what an author or a reviewer has to see. */
+/**
+ * The table of docs/operations.md, which a test compares. `definitions` and `reviews` are reading too, of what an author
+ * or a reviewer has to see.
+ */
 const GRANTS: Readonly<Record<Role, readonly Permission[]>> = {
   viewer: ["read", "definitions", "reviews"],
   author: ["definitions", "submit"],

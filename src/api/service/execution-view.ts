@@ -101,7 +101,7 @@ export function draftNode(
   };
 }
 
-/** CONTRACT section 4: what an `end` node gave, or of the `output` nodes, else of the sinks. */
+/** What an `end` node gave, else what the `output` nodes gave, else those on which nothing depends. */
 export function draftOutput(state: ExecutionState): AnswerDraft {
   const { plan, end, id } = state;
   const whole = (value: KeptValue | null): AnswerDraft => ({

@@ -8,7 +8,7 @@ import { executionKey } from "./ids.ts";
 const NAME = "answer:";
 /** Everybody who looks for processes reads past these, so they are small. */
 const MAX_SMALL_CHARS = 2_000;
-/** CONTRACT section 1: as long as keys are good for. */
+/** As long as an Idempotency-Key is good for. */
 const KEPT_MS = 86_400_000;
 /** A claim that is not renewed is over: whoever had it is gone. */
 const CLAIM_MS = 10_000;

@@ -4,7 +4,7 @@ import { edgeCounts } from "./spread.ts";
 import { node, Trial, workflow } from "./test-execution.ts";
 import type { Dependency, WorkflowNode } from "../../definition/workflow.ts";
 
-// The table of CONTRACT section 4: how a parent is made to end, and what each kind of edge then says.
+// The table of docs/workflows.md: how a parent is made to end, and what each kind of edge then says.
 const rows: readonly (readonly [
   name: string,
   parent: Partial<WorkflowNode>,

@@ -7,7 +7,7 @@ export type EdgeVerdict = "ok" | "void" | "bad";
 /** How a parent ended, as far as its dependants care. */
 export type ParentEnd = "completed" | "failedContinue" | "failed" | "skippedHarmless" | "skippedByFailure";
 
-/** CONTRACT section 4, row by row. */
+/** The table under "Joins" in docs/workflows.md, row by row; a test compares them. */
 export const EDGE_TABLE: Readonly<Record<ParentEnd, Readonly<Record<DependencyOn, EdgeVerdict>>>> = {
   completed: { completed: "ok", failed: "void", done: "ok" },
   failedContinue: { completed: "ok", failed: "ok", done: "ok" },

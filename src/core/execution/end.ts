@@ -7,7 +7,7 @@ import { type KeptValue, MAX_COLLECTED_BYTES, toValue, type Value } from "../val
 import type { EndStatus, ExecutionEnded } from "./events.ts";
 import type { ExecutionState } from "./state.ts";
 
-/** The verdict once every node has ended: CONTRACT section 4. */
+/** How an execution has ended whose every node has: a failure that somebody handled does not count. */
 export function verdict(state: ExecutionState): EndStatus {
   if (state.failed.every((node) => isHandled(state, node))) return "completed";
   return state.completedCount > 0 ? "partial" : "failed";

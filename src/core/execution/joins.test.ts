@@ -6,7 +6,7 @@ type Edge = "ok" | "void" | "bad";
 
 const EDGES: readonly Edge[] = ["ok", "void", "bad"];
 
-/** CONTRACT section 4 for edges that are all decided, word by word. */
+/** The table of joins in docs/workflows.md, for edges that are all decided. */
 function whenAllDecided(join: Join, edges: readonly Edge[]): Exclude<JoinVerdict, "wait"> {
   const count = (edge: Edge): number => edges.filter((one) => one === edge).length;
   if (edges.length === 0 || join === "all_done") return "run";

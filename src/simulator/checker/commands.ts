@@ -76,7 +76,7 @@ const endedAs =
   ({ ended }: Story): boolean =>
     ended !== null && statuses.includes(ended.status);
 
-/** CONTRACT section 5, and what section 3 says of the trigger. */
+/** What a command may do in which state, and what it is answered where it may not. */
 const OPERATIONS: Readonly<Record<Command["kind"], Operation>> = {
   cancel: {
     allowed: (story) => !isOver(story),

@@ -5,7 +5,7 @@ import { verdictOf } from "./reference-condition.ts";
 import { MISSING, type Reader, UNKNOWN, valueOf } from "./reference-path.ts";
 import type { Story } from "./story.ts";
 
-/** What the engine's own nodes give: CONTRACT section 6. */
+// What the engine's own nodes give, as docs/handlers.md and docs/workflows.md promise it.
 
 /** `input`: the execution's input over the config. `output`: the config, or without one what the parents gave. */
 export function passedOn(reader: Reader): Json | typeof UNKNOWN {
@@ -53,7 +53,7 @@ export function mockOf(reader: Reader): Filled | undefined {
   return mock === false ? undefined : mock;
 }
 
-/** What an execution gives to whoever called it: CONTRACT section 4. */
+/** What an execution gives to whoever called it: see "Input and output" in docs/workflows.md. */
 export function outputOf(story: Story, evidence: Evidence): Json | typeof UNKNOWN {
   const { ended, shape } = story;
   if (ended === null || ended.status === "failed" || ended.status === "cancelled" || shape === null) return null;

@@ -7,7 +7,7 @@ import type { Shape } from "./shape.ts";
 /** How a node ended, as its dependants see it. A failure is `tolerated` if its own on_error says `continue`. */
 export type NodeEnd = "completed" | "failed" | "tolerated" | "skipped" | "skippedUpstream" | "cancelled";
 
-/** What one dependency says once its parent has ended: CONTRACT section 4, column by column. */
+/** What one dependency says once its parent has ended: the table of docs/workflows.md, column by column. */
 export function edge(end: NodeEnd, on: DependencyOn): "ok" | "void" | "bad" {
   if (on === "done") return "ok";
   if (on === "failed") return end === "failed" || end === "tolerated" ? "ok" : "void";
@@ -82,8 +82,8 @@ export interface Standing {
 }
 
 /**
- * Which nodes a new generation opens again, and everything after them: CONTRACT sections 5 and 9. Of dead letters it is
- * their nodes, and what was cancelled because of them.
+ * Which nodes a new generation opens again, and everything after them. Of dead letters it is their nodes, and what was
+ * cancelled because of them.
  */
 export function reopened(
   shape: Shape,

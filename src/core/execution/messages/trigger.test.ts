@@ -38,7 +38,6 @@ describe("an execution that was accepted and not started", () => {
   });
 });
 
-// CONTRACT section 3, "Trigger by state".
 const refusals: readonly (readonly [state: string, make: () => Trial, code: string])[] = [
   ["RUNNING", () => new Trial(chain).begin(), "ALREADY_RUNNING"],
   ["PAUSED", () => new Trial(chain).begin().does({ kind: "pause" }), "ALREADY_RUNNING"],
