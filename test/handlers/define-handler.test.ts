@@ -4,14 +4,18 @@ import type { ExecutionSummary } from "../../src/core/execution/view.ts";
 import { type DefinitionReport, readDefinition } from "../../src/definition/read.ts";
 import { TestWorld } from "../../src/engine/test-engine.ts";
 import { type DefinedHandler, defineHandler, HandlerInvalid } from "../../src/handlers/define-handler.ts";
-import { HandlerRegistry } from "../../src/handlers/registry.ts";
 import { testCall } from "../../src/handlers/test-server.ts";
 import type { Json, JsonObject } from "../../src/json/json.ts";
+import { type ReadyHandlers, readyHandlers } from "../../src/sdk/handlers.ts";
 
-const words = new URL("./modules/words.ts", import.meta.url);
+/** As a worker that was given them has them. */
+function readyOf(...defined: readonly DefinedHandler[]): ReadyHandlers {
+  return readyHandlers(Object.fromEntries(defined.map((one) => [one.name, one])));
+}
 
-function read(nodes: Json, registry: HandlerRegistry): DefinitionReport {
-  return readDefinition(JSON.stringify({ name: "test", nodes }), { format: "json", handlers: registry });
+function read(nodes: Json, { entries }: ReadyHandlers): DefinitionReport {
+  const handlers = { get: (name: string) => entries.get(name), names: () => entries.keys(), allowMissing: false };
+  return readDefinition(JSON.stringify({ name: "test", nodes }), { format: "json", handlers });
 }
 
 async function call(defined: DefinedHandler, config: JsonObject): Promise<Json> {
@@ -48,14 +52,14 @@ describe.each([
   ["Zod", area],
   ["JSON Schema", areaOfJson],
 ])("a handler described by %s", (_, defined) => {
-  const registry = new HandlerRegistry().add(defined);
+  const ready = readyOf(defined);
 
   test("is known to definitions", () => {
-    expect(read([{ id: "a", handler: "area", config: { width: 2 } }], registry).errors).toEqual([]);
+    expect(read([{ id: "a", handler: "area", config: { width: 2 } }], ready).errors).toEqual([]);
   });
 
   test("has its config checked at submit, templates aside", () => {
-    const at = (config: Json): unknown => read([{ id: "a", handler: "area", config }], registry).errors;
+    const at = (config: Json): unknown => read([{ id: "a", handler: "area", config }], ready).errors;
     expect(at({ width: "2" })).toMatchObject([{ code: "CONFIG_INVALID", path: "/nodes/0/config/width" }]);
     expect(at({})).toMatchObject([{ code: "CONFIG_INVALID", message: expect.stringContaining('"width"') as string }]);
     expect(at({ width: "{{ input.width }}" })).toEqual([]);
@@ -78,7 +82,7 @@ describe.each([
           { id: "a", handler: "area", config: { width: 2 } },
           { id: "b", handler: "transform", dependencies: ["a"], config: { value: template } },
         ],
-        registry,
+        ready,
       ).errors;
     expect(reading("{{ a.area }}")).toEqual([]);
     expect(reading("{{ a.aera }}")).toMatchObject([
@@ -87,7 +91,7 @@ describe.each([
   });
 
   test("is suggested for a name that is nearly its own", () => {
-    expect(read([{ id: "a", handler: "aera", config: {} }], registry).errors).toMatchObject([
+    expect(read([{ id: "a", handler: "aera", config: {} }], ready).errors).toMatchObject([
       { code: "UNKNOWN_HANDLER", hint: expect.stringContaining('"area"') as string },
     ]);
   });
@@ -180,7 +184,6 @@ describe("a handler cannot be registered", () => {
     ["under another name of one", () => defineHandler({ name: "llm_service", run: () => 1 }), "built in"],
     ["without a name", () => defineHandler({ name: "", run: () => 1 }), "1 to 128"],
     ["with a name without end", () => defineHandler({ name: "x".repeat(129), run: () => 1 }), "1 to 128"],
-    ["twice", () => new HandlerRegistry().add(area, areaOfJson), "registered twice"],
     [
       "with a schema that is none",
       () => defineHandler({ name: "x", config: { type: "nonsense" }, run: () => 1 }),
@@ -197,91 +200,64 @@ describe("a handler cannot be registered", () => {
   });
 });
 
-describe("a module", () => {
-  test("brings what it exports", async () => {
-    const registry = await new HandlerRegistry().load(words);
-    expect([...registry.names()]).toEqual(["words.count", "words.upper"]);
-    expect(registry.get("words.count")).toMatchObject({ outputSchema: { properties: { words: {}, long: {} } } });
-    expect([...registry.handlers().keys()]).toEqual(["words.count", "words.upper"]);
-  });
-
-  test("may bring plain functions by name", async () => {
-    const registry = await new HandlerRegistry().load(new URL("./modules/plain.ts", import.meta.url).href);
-    expect([...registry.names()]).toEqual(["plain.twice", "plain.key", "plain.checked"]);
-    expect(await registry.handlers().get("plain.twice")!(testCall({ n: 4 }))).toBe(8);
-    expect(await registry.handlers().get("plain.key")!(testCall({}))).toBe("e1/a/1");
-    const half = async (n: Json): Promise<Json> => registry.handlers().get("plain.checked")!(testCall({ n }));
-    expect(await half(4)).toEqual({ half: 2 });
-    await expect(half("4")).rejects.toMatchObject({ code: "CONFIG_INVALID" });
-    await expect(half(5)).rejects.toMatchObject({ code: "OUTPUT_INVALID" });
-    expect(registry.get("plain.checked")).toMatchObject({ defaultTimeoutSeconds: 5 });
-  });
-
-  test("that brings nothing is a mistake", async () => {
-    const loading = new HandlerRegistry().load(new URL("./modules/none.ts", import.meta.url));
-    await expect(loading).rejects.toThrow("exports no handler");
-  });
-
-  test("that brings something else is one too", async () => {
-    const loading = new HandlerRegistry().load(new URL("./modules/wrong.ts", import.meta.url));
-    await expect(loading).rejects.toThrow('The handler "wrong.kind" is not a function');
-  });
-
-  test("that is not there is one too", async () => {
-    await expect(new HandlerRegistry().load(new URL("./modules/missing.ts", import.meta.url))).rejects.toThrow(
-      "missing.ts",
-    );
-  });
-});
-
 describe("in an engine", () => {
   let world: TestWorld;
-  let registry: HandlerRegistry;
   beforeEach(() => {
     world = new TestWorld();
     world.engine();
-    registry = new HandlerRegistry();
   });
-  afterEach(async () => {
-    await world.close();
-    registry.close();
-  });
+  afterEach(() => world.close());
 
-  async function run(nodes: Json): Promise<ExecutionSummary> {
-    const { workflow, errors } = read(nodes, registry);
+  async function run(nodes: Json, ready: ReadyHandlers): Promise<ExecutionSummary> {
+    const { workflow, errors } = read(nodes, ready);
     expect(errors).toEqual([]);
-    world.worker(Object.fromEntries(registry.handlers()), { heartbeatMs: 5_000 });
-    return world.ended(await world.start(workflow!, { text: "one two three" }));
+    world.worker(Object.fromEntries(ready.handlers), { heartbeatMs: 5_000 });
+    try {
+      return await world.ended(await world.start(workflow!, { text: "one two three" }));
+    } finally {
+      ready.close();
+    }
   }
 
-  test("data flows through handlers of a module", async () => {
-    await registry.load(words);
-    const view = await run([
+  test("data flows from one handler to the next", async () => {
+    const upper = defineHandler({
+      name: "words.upper",
+      config: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
+      run: (config) => (config as { readonly text: string }).text.toUpperCase(),
+    });
+    const count = defineHandler({
+      name: "words.count",
+      config: z.object({ text: z.string(), atLeast: z.int().min(1).default(1) }),
+      output: z.object({ words: z.int() }),
+      run: ({ text, atLeast }) => ({ words: text.split(" ").filter((word) => word.length >= atLeast).length }),
+    });
+    const nodes: Json = [
       { id: "up", handler: "words.upper", config: { text: "{{ input.text }}" } },
       { id: "n", handler: "words.count", dependencies: ["up"], config: { text: "{{ up }}", atLeast: 4 } },
-    ]);
-    expect(view).toMatchObject({ status: "COMPLETED", output: { n: { words: 1, long: false } } });
+    ];
+    expect(await run(nodes, readyOf(upper, count))).toMatchObject({ status: "COMPLETED", output: { n: { words: 1 } } });
   });
 
   test("a handler of a module runs in the worker, or in a process of its own", async () => {
     const module = new URL("./modules/double.ts", import.meta.url);
     const config = z.object({ n: z.number() });
-    registry.add(
+    const ready = readyOf(
       defineHandler({ name: "here", module, config }),
       defineHandler({ name: "apart", module, config, isolate: "process", memoryMb: 128 }),
     );
-    const view = await run([
+    const nodes: Json = [
       { id: "a", handler: "here", config: { n: 2 } },
       { id: "b", handler: "apart", dependencies: ["a"], config: { n: "{{ a.twice }}" } },
-    ]);
+    ];
+    const view = await run(nodes, ready);
     expect(view.nodes["a"]!.output).toEqual({ json: { twice: 4, pid: process.pid } });
     expect(view.nodes["b"]!.output).toMatchObject({ json: { twice: 8 } });
     expect(view.nodes["b"]!.output).not.toMatchObject({ json: { pid: process.pid } });
   });
 
   test("what a handler says of its time limit counts for nodes that say nothing", () => {
-    registry.add(defineHandler({ name: "slow", timeoutSeconds: 600, run: () => null }));
-    const { workflow } = read([{ id: "a", handler: "slow" }], registry);
+    const slow = defineHandler({ name: "slow", timeoutSeconds: 600, run: () => null });
+    const { workflow } = read([{ id: "a", handler: "slow" }], readyOf(slow));
     expect(workflow!.nodes[0]!.timeout_seconds).toBe(600);
   });
 });

@@ -1,1 +1,0 @@
-export default { "wrong.kind": 7 };
