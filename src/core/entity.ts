@@ -21,6 +21,9 @@ export function isCalled(key: string): boolean {
   return CALLED.test(key);
 }
 
+/** What definitions are stored under: they belong to no entity, and many share one. */
+export const DEFINITION_SCOPE = "definition";
+
 /** Which partition an entity lives in. The mapping is part of the stored data: it never changes (FNV-1a, 32 bits). */
 export function partitionOf(key: string, partitionCount: number): number {
   if (partitionCount === 1) return 0;

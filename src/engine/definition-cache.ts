@@ -1,10 +1,9 @@
+import { DEFINITION_SCOPE } from "../core/entity.ts";
 import type { Machine } from "../core/machine.ts";
 import type { Store } from "../store/contract.ts";
 
 /** How many characters of definitions stay compiled; the ones used longest ago leave. */
 const MAX_CHARS = 64 * 1024 * 1024;
-
-export const DEFINITION_SCOPE = "definition";
 
 /** A definition that is there and cannot be made ready: written by a newer release, or tampered with. */
 export class DefinitionUnusable extends Error {

@@ -1,4 +1,4 @@
-import { partitionOf } from "../core/entity.ts";
+import { DEFINITION_SCOPE, partitionOf } from "../core/entity.ts";
 import type { Machine, MachineEvent } from "../core/machine.ts";
 import { type Need, needKey } from "../core/machine.ts";
 import { type Message, readMessage } from "../core/message.ts";
@@ -10,7 +10,6 @@ import { StoreError } from "../store/store-error.ts";
 import { type BatchBuilder, placed } from "./batch.ts";
 import { Loader, ValueMissing } from "./loader.ts";
 import { type EngineObserver, safely } from "./observer.ts";
-import { DEFINITION_SCOPE } from "./definition-cache.ts";
 import { DecisionFailed, type Incoming, Owner } from "./owner.ts";
 import { isYoung, mayBeRecalled, Recall } from "./recall.ts";
 import type { Orphan } from "./resident.ts";

@@ -1,4 +1,4 @@
-import { entityId, entityKind, partitionOf } from "../core/entity.ts";
+import { DEFINITION_SCOPE, entityId, entityKind, partitionOf } from "../core/entity.ts";
 import { fold } from "../core/fold.ts";
 import type { Machine, MachineEvent } from "../core/machine.ts";
 import type { Message } from "../core/message.ts";
@@ -98,7 +98,7 @@ export class Loader {
   async findWorkflow(name: string, version?: string | number): Promise<Json> {
     const published = await this.store.records.published(name, version);
     if (published === null) return null;
-    const [text] = await this.store.records.get([{ scope: "definition", hash: published.hash }]);
+    const [text] = await this.store.records.get([{ scope: DEFINITION_SCOPE, hash: published.hash }]);
     if (text === null || text === undefined) return null;
     const { timeout_seconds: seconds, input_schema: schema } = JSON.parse(text) as {
       readonly timeout_seconds?: number;

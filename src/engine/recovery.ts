@@ -1,4 +1,4 @@
-import { entityId, entityKind, partitionOf } from "../core/entity.ts";
+import { DEFINITION_SCOPE, entityId, entityKind, partitionOf } from "../core/entity.ts";
 import { fold } from "../core/fold.ts";
 import { type Machine, type MachineEvent, needKey, type OpenTasks } from "../core/machine.ts";
 import type { Message } from "../core/message.ts";
@@ -211,7 +211,7 @@ class Rebuilding {
 
   private async putDefinitions(hashes: readonly string[]): Promise<void> {
     const missing = hashes.filter((hash) => !this.definitions.has(hash));
-    const keys = missing.map((hash) => ({ scope: "definition", hash }));
+    const keys = missing.map((hash) => ({ scope: DEFINITION_SCOPE, hash }));
     const texts = keys.length === 0 ? [] : await this.archive.records.get(keys);
     const found = keys.flatMap((key, i) => (typeof texts[i] === "string" ? [{ ...key, text: texts[i] }] : []));
     await this.store.records.put(found);
@@ -221,7 +221,7 @@ class Rebuilding {
   private async definition(machine: Machine, hash: string): Promise<unknown> {
     if (this.prepared.has(hash)) return this.prepared.get(hash);
     await this.putDefinitions([hash]);
-    const [text] = await this.archive.records.get([{ scope: "definition", hash }]);
+    const [text] = await this.archive.records.get([{ scope: DEFINITION_SCOPE, hash }]);
     if (typeof text !== "string") throw new Error("its definition is not in the archive");
     if (this.prepared.size >= MAX_PREPARED) this.prepared.clear();
     const definition = machine.prepareDefinition(hash, text);

@@ -1,4 +1,4 @@
-import { entityId, entityKind, partitionOf } from "../core/entity.ts";
+import { DEFINITION_SCOPE, entityId, entityKind, partitionOf } from "../core/entity.ts";
 import type { Machine, MachineEvent } from "../core/machine.ts";
 import type { Host } from "../host/host.ts";
 import { contentHash } from "../json/hash.ts";
@@ -135,7 +135,7 @@ export class Shipments {
     const machine = this.machines.get(entityKind(first.entity));
     const hash = machine?.definitionOf((JSON.parse(first.text) as MachineEvent[])[0]!);
     if (hash === undefined || this.isKept(hash)) return [];
-    return this.found([{ scope: "definition", hash }]);
+    return this.found([{ scope: DEFINITION_SCOPE, hash }]);
   }
 
   /** The lists as the last of these records leaves them. Few events say anything of them, and each says all. */

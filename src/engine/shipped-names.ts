@@ -1,3 +1,4 @@
+import { DEFINITION_SCOPE } from "../core/entity.ts";
 import type { Archive } from "../store/archive.ts";
 import type { Store, StoredRecord } from "../store/contract.ts";
 
@@ -53,7 +54,9 @@ export class ShippedNames {
 
   private async shipName(name: string): Promise<void> {
     const versions = await this.store.records.versions(name);
-    const keys = versions.map(({ hash }) => ({ scope: "definition", hash })).filter(({ hash }) => !this.isKept(hash));
+    const keys = versions
+      .map(({ hash }) => ({ scope: DEFINITION_SCOPE, hash }))
+      .filter(({ hash }) => !this.isKept(hash));
     const texts = await this.store.records.get(keys);
     const found = keys.flatMap((key, i) => (typeof texts[i] === "string" ? [{ ...key, text: texts[i] }] : []));
     await this.archive.keep(found);

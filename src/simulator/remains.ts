@@ -1,4 +1,4 @@
-import { entityId, entityKind } from "../core/entity.ts";
+import { DEFINITION_SCOPE, entityId, entityKind } from "../core/entity.ts";
 import type { ExecutionEvent } from "../core/execution/events.ts";
 import { cacheMachine } from "../core/cache/machine.ts";
 import { gateMachine } from "../core/gate/machine.ts";
@@ -8,7 +8,6 @@ import { executionMachine } from "../core/execution/machine.ts";
 import { buildPlan, type Plan } from "../core/execution/plan.ts";
 import type { Workflow } from "../definition/workflow.ts";
 import type { MemoryStore } from "../drivers/memory/memory-store.ts";
-import { DEFINITION_SCOPE } from "../engine/definition-cache.ts";
 import { contentHash } from "../json/hash.ts";
 import type { Remains } from "./history.ts";
 import { letterOf } from "./network.ts";

@@ -1,4 +1,4 @@
-import { entityId, entityKey, entityKind, partitionOf } from "../core/entity.ts";
+import { DEFINITION_SCOPE, entityId, entityKey, entityKind, partitionOf } from "../core/entity.ts";
 import { executionMachine } from "../core/execution/machine.ts";
 import type { ExecutionState } from "../core/execution/state.ts";
 import { cacheMachine } from "../core/cache/machine.ts";
@@ -195,7 +195,7 @@ export class Simulation implements Field, Town {
   /** A definition that somebody submitted, or that an engine has stored for the inside of a map. */
   definition(hash: string): Workflow | undefined {
     let workflow = this.definitions.get(hash);
-    const text = workflow === undefined ? this.memory.data.records.get("definition")?.get(hash) : undefined;
+    const text = workflow === undefined ? this.memory.data.records.get(DEFINITION_SCOPE)?.get(hash) : undefined;
     if (text !== undefined) this.definitions.set(hash, (workflow = JSON.parse(text) as Workflow));
     return workflow;
   }
@@ -461,7 +461,7 @@ export class Simulation implements Field, Town {
 
   private world(): World {
     const { knobs } = this;
-    for (const hash of this.memory.data.records.get("definition")?.keys() ?? []) this.definition(hash);
+    for (const hash of this.memory.data.records.get(DEFINITION_SCOPE)?.keys() ?? []) this.definition(hash);
     const definitions = Object.fromEntries(this.definitions);
     return {
       seed: this.options.seed,

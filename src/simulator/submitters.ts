@@ -1,4 +1,4 @@
-import { entityKey } from "../core/entity.ts";
+import { DEFINITION_SCOPE, entityKey } from "../core/entity.ts";
 import type { Labels } from "../core/message.ts";
 import type { Workflow } from "../definition/workflow.ts";
 import { contentHash } from "../json/hash.ts";
@@ -148,7 +148,8 @@ export class Submitters {
     this.town.define(definition, workflow);
     for (;;) {
       try {
-        const outcome = await store.records.put([{ scope: "definition", hash: definition, text }], { refusable: true });
+        const record = { scope: DEFINITION_SCOPE, hash: definition, text };
+        const outcome = await store.records.put([record], { refusable: true });
         if (outcome === "stored") return definition;
       } catch {
         // No answer: putting the same again is safe.

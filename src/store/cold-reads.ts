@@ -1,4 +1,4 @@
-import { partitionOf } from "../core/entity.ts";
+import { DEFINITION_SCOPE, partitionOf } from "../core/entity.ts";
 import { LABEL_LISTS } from "../core/execution/label-listing.ts";
 import { EXAMPLES } from "../core/execution/review-listing.ts";
 import type { Archive } from "./archive.ts";
@@ -115,7 +115,7 @@ function recordsOf(records: Records, archive: Archive): Records {
 
 /** Keys, signatures and the like are the store's alone. */
 function isShipped(scope: string): boolean {
-  return scope === "definition" || scope.startsWith("execution/");
+  return scope === DEFINITION_SCOPE || scope.startsWith("execution/");
 }
 
 function queriesOf({ queries, capabilities }: Store, archive: Archive): Queries {

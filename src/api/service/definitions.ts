@@ -1,4 +1,5 @@
 import type { Workflow } from "../../definition/workflow.ts";
+import { DEFINITION_SCOPE } from "../../core/entity.ts";
 import { executionMachine } from "../../core/execution/machine.ts";
 import type { Plan } from "../../core/execution/plan.ts";
 import type { Json } from "../../json/json.ts";
@@ -8,8 +9,6 @@ import { MAX_DEFINITION_CHARS } from "../limits.ts";
 import { Lru } from "./lru.ts";
 import { Refusal } from "./refusal.ts";
 import { SharedLook } from "./shared-look.ts";
-
-export const DEFINITION_SCOPE = "definition";
 
 /** What there is to know of a definition that was found good. */
 export interface GoodDefinition {

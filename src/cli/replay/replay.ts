@@ -1,5 +1,5 @@
 import { Service } from "../../api/service/service.ts";
-import { entityKey } from "../../core/entity.ts";
+import { DEFINITION_SCOPE, entityKey } from "../../core/entity.ts";
 import { MACHINES } from "../../core/machines.ts";
 import { type MessageBody, messageText, type RetryScope } from "../../core/message.ts";
 import { parseToken } from "../../core/token.ts";
@@ -132,7 +132,7 @@ function replayable(workflow: Workflow, { parted }: Script): Workflow {
 
 async function startOf(store: Store, workflow: Workflow, { input, fork }: Script): Promise<MessageBody> {
   const definition = definitionHash(workflow);
-  await store.records.put([{ scope: "definition", hash: definition, text: JSON.stringify(workflow) }]);
+  await store.records.put([{ scope: DEFINITION_SCOPE, hash: definition, text: JSON.stringify(workflow) }]);
   await store.records.publish(workflow.name, definition);
   const kept = fork?.kept.map(({ node, output }) => ({ node, output: { json: output } }));
   return {

@@ -1,7 +1,7 @@
 import { contentHash } from "../../../json/hash.ts";
 import type { Json } from "../../../json/json.ts";
 import { Schema } from "../../../json/schema.ts";
-import { entityKey } from "../../entity.ts";
+import { DEFINITION_SCOPE, entityKey } from "../../entity.ts";
 import { type BlobDraft, type Context, type Need, needKey } from "../../machine.ts";
 import type { Around, Message, Start } from "../../message.ts";
 import { NULL_VALUE, toValue, type Value } from "../../value.ts";
@@ -97,7 +97,7 @@ export const graphItem: EngineNode = (state, unit, context) => {
           inputHash,
         });
   const blobs = gathered.blobs.map((blob) => ({ ...blob, scope: entityKey("execution", child.execution) }));
-  const definition: BlobDraft = { scope: "definition", hash: sub.hash, text: sub.text };
+  const definition: BlobDraft = { scope: DEFINITION_SCOPE, hash: sub.hash, text: sub.text };
   const result = call(state, unit, context, child, gathered.input, gathered.around);
   return result.kind === "waits" ? { ...result, blobs: [...(result.blobs ?? []), ...blobs, definition] } : result;
 };
