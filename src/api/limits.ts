@@ -1,14 +1,15 @@
-/** Every bound of the API. Those of a single workflow are in `definition/fields.ts`, those of a store in its capabilities. */
+/**
+ * Every bound of the API. Those of a single workflow are in `definition/fields.ts`, that of an output is in
+ * `worker/output.ts`, those of a store are in its capabilities.
+ */
 
 const MIB = 1_048_576;
 
 /** Bodies, in bytes; a larger one is refused before it is read to the end. */
-export const MAX_DEFINITION_BYTES: number = 32 * MIB;
 export const MAX_BODY_BYTES: number = MIB;
 export const MAX_BULK_BYTES: number = 16 * MIB;
 /** One input, however it arrives. */
 export const MAX_INPUT_BYTES: number = MIB;
-export const MAX_OUTPUT_BYTES: number = MIB;
 
 /** Entries of a page. */
 export const DEFAULT_PAGE = 50;

@@ -40,6 +40,7 @@ export type FieldTable = Readonly<Record<string, Field>>;
 
 export const MAX_NODES = 100_000;
 export const MAX_EDGES = 1_000_000;
+/** As it is written, in JSON. */
 export const MAX_DEFINITION_BYTES: number = 32 * 1_048_576;
 /** No timer runs longer than a year: whoever needs more wants a schedule. */
 export const MAX_SECONDS = 31_536_000;

@@ -1,6 +1,7 @@
+import { MAX_DEFINITION_BYTES } from "../../definition/fields.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Host } from "../../host/host.ts";
-import { MAX_BULK_BYTES, MAX_DEFINITION_BYTES, MAX_KEY_CHARS } from "../limits.ts";
+import { MAX_BULK_BYTES, MAX_KEY_CHARS } from "../limits.ts";
 import type { Caller } from "../service/caller.ts";
 import type { Ingress } from "../service/ingress.ts";
 import type { Pressure } from "../service/pressure.ts";

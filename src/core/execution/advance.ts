@@ -1,3 +1,4 @@
+import { MAX_RESOLVED_BYTES } from "../../expression/json-size.ts";
 import { type BlobDraft, type Context, type Need, needKey, type TaskDraft } from "../machine.ts";
 import type { Message } from "../message.ts";
 import { isLarge, toValue } from "../value.ts";
@@ -11,7 +12,7 @@ import { afterFailure } from "./failure.ts";
 import { cancelChild } from "./nodes/child.ts";
 import type { EngineResult } from "./nodes/engine-node.ts";
 import { runEngineNode } from "./nodes/engine-nodes.ts";
-import { MAX_RESOLVED_BYTES, prepare, type Prepared, taskOf, tooLarge } from "./prepare.ts";
+import { prepare, type Prepared, taskOf, tooLarge } from "./prepare.ts";
 import { isMapDone } from "./maps.ts";
 import { type AskDraft, askMail, askNext, returnToGates } from "./gates.ts";
 import { judgeRound } from "./repeat.ts";

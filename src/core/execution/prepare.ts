@@ -1,4 +1,5 @@
 import { fillHoles } from "../../expression/fill-holes.ts";
+import { MAX_RESOLVED_BYTES } from "../../expression/json-size.ts";
 import type { BlobRef, Hole, Scope } from "../../expression/scope.ts";
 import { contentHash } from "../../json/hash.ts";
 import { isJsonObject, type Json } from "../../json/json.ts";
@@ -11,9 +12,6 @@ import type { TaskDispatched } from "./events.ts";
 import { itemNumber, missingValues, scopeOf } from "./scope.ts";
 import type { ExecutionState } from "./state.ts";
 import { keyNumber } from "./units.ts";
-
-/** How much a resolved config may be. */
-export const MAX_RESOLVED_BYTES = 4 * 1024 * 1024;
 
 /** Everything a handler gets from the workflow, resolved: templates filled in, secrets and large outputs left as holes. */
 export interface Prepared {

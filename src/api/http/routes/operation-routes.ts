@@ -1,5 +1,6 @@
 import type { JsonObject } from "../../../json/json.ts";
-import { MAX_BODY_BYTES, MAX_DEFINITION_BYTES } from "../../limits.ts";
+import { MAX_DEFINITION_BYTES } from "../../../definition/fields.ts";
+import { MAX_BODY_BYTES } from "../../limits.ts";
 import { asJson, json, route, type Route } from "../route.ts";
 import * as shape from "../schemas.ts";
 

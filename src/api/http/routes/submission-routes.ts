@@ -1,4 +1,5 @@
-import { MAX_BODY_BYTES, MAX_BULK_BYTES, MAX_DEFINITION_BYTES } from "../../limits.ts";
+import { MAX_DEFINITION_BYTES } from "../../../definition/fields.ts";
+import { MAX_BODY_BYTES, MAX_BULK_BYTES } from "../../limits.ts";
 import { asJson, json, route, type Route } from "../route.ts";
 import * as shape from "../schemas.ts";
 

@@ -1,7 +1,8 @@
 import type { ErrorCode, ErrorDetails } from "../../../errors/registry.ts";
 import { MillraceError } from "../../../errors/millrace-error.ts";
 import { MAX_JSON_DEPTH } from "../../../json/scan.ts";
-import { MAX_BODY_BYTES, MAX_BULK_BYTES, MAX_OUTPUT_BYTES } from "../../limits.ts";
+import { MAX_OUTPUT_BYTES } from "../../../worker/output.ts";
+import { MAX_BODY_BYTES, MAX_BULK_BYTES } from "../../limits.ts";
 import { Refusal } from "../../service/refusal.ts";
 import type { Settled } from "../../service/task-results.ts";
 import { isTooDeep } from "../read-body.ts";
