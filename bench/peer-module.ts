@@ -11,8 +11,3 @@ const require = createRequire(import.meta.url);
 export async function peerModule<Shape>(name: string): Promise<Shape> {
   return (await import(pathToFileURL(require.resolve(name)).href)) as Shape;
 }
-
-/** The version that is installed. */
-export function peerVersion(name: string): string {
-  return (require(`${name}/package.json`) as { readonly version: string }).version;
-}

@@ -23,7 +23,7 @@ export interface TurnResult {
 }
 
 /** Forks a turn, waits until it is warm, and counts what it uses until it has measured. */
-export async function runTurn(order: Omit<TurnOrder, "servers">, urls: Urls, moreMs = 0): Promise<TurnResult> {
+async function runTurn(order: Omit<TurnOrder, "servers">, urls: Urls, moreMs = 0): Promise<TurnResult> {
   const folder = mkdtempSync(join(tmpdir(), "millrace-bench-"));
   const child = fork(TURN, [JSON.stringify({ ...order, servers: { ...urls, folder } } satisfies TurnOrder)], {
     stdio: ["ignore", "ignore", "inherit", "ipc"],

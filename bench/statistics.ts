@@ -21,7 +21,7 @@ export function spreadOf(values: readonly number[]): Spread {
 }
 
 /** Below this, two figures of one run are called equal: like runs differ by as much. */
-export const EQUAL_BELOW = 1.2;
+const EQUAL_BELOW = 1.2;
 
 /** How many times the one is the other, for people. */
 export function ratioText(ratio: number): string {

@@ -65,7 +65,7 @@ export function invoicePdf(fields: InvoiceFields): Buffer {
 }
 
 /** The least that a PDF needs: five objects, where they begin, and where that is written. */
-export function textPdf(lines: readonly string[]): Buffer {
+function textPdf(lines: readonly string[]): Buffer {
   const shown = lines.map((line) => `(${line.replaceAll(/[\\()]/g, String.raw`\$&`)}) Tj T*`);
   const page = `BT /F1 11 Tf 14 TL 56 780 Td\n${shown.join("\n")}\nET`;
   const objects = [

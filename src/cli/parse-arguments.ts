@@ -13,9 +13,7 @@ export interface Parsed {
 }
 
 /** The command that words name, and how many of them it takes. The longer name counts. */
-export function findCommand(
-  words: readonly string[],
-): { readonly spec: CommandSpec; readonly taken: number } | undefined {
+function findCommand(words: readonly string[]): { readonly spec: CommandSpec; readonly taken: number } | undefined {
   for (const taken of [2, 1]) {
     if (words.length < taken) continue;
     const name = words.slice(0, taken).join(" ");

@@ -49,7 +49,7 @@ export function faultLines(errors: readonly Fault[]): string[] {
 }
 
 /** `/nodes/3/dependencies/1` as people write it: `nodes[3].dependencies[1]`. */
-export function dotted(pointer: string): string {
+function dotted(pointer: string): string {
   const steps = pointer.split("/").slice(1);
   return steps
     .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"))

@@ -1,7 +1,7 @@
 import type { Prices } from "./workflow.ts";
 
 /** `gpt-4o-mini=0.15/0.60`: US dollars for a million tokens that are read, and that are written. The model `*` is any other. */
-export function priceOf(word: string): { readonly model: string; readonly price: Prices[string] } | undefined {
+function priceOf(word: string): { readonly model: string; readonly price: Prices[string] } | undefined {
   const [, model, input, output] = /^([^=\s]{1,256})=(\d{1,6}(?:\.\d+)?)\/(\d{1,6}(?:\.\d+)?)$/.exec(word) ?? [];
   return model === undefined ? undefined : { model, price: { input: Number(input), output: Number(output) } };
 }

@@ -113,13 +113,7 @@ export function reportIdle(
 }
 
 /** True if a value fits its field; else the problem is reported. */
-export function checkField(
-  name: string,
-  { rule }: Field,
-  value: Json,
-  pointer: () => string,
-  problems: ProblemList,
-): boolean {
+function checkField(name: string, { rule }: Field, value: Json, pointer: () => string, problems: ProblemList): boolean {
   if (fitsQuickly(rule, value)) return true;
   const at = pointer() + pointerStep(name);
   switch (rule.kind) {

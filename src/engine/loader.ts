@@ -270,6 +270,7 @@ function versionOf(loaded: Loaded): number {
   return loaded.snapshot?.version ?? 0;
 }
 
+/** Events that the shell writes itself, for any kind of entity: `quarantined`, `parked`, `released`. */
 type ShellEvent = MachineEvent & { readonly error: Quarantine["error"]; readonly message: Message };
 
 /** The quarantine an entity is under, told from its raw events: folding them may be just what must not happen. */

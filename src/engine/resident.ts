@@ -1,4 +1,4 @@
-import type { Machine, MachineEvent } from "../core/machine.ts";
+import type { Machine } from "../core/machine.ts";
 import type { Message } from "../core/message.ts";
 import { FewMap } from "../core/few-map.ts";
 import { SparseMap } from "../core/sparse.ts";
@@ -80,6 +80,3 @@ export function newResident(key: string, id: string, machine: Machine, state: un
     touchedBy: 0,
   };
 }
-
-/** Events that the shell writes itself, for any kind of entity. */
-export type ShellEvent = MachineEvent & { readonly kind: "quarantined" | "parked" | "released" };

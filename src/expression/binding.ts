@@ -154,7 +154,7 @@ export function read(binding: Binding, scope: Scope): Json | Missing {
 }
 
 /** True if it reads the node's error, should the node have failed. */
-export function readsError(binding: Binding): boolean {
+function readsError(binding: Binding): boolean {
   return binding.kind === "node" && !binding.viaOutput && binding.steps[0] === "error";
 }
 

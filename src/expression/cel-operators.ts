@@ -141,7 +141,7 @@ export function negate(value: Value): Value {
   throw unresolved(`\`-\` needs a number, and got ${typeName(value)}.`);
 }
 
-export function isNumber(value: Value): value is number | bigint {
+function isNumber(value: Value): value is number | bigint {
   return typeof value === "number" || typeof value === "bigint";
 }
 

@@ -68,7 +68,7 @@ export function applyFilters(filters: readonly Filter[], start: Json | Missing):
 }
 
 /** Compact JSON of a value. Measured first: a value that is too large must not become a text first. */
-export function compactJson(value: Json): string {
+function compactJson(value: Json): string {
   if (jsonBytes(value, MAX_RESOLVED_BYTES) > MAX_RESOLVED_BYTES) throw tooLarge();
   return JSON.stringify(value);
 }

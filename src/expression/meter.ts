@@ -1,7 +1,7 @@
 import { ExpressionFailure } from "./failure.ts";
 
 export const MAX_STEPS = 10_000;
-export const MAX_BUILT_CHARACTERS = 1_048_576;
+const MAX_BUILT_CHARACTERS = 1_048_576;
 
 /** Characters that may be looked at for the price of one step. */
 const CHARACTERS_PER_STEP = 4_096;

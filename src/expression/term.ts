@@ -80,7 +80,7 @@ function subject(binding: Binding): string {
   return binding.kind === "node" ? `node ${binding.id}` : binding.kind;
 }
 
-export function bindingsOf(term: Term): readonly Binding[] {
+function bindingsOf(term: Term): readonly Binding[] {
   return term.kind === "path" ? [term.binding] : term.expression.bindings;
 }
 

@@ -27,7 +27,7 @@ export function httpFailure(message: string, answer: HttpAnswer, host: Host): Ha
 }
 
 /** `Retry-After` in seconds or as a date; `retry-after-ms` is what LLM services say more exactly. */
-export function retryAfterOf({ headers }: Pick<HttpAnswer, "headers">, nowMs: number): number | undefined {
+function retryAfterOf({ headers }: Pick<HttpAnswer, "headers">, nowMs: number): number | undefined {
   const exact = headers["retry-after-ms"];
   if (typeof exact === "string" && /^\d{1,9}(\.\d+)?$/.test(exact)) return Math.ceil(Number(exact));
   const text = headers["retry-after"];

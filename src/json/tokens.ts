@@ -47,7 +47,7 @@ function isHexDigit(c: number): boolean {
   return isDigit(c) || (c >= 65 && c <= 70) || (c >= 97 && c <= 102);
 }
 
-export function isDigit(c: number): boolean {
+function isDigit(c: number): boolean {
   return c >= 48 && c <= 57;
 }
 

@@ -16,7 +16,7 @@ export interface ConnectOptions {
 
 const CONNECT_OPTIONS: Names<ConnectOptions> = { url: true, token: true, retryFor: true };
 
-export const DEFAULT_URL = "http://127.0.0.1:4747";
+const DEFAULT_URL = "http://127.0.0.1:4747";
 
 /** A client of a server. Nothing is sent before it is asked for something. */
 export function connect(options: ConnectOptions = {}): Client {

@@ -233,7 +233,7 @@ export function byHandler(
 export type ByHandler = Readonly<Record<string, number>>;
 
 /** The name of a handler as it stands in an environment variable: `ocr.text` is `OCR_TEXT`. */
-export function inCapitals(handler: string): string {
+function inCapitals(handler: string): string {
   return handler.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_");
 }
 

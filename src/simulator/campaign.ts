@@ -55,7 +55,7 @@ function crashed(seed: number, message: string): Verdict {
   return { seed, violations, steps: 0, liveness: false, executions: 0, faults: [], events: [], features: [] };
 }
 
-export function traceHash(world: World): string {
+function traceHash(world: World): string {
   return contentHash(JSON.stringify(world.history));
 }
 

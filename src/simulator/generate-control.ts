@@ -48,7 +48,7 @@ function randomRouter(random: Random): JsonObject {
   return { mode: random.pick(["exclusive", "inclusive"]), on_error: random.pick(["fail", "skip"]) };
 }
 
-export function randomWait(random: Random, { epochMs }: Surroundings): JsonObject {
+function randomWait(random: Random, { epochMs }: Surroundings): JsonObject {
   return random.weighted<JsonObject>([
     [3, { seconds: random.pick([0, 0.5, 2, 8]) }],
     // Longer than any trouble lasts, so that it ends in peace if there is peace.
@@ -59,7 +59,7 @@ export function randomWait(random: Random, { epochMs }: Surroundings): JsonObjec
   ]);
 }
 
-export function randomReview(random: Random, parents: readonly string[]): JsonObject {
+function randomReview(random: Random, parents: readonly string[]): JsonObject {
   const title = parents.length > 0 ? `Look at {{ ${reference(parents[0]!)}.text | default("it") }}` : "Look";
   const dueSeconds = random.pick([5, 30, 150]);
   return {

@@ -1,7 +1,7 @@
 import type { Json } from "../json/json.ts";
 
 /** What stands where a secret stood. */
-export const CONCEALED = "***";
+const CONCEALED = "***";
 
 /** Shorter secrets are not looked for: cutting "no" out of every text would destroy it, and such a secret is none. */
 const MIN_CHARS = 4;

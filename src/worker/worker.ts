@@ -58,7 +58,7 @@ export interface WorkerSettings {
   readonly maxUnknownDeliveries: number;
 }
 
-export const DEFAULT_WORKER_SETTINGS: WorkerSettings = {
+const DEFAULT_WORKER_SETTINGS: WorkerSettings = {
   slots: 4,
   leaseMs: 15_000,
   heartbeatMs: 5_000,

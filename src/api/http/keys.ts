@@ -13,7 +13,7 @@ export interface Principal {
 const SCOPE = "key/api";
 const ANY = "any";
 /** The name under which keys are counted; no workflow can be called so. */
-export const LIST = "keys/api";
+const LIST = "keys/api";
 const FRESH_MS = 5_000;
 
 /** The keys that are accepted: those of the settings, and those that were added to the store. Only hashes are kept. */

@@ -40,7 +40,7 @@ const flag = z
   .transform((text) => text === "true" || text === "1")
   .optional();
 
-export const pageFields = {
+const pageFields = {
   limit: z
     .string()
     .regex(/^[1-9]\d{0,3}$/, `must be a number from 1 to ${MAX_PAGE}`)
@@ -479,7 +479,7 @@ export const shownWorkflow = namedVersion.extend({
   terminal_points: z.array(z.string()),
   levels: z.array(z.array(z.string())),
 });
-export const shownTask = z.looseObject({
+const shownTask = z.looseObject({
   task_id: z.string(),
   token: z.string(),
   execution_id: z.string(),

@@ -48,7 +48,7 @@ const MAX_HEADER_BYTES = 16_384;
 const MAX_PARAM_CHARS = 2_048;
 
 /** The routes of a server; the table that everything about them is made from. */
-export function routeTable(system: Parameters<typeof systemRoutes>[0]): readonly Route[] {
+function routeTable(system: Parameters<typeof systemRoutes>[0]): readonly Route[] {
   return [
     ...submissionRoutes,
     ...batchRoutes,

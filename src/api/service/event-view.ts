@@ -106,6 +106,6 @@ function nameOf(name: string): string {
   return snake(name.endsWith("Ms") ? `${name.slice(0, -2)}Seconds` : name);
 }
 
-export function snake(name: string): string {
+function snake(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

@@ -28,7 +28,7 @@ export interface PressureParts {
   readonly memory?: () => number;
 }
 
-export const DEFAULT_HIGH_WATER: HighWater = { queueAgeMs: 3_600_000, fill: 0.75, memory: 0.9 };
+const DEFAULT_HIGH_WATER: HighWater = { queueAgeMs: 3_600_000, fill: 0.75, memory: 0.9 };
 
 /** How long a look at the store is good for. */
 const FRESH_MS = 1_000;

@@ -1,6 +1,6 @@
 import { isJsonObject, type Json } from "../../json/json.ts";
 
-export const REDACTED = "[redacted]";
+const REDACTED = "[redacted]";
 
 /** Names under which people keep what nobody else may see. */
 const NAMES =

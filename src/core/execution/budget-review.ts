@@ -21,7 +21,7 @@ export function raiseForm({ limits }: BudgetStanding): Json {
 }
 
 /** A unit for which too little is left stands in the list of open reviews, and goes on once somebody allows more. */
-export function budgetReview(
+function budgetReview(
   state: ExecutionState,
   node: string,
   budget: BudgetStanding & { readonly atMs: number },

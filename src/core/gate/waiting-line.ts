@@ -6,7 +6,7 @@ export interface Waiting extends GateAsk {
 }
 
 /** So long does one who waits have to wait for each point of priority that others have more, to be like them. */
-export const AGEING_MS = 10_000;
+const AGEING_MS = 10_000;
 
 const NOBODY: ReadonlySet<string> = new Set();
 

@@ -44,7 +44,7 @@ export function* placesAfter(places: SortedPlaces, after: Place | undefined): Ge
 }
 
 /** From the latest back, beyond `before`. */
-export function* placesBefore(places: SortedPlaces, before: Place | undefined): Generator<Place, void> {
+function* placesBefore(places: SortedPlaces, before: Place | undefined): Generator<Place, void> {
   const start = before === undefined ? places.length - 1 : Math.min(pieceOf(places, before), places.length - 1);
   for (let at = start; at >= 0; at--) {
     const piece = places[at]!;

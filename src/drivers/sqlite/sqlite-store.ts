@@ -26,7 +26,7 @@ export interface SqliteOptions {
   readonly maxReplies?: number;
 }
 
-export const DEFAULT_FILE = ".millrace/millrace.db";
+const DEFAULT_FILE = ".millrace/millrace.db";
 
 /** Room for the messages of one millisecond, so that an id is not used again by a process that starts later. */
 const IDS_PER_MS = 1024;

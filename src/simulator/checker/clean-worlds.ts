@@ -83,7 +83,7 @@ export function cancelledWorld(): World {
 }
 
 /** An `input` node, and three conditions: one true, one false, one that cannot be evaluated. */
-export function conditionsWorld(): World {
+function conditionsWorld(): World {
   const world = new TestWorld([
     node("in", { handler: "input", config: { m: 2 } }),
     node("yes", { dependencies: ["in"], condition: 'nodes["in"].n > 0' }),
@@ -180,7 +180,7 @@ export function lostDefinitionWorld(takesOver = false): World {
 }
 
 /** At most one node at a time. */
-export function narrowWorld(): World {
+function narrowWorld(): World {
   const world = new TestWorld([node("a"), node("b")], { max_parallel_nodes: 1 });
   world.begin(world.dispatched("a")).work("a", 1).pass(10);
   world

@@ -258,7 +258,7 @@ export function failedAgainWorld(replayed: readonly string[] = ["e1:1:a", "e1:2:
 }
 
 /** Its dead letter is thrown away by the commit that would have written it. */
-export function thrownAwayWorld(): World {
+function thrownAwayWorld(): World {
   const world = new TestWorld([node("a")]);
   world.begin(world.dispatched("a")).work("a").ask("x1", { kind: "discardLetter", letter: "e1:1:a" });
   const discarded = { kind: "letterDiscarded", atMs: world.now, letter: "e1:1:a" } as const;
@@ -270,7 +270,7 @@ export function thrownAwayWorld(): World {
 }
 
 /** Held, and triggered with another input. */
-export function heldWorld(): World {
+function heldWorld(): World {
   const world = new TestWorld([node("a", { config: { n: "{{ input.n }}" } })]);
   world.submit().acquire().commit([world.accepted()]).submitted();
   world.ask("t", { kind: "trigger", input: { json: { n: 5 } } });

@@ -111,7 +111,7 @@ export function tenTokens(): GateWorld {
 }
 
 /** The second goes when it is known that the first has used little. */
-export function budgetWorld(): World {
+function budgetWorld(): World {
   const world = tenTokens().beginAtGate().grant(1);
   world.commit(world.passed("a", 1)).work("a", 1);
   world

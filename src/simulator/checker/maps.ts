@@ -14,7 +14,7 @@ const PART_ITEMS = 1000;
 const MOST_ITEMS = 100_000;
 
 /** How many items have failed, those inside the parts of a large map included; of a part that failed for another reason all. */
-export function failuresOf(map: NodeStory): number {
+function failuresOf(map: NodeStory): number {
   const { items, opened } = map;
   let failures = 0;
   for (const { status, failures: inside, item } of items) {

@@ -12,7 +12,7 @@ import { sameJson } from "./same-json.ts";
 import type { Story } from "./story.ts";
 
 /** The requests of a kind that a commit has applied to an execution, as people sent them. */
-export function appliedIn<Kind extends Command["kind"]>(
+function appliedIn<Kind extends Command["kind"]>(
   kind: Kind,
   story: Story,
   commit: Commit,

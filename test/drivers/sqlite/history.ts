@@ -49,7 +49,7 @@ export interface Sight {
 }
 
 /** The entities to look at when there have been so many commits: those that are there, and some that are not. */
-export function entitiesAround(count: number): readonly string[] {
+function entitiesAround(count: number): readonly string[] {
   const from = Math.max(0, count - KEPT - 3);
   return Array.from({ length: count + 2 - from }, (_, i) => entity(from + i));
 }

@@ -12,7 +12,7 @@ import { routerNode } from "./router.ts";
 import { waitNode } from "./wait.ts";
 
 /** The nodes that need no worker, by handler. */
-export const ENGINE_NODES: Readonly<Record<string, EngineNode>> = {
+const ENGINE_NODES: Readonly<Record<string, EngineNode>> = {
   input: inputNode,
   output: outputNode,
   router: routerNode,
