@@ -4,7 +4,7 @@ import type { ExecutionEvent, ExecutionEventKind } from "../src/core/execution/e
 import { executionMachine } from "../src/core/execution/machine.ts";
 import { buildPlan } from "../src/core/execution/plan.ts";
 import type { ExecutionState } from "../src/core/execution/state.ts";
-import { viewExecution } from "../src/core/execution/view.ts";
+import { viewExecution } from "../src/core/execution/test-summary.ts";
 import { contentHash } from "../src/json/hash.ts";
 import type { Golden } from "./golden/golden.ts";
 

@@ -1,7 +1,7 @@
 import { entityKey, partitionOf } from "../core/entity.ts";
 import type { ExecutionEvent } from "../core/execution/events.ts";
 import { executionMachine } from "../core/execution/machine.ts";
-import { type ExecutionSummary, viewExecution } from "../core/execution/view.ts";
+import { type ExecutionSummary, viewExecution } from "../core/execution/test-summary.ts";
 import type { Answer, Machine } from "../core/machine.ts";
 import { type MessageBody, messageText } from "../core/message.ts";
 import type { Workflow } from "../definition/workflow.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { node, workflow } from "../../test/support/workflows.ts";
 import type { WorkflowNode } from "../definition/workflow.ts";
-import type { ExecutionSummary } from "../core/execution/view.ts";
+import type { ExecutionSummary } from "../core/execution/test-summary.ts";
 import { gate, TestWorld } from "../engine/test-engine.ts";
 import type { Json } from "../json/json.ts";
 import type { LeasedTask, LeaseRequest, Store } from "../store/contract.ts";

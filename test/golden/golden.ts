@@ -1,5 +1,5 @@
 import type { ExecutionEvent } from "../../src/core/execution/events.ts";
-import type { ExecutionSummary } from "../../src/core/execution/view.ts";
+import type { ExecutionSummary } from "../../src/core/execution/test-summary.ts";
 import type { Workflow } from "../../src/definition/workflow.ts";
 
 /** A journal as a release has written it, and how its execution read then. */

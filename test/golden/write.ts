@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { executionMachine } from "../../src/core/execution/machine.ts";
 import { failure, node, RETRYABLE, startBody, Trial, workflow } from "../../src/core/execution/test-execution.ts";
-import { viewExecution } from "../../src/core/execution/view.ts";
+import { viewExecution } from "../../src/core/execution/test-summary.ts";
 import type { Workflow, WorkflowNode } from "../../src/definition/workflow.ts";
 import type { Json } from "../../src/json/json.ts";
 import { diamond } from "../support/workflows.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { ExecutionSummary } from "../../src/core/execution/view.ts";
+import type { ExecutionSummary } from "../../src/core/execution/test-summary.ts";
 import { readDefinition } from "../../src/definition/read.ts";
 import { TestWorld } from "../../src/engine/test-engine.ts";
 import { builtinHandlers } from "../../src/handlers/builtins.ts";

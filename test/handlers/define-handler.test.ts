@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
-import type { ExecutionSummary } from "../../src/core/execution/view.ts";
+import type { ExecutionSummary } from "../../src/core/execution/test-summary.ts";
 import { type DefinitionReport, readDefinition } from "../../src/definition/read.ts";
 import { TestWorld } from "../../src/engine/test-engine.ts";
 import { type DefinedHandler, defineHandler, HandlerInvalid } from "../../src/handlers/define-handler.ts";

@@ -1,5 +1,5 @@
 import { entityKey } from "../../src/core/entity.ts";
-import { type ExecutionSummary, viewExecution } from "../../src/core/execution/view.ts";
+import { type ExecutionSummary, viewExecution } from "../../src/core/execution/test-summary.ts";
 import { readDefinition } from "../../src/definition/read.ts";
 import type { Workflow } from "../../src/definition/workflow.ts";
 import type { Json } from "../../src/json/json.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
-import type { ExecutionSummary } from "../../src/core/execution/view.ts";
+import type { ExecutionSummary } from "../../src/core/execution/test-summary.ts";
 import { readDefinition } from "../../src/definition/read.ts";
 import type { Workflow } from "../../src/definition/workflow.ts";
 import type { Json } from "../../src/json/json.ts";

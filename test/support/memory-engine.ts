@@ -5,7 +5,7 @@ import type { ExecutionState } from "../../src/core/execution/state.ts";
 import type { Answer } from "../../src/core/machine.ts";
 import type { MessageBody } from "../../src/core/message.ts";
 import type { ExecutionEvent } from "../../src/core/execution/events.ts";
-import { type ExecutionSummary, viewExecution } from "../../src/core/execution/view.ts";
+import { type ExecutionSummary, viewExecution } from "../../src/core/execution/test-summary.ts";
 import type { Workflow } from "../../src/definition/workflow.ts";
 import { openMemory } from "../../src/drivers/memory/memory-store.ts";
 import { Engine } from "../../src/engine/engine.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { node, workflow } from "../../../test/support/workflows.ts";
-import { viewExecution } from "../../core/execution/view.ts";
+import { viewExecution } from "../../core/execution/test-summary.ts";
 import { TestWorld } from "../../engine/test-engine.ts";
 import type { Journal, Store } from "../../store/contract.ts";
 import { Definitions } from "./definitions.ts";

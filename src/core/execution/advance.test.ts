@@ -5,7 +5,7 @@ import { advance } from "./advance.ts";
 import { executionMachine } from "./machine.ts";
 import { GRACE_MS } from "./messages/task-started.ts";
 import { node, RETRYABLE, START_MS, startBody, Trial, workflow } from "./test-execution.ts";
-import { viewExecution } from "./view.ts";
+import { viewExecution } from "./test-summary.ts";
 
 const branch = { on_error: "fail_branch" } as const;
 

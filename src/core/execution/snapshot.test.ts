@@ -3,7 +3,7 @@ import { executionMachine } from "./machine.ts";
 import type { ExecutionState } from "./state.ts";
 import { engineNode, failure, imprint, node, START_MS, Trial, workflow } from "./test-execution.ts";
 import { randomHistory, runOut } from "./test-histories.ts";
-import { viewExecution } from "./view.ts";
+import { viewExecution } from "./test-summary.ts";
 
 function restored(state: ExecutionState): ExecutionState {
   return executionMachine.restore("x", state.plan, executionMachine.snapshot(state));

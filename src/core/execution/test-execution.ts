@@ -14,7 +14,8 @@ import type { TaskText } from "./prepare.ts";
 import { type ExecutionState, WORKFLOW_TIMER } from "./state.ts";
 import { sweep } from "./sweep.ts";
 import { awaitedGate } from "./asks.ts";
-import { type ExecutionSummary, type NodeSummary, viewExecution, viewNode } from "./view.ts";
+import { type ExecutionSummary, viewExecution } from "./test-summary.ts";
+import { type NodeSummary, viewNode } from "./view.ts";
 
 export const node = nodeSpec;
 export const workflow = workflowSpec;

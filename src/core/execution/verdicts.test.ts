@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Dependency, OnError } from "../../definition/workflow.ts";
 import { failure, node, Trial, workflow } from "./test-execution.ts";
-import { viewExecution } from "./view.ts";
+import { viewExecution } from "./test-summary.ts";
 
 const on = (id: string, what: "failed" | "done"): Dependency => ({ id, on: what });
 

@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { executionMachine } from "./machine.ts";
 import { engineNode, failure, mapNode, node, RETRYABLE, START_MS, Trial, workflow } from "./test-execution.ts";
 import { randomBeginning } from "./test-histories.ts";
-import { outputOf, viewExecution, viewNode } from "./view.ts";
+import { outputOf, viewExecution } from "./test-summary.ts";
+import { viewNode } from "./view.ts";
 
 /** One node in each state that a node can be in. */
 function everyState(): Trial {

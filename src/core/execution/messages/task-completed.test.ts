@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { viewExecution } from "../view.ts";
+import { viewExecution } from "../test-summary.ts";
 import { node, NONCE, RETRYABLE, START_MS, Trial, workflow } from "../test-execution.ts";
 
 const two = workflow([node("a"), node("b", ["a"])]);
