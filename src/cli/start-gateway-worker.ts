@@ -67,14 +67,17 @@ export async function startGatewayWorkerProcess(call: Call, settings: Settings):
     return { log, process: { stop: end } };
   } catch (error) {
     await builtins.close();
-    if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
-      throw new Failure(EXIT.notAllowed, error.message, {
-        hint: "the key must have the role worker: MILLRACE_API_KEY",
-      });
-    }
-    if (!(error instanceof ServerUnreachable)) throw error;
-    throw new Failure(EXIT.unreachable, error.message, {
-      hint: "start one: millrace serve   or name it: --url http://…",
-    });
+    throw refusedByServer(error);
   }
+}
+
+/** What the user can mend, with a hint; anything else as it is. */
+function refusedByServer(error: unknown): unknown {
+  if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
+    const hint = "the key must have the role worker: MILLRACE_API_KEY";
+    return new Failure(EXIT.notAllowed, error.message, { hint });
+  }
+  if (!(error instanceof ServerUnreachable)) return error;
+  const hint = "start one: millrace serve   or name it: --url http://…";
+  return new Failure(EXIT.unreachable, error.message, { hint });
 }

@@ -59,12 +59,8 @@ export function loadDefinition(
     if (budget !== undefined) workflow.budget = budget;
   }
 
-  const retry = loadRetry(
-    given["retry"],
-    written.pointer("retry"),
-    handlers.catalogue.defaults?.retry ?? DEFAULT_RETRY,
-    problems,
-  );
+  const usualRetry = handlers.catalogue.defaults?.retry ?? DEFAULT_RETRY;
+  const retry = loadRetry(given["retry"], written.pointer("retry"), usualRetry, problems);
   const { on_error, dlq, priority } = workflow;
   const limits = new KnownLimits(workflow.limits ?? {}, handlers.catalogue.defaults?.limits);
   const nodes = given["nodes"];
@@ -81,22 +77,24 @@ export function loadDefinition(
   else if (nodes !== undefined)
     wrongType("nodes", "a list or an object of nodes", nodes, written.pointer("nodes"), problems);
   if (!loadLists(context, problems)) return undefined;
-  if (context.lists[0] === undefined || context.lists[0].raw.length === 0) {
-    if (nodes === undefined || typeof nodes === "object") {
-      problems.add(
-        "EMPTY_WORKFLOW",
-        nodes === undefined ? "" : written.pointer("nodes"),
-        {},
-        { hint: 'Add a node to "nodes".' },
-      );
-    }
+  const [own] = context.lists;
+  if (own === undefined || own.raw.length === 0) {
+    reportEmpty(written, problems);
     return undefined;
   }
-  workflow.nodes = context.lists[0].nodes;
+  workflow.nodes = own.nodes;
   if (Object.keys(limits.used).length > 0) workflow.limits = { ...workflow.limits, ...limits.used };
   // With errors nothing is stored, and there is no content to name it by.
   if (workflow.name === "" && problems.errorCount === 0) nameByContent(workflow, problems);
   return { workflow, lists: context.lists };
+}
+
+/** Where `nodes` are of another type altogether, that was reported before. */
+function reportEmpty({ given, pointer }: Envelope, problems: ProblemList): void {
+  const nodes = given["nodes"];
+  if (nodes !== undefined && typeof nodes !== "object") return;
+  const at = nodes === undefined ? "" : pointer("nodes");
+  problems.add("EMPTY_WORKFLOW", at, {}, { hint: 'Add a node to "nodes".' });
 }
 
 /** The hash that names a version of a definition: the same canonical content, the same hash. */

@@ -263,8 +263,8 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
       UNWATCHED,
       {
         file: `${EXECUTION}/evolve.ts`,
-        find: '      const to = event.kind === "paused" ? "paused" : "running";\n',
-        put: '      const to = event.kind === "paused" ? "paused" : "running";\n      if (to === "running") for (const line of state.ready.slice(1)) line.clear();\n',
+        find: '  const to = event.kind === "paused" ? "paused" : "running";\n',
+        put: '  const to = event.kind === "paused" ? "paused" : "running";\n  if (to === "running") for (const line of state.ready.slice(1)) line.clear();\n',
       },
     ],
   },

@@ -1,10 +1,18 @@
 import type {
   Accepted,
+  CommandApplied,
+  CommandRefused,
+  DeliveryLostEvent,
   ExecutionEnded,
   ExecutionEvent,
   NodeCompleted,
+  NodeFailed,
   NodeWaiting,
+  Paused,
+  Resumed,
+  ReviewEscalated,
   Started,
+  TaskCompletedEvent,
   TaskDispatched,
   TaskFailedEvent,
 } from "./events.ts";
@@ -53,14 +61,8 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
     case "started":
       return started(state, event);
     case "paused":
-    case "resumed": {
-      const to = event.kind === "paused" ? "paused" : "running";
-      assertMove("execution", state.status, event.kind, to, state.id);
-      state.status = to;
-      if (to === "paused") leaveGates(state);
-      if (to === "paused" && state.entry?.status === "asked") leaveEntry(state);
-      return;
-    }
+    case "resumed":
+      return pausedOrResumed(state, event);
     case "generationOpened":
       assertMove("execution", state.status, event.kind, "running", state.id);
       return openGeneration(state, event);
@@ -74,46 +76,12 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       returnStarted(state, unit);
       return;
     }
-    case "taskCompleted": {
-      const unit = unitOf(state, event.node);
-      const run = state.run(unit);
-      run.startedAtMs = event.startedAtMs;
-      run.output = event.output;
-      run.outputVersion = state.version;
-      run.error = null;
-      run.answered = true;
-      run.usage = event.usage ?? null;
-      if (state.asks.size > 0) {
-        // What another model has said is not what the work of this node comes to.
-        const keeps = fallbackModel(state, unit) === undefined ? { keeps: event.node } : {};
-        // A delivery that was given up and has answered after all was counted then, and the next is not out yet.
-        const used = state.live.has(unit) ? { used: usedByResult(event) } : {};
-        returnAsks(state, unit, { closeForMs: event.closeForMs, outcome: "good", ...used, ...keeps });
-      }
-      if (state.planOf(unit).until === null) {
-        move(state, unit, event, "completed");
-        return endUnit(state, unit, event.atMs);
-      }
-      // The round has to be judged, by an expression that may have to fetch what it reads.
-      move(state, unit, event, "waiting");
-      setLive(state, unit, false);
-      setDue(state, unit, null);
-      dequeue(state, unit);
-      return enqueue(state, unit);
-    }
+    case "taskCompleted":
+      return taskCompleted(state, event);
     case "taskFailed":
       return taskFailed(state, event);
-    case "deliveryLost": {
-      const unit = unitOf(state, event.node);
-      move(state, unit, event, "queued");
-      const run = state.run(unit);
-      if (event.handedBack) returnDelivery(state, unit, {});
-      else run.lost++;
-      run.startedAtMs = null;
-      setLive(state, unit, false);
-      setDue(state, unit, null);
-      return enqueue(state, unit);
-    }
+    case "deliveryLost":
+      return deliveryLost(state, event);
     case "retryDue":
     case "roundDue": {
       const unit = unitOf(state, event.node);
@@ -131,16 +99,8 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
     }
     case "nodeCompleted":
       return nodeCompleted(state, event);
-    case "nodeFailed": {
-      const unit = unitOf(state, event.node);
-      const closing = isClosing(state, unit);
-      move(state, unit, event, "failed");
-      const run = state.run(unit);
-      run.error = event.error;
-      run.failures = event.failures ?? 0;
-      noteLetter(state, unit, event.error.retryable, event.error.code);
-      return endUnit(state, unit, event.atMs, closing);
-    }
+    case "nodeFailed":
+      return nodeFailed(state, event);
     case "nodeSkipped": {
       const unit = unitOf(state, event.node);
       move(state, unit, event, "skipped");
@@ -205,25 +165,9 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
       return;
     case "executionEnded":
       return executionEnded(state, event);
-    case "commandApplied": {
-      const { status, generation, bodyHash } = event;
-      return remember(state, event.request, {
-        applied: true,
-        ...(status !== undefined && { status }),
-        ...(generation !== undefined && { generation }),
-        ...(bodyHash !== undefined && { bodyHash }),
-      });
-    }
-    case "commandRefused": {
-      const { code, bodyHash, detail, errors } = event;
-      return remember(state, event.request, {
-        applied: false,
-        code,
-        ...(bodyHash !== undefined && { bodyHash }),
-        ...(detail !== undefined && { detail }),
-        ...(errors !== undefined && { errors }),
-      });
-    }
+    case "commandApplied":
+    case "commandRefused":
+      return remember(state, event.request, answerTo(event));
     case "lateResult": {
       const run = state.run(unitOf(state, event.node));
       run.late = { output: event.output, inputHash: run.inputHash! };
@@ -247,14 +191,8 @@ function apply(state: ExecutionState, event: ExecutionEvent): void {
     case "reviewChanged":
       state.run(unitOf(state, event.node)).wait = withChange(state.run(unitOf(state, event.node)).wait!, event);
       return;
-    case "reviewEscalated": {
-      const unit = unitOf(state, event.node);
-      const run = state.run(unit);
-      const wait = withChange(run.wait!, event);
-      run.wait = wait;
-      if ("calendarAtMs" in wait && wait.calendarAtMs !== undefined) state.calendar.push(wait.calendarAtMs, unit);
-      return;
-    }
+    case "reviewEscalated":
+      return reviewEscalated(state, event);
     case "reviewDue":
     case "resultIgnored":
       return;
@@ -303,6 +241,14 @@ function started(state: ExecutionState, event: Started): void {
   }
 }
 
+function pausedOrResumed(state: ExecutionState, event: Paused | Resumed): void {
+  const to = event.kind === "paused" ? "paused" : "running";
+  assertMove("execution", state.status, event.kind, to, state.id);
+  state.status = to;
+  if (to === "paused") leaveGates(state);
+  if (to === "paused" && state.entry?.status === "asked") leaveEntry(state);
+}
+
 function taskDispatched(state: ExecutionState, event: TaskDispatched): void {
   const unit = unitOf(state, event.node);
   move(state, unit, event, "queued");
@@ -326,6 +272,46 @@ function taskDispatched(state: ExecutionState, event: TaskDispatched): void {
   dequeue(state, unit);
   setLive(state, unit, true);
   setDue(state, unit, event.queueDeadlineAtMs);
+}
+
+function taskCompleted(state: ExecutionState, event: TaskCompletedEvent): void {
+  const unit = unitOf(state, event.node);
+  const run = state.run(unit);
+  run.startedAtMs = event.startedAtMs;
+  run.output = event.output;
+  run.outputVersion = state.version;
+  run.error = null;
+  run.answered = true;
+  run.usage = event.usage ?? null;
+  if (state.asks.size > 0) {
+    // What another model has said is not what the work of this node comes to.
+    const keeps = fallbackModel(state, unit) === undefined ? { keeps: event.node } : {};
+    // A delivery that was given up and has answered after all was counted then, and the next is not out yet.
+    const used = state.live.has(unit) ? { used: usedByResult(event) } : {};
+    returnAsks(state, unit, { closeForMs: event.closeForMs, outcome: "good", ...used, ...keeps });
+  }
+  if (state.planOf(unit).until === null) {
+    move(state, unit, event, "completed");
+    return endUnit(state, unit, event.atMs);
+  }
+  // The round has to be judged, by an expression that may have to fetch what it reads.
+  move(state, unit, event, "waiting");
+  setLive(state, unit, false);
+  setDue(state, unit, null);
+  dequeue(state, unit);
+  enqueue(state, unit);
+}
+
+function deliveryLost(state: ExecutionState, event: DeliveryLostEvent): void {
+  const unit = unitOf(state, event.node);
+  move(state, unit, event, "queued");
+  const run = state.run(unit);
+  if (event.handedBack) returnDelivery(state, unit, {});
+  else run.lost++;
+  run.startedAtMs = null;
+  setLive(state, unit, false);
+  setDue(state, unit, null);
+  enqueue(state, unit);
 }
 
 /** It gives its place back, or leaves the line. */
@@ -404,6 +390,17 @@ function nodeCompleted(state: ExecutionState, event: NodeCompleted): void {
   endUnit(state, unit, event.atMs, closing);
 }
 
+function nodeFailed(state: ExecutionState, event: NodeFailed): void {
+  const unit = unitOf(state, event.node);
+  const closing = isClosing(state, unit);
+  move(state, unit, event, "failed");
+  const run = state.run(unit);
+  run.error = event.error;
+  run.failures = event.failures ?? 0;
+  noteLetter(state, unit, event.error.retryable, event.error.code);
+  endUnit(state, unit, event.atMs, closing);
+}
+
 function chosenBy(state: ExecutionState, output: Value): readonly number[] {
   const { chosen } = "json" in output ? (output.json as { chosen: readonly string[] }) : { chosen: [] };
   return chosen.map((id) => state.plan.graph.indexOf.get(id)!);
@@ -426,6 +423,15 @@ function nodeWaiting(state: ExecutionState, event: NodeWaiting): void {
   if (event.wait.for === "child") run.child = event.wait.child;
   indexWait(state, unit);
   setDue(state, unit, event.dueAtMs);
+}
+
+/** Others look at it from now on, and the moment that is waited for is another one. */
+function reviewEscalated(state: ExecutionState, event: ReviewEscalated): void {
+  const unit = unitOf(state, event.node);
+  const run = state.run(unit);
+  const wait = withChange(run.wait!, event);
+  run.wait = wait;
+  if ("calendarAtMs" in wait && wait.calendarAtMs !== undefined) state.calendar.push(wait.calendarAtMs, unit);
 }
 
 /**
@@ -493,6 +499,28 @@ function dropIfUnread(state: ExecutionState, node: number): void {
 
 function noteLetter(state: ExecutionState, unit: number, retryable: boolean, code: string): void {
   if (isKeptLetter(state, unit, retryable, code)) state.letters.set(letterId(state, unit), "open");
+}
+
+/** What the same request is answered when it comes again. */
+function answerTo(event: CommandApplied | CommandRefused): CommandAnswer {
+  const hash = event.bodyHash === undefined ? {} : { bodyHash: event.bodyHash };
+  if (event.kind === "commandApplied") {
+    const { status, generation } = event;
+    return {
+      applied: true,
+      ...(status !== undefined && { status }),
+      ...(generation !== undefined && { generation }),
+      ...hash,
+    };
+  }
+  const { code, detail, errors } = event;
+  return {
+    applied: false,
+    code,
+    ...hash,
+    ...(detail !== undefined && { detail }),
+    ...(errors !== undefined && { errors }),
+  };
 }
 
 function remember(state: ExecutionState, request: string, answer: CommandAnswer): void {

@@ -5,11 +5,10 @@ import { inWords, momentInWords } from "../in-words.ts";
 import type { SkipReason } from "./events.ts";
 import { attemptOf, blamed, skipSentence, standing } from "./explain-parents.ts";
 import { edgeCounts } from "./spread.ts";
-import { EDGE, type ExecutionState } from "./state.ts";
-import { reviewId } from "./review-listing.ts";
+import { EDGE, type ExecutionState, type UnitAsk } from "./state.ts";
+import { reviewDueMs, reviewId } from "./review-listing.ts";
 import { gateReason, isBetweenAttempts, isHeldBack, waitsToEnter } from "./view.ts";
 import { awaitedGate } from "./asks.ts";
-import { reviewDueMs } from "./review-listing.ts";
 import { wakerOf } from "./wakers.ts";
 
 /** Why a node is not done: for machines a reason, for people a sentence. */
@@ -104,43 +103,15 @@ function explainUnit(state: ExecutionState, unit: number, nowMs: number | undefi
   if (wakerOf(state, unit) === null) {
     return say("stuck", "waits for nothing that would move it: the next sweep repairs that. Please report it");
   }
-  const run = state.runs[unit];
-  const until = run?.dueAtMs ?? null;
   const gate = awaitedGate(state, unit);
-  if (gate !== undefined) {
-    const at = gate.wait === "cache" ? "cache" : "gate";
-    const isStalled = gate.stalled !== undefined;
-    const sentence = isStalled ? "waits until somebody raises a budget that is used up" : AT_GATE[gate.wait];
-    const review = isStalled && { review: reviewId(state.id, state.generation, node) };
-    return say(gateReason(gate.wait), sentence, { [at]: entityId(gate.gate), ask: gate.ask, ...review });
-  }
+  if (gate !== undefined) return explainGate(state, node, gate, say);
   switch (state.statusOf(unit)) {
     case "pending":
       return explainPending(state, unit, say, nowMs);
     case "queued":
-      if (state.inLine[unit] === 1) return explainReady(state, unit, say);
-      return say(
-        "queued",
-        `waits in queue "${state.planOf(unit).spec.queue}" for a worker to take it (${attemptOf(state, unit)})`,
-        {
-          queue: state.planOf(unit).spec.queue,
-          handler: state.planOf(unit).spec.handler,
-          attempt: run!.attempt,
-          delivery: run!.delivery,
-        },
-        until,
-      );
-    case "running": {
-      const map = state.planOf(unit).item === null ? undefined : state.maps.get(unit);
-      if (map === undefined) {
-        const since = nowMs === undefined || run!.startedAtMs === null ? "" : `${inWords(nowMs - run!.startedAtMs)}, `;
-        const rest = `is running on a worker (${since}${attemptOf(state, unit)})`;
-        return say("running", rest, { attempt: run!.attempt }, until);
-      }
-      const { total, completed, failures: failed, open } = map;
-      const rest = `waits for its ${map.chunked ? "parts" : "items"}: ${completed} of ${map.count} are done, ${open} are under way`;
-      return say("items", rest, { total, completed, failed, open });
-    }
+      return state.inLine[unit] === 1 ? explainReady(state, unit, say) : explainQueued(state, unit, say);
+    case "running":
+      return explainRunning(state, unit, say, nowMs);
     case "waiting":
       return explainWaiting(state, unit, say, nowMs);
     case "completed":
@@ -157,6 +128,34 @@ type Say = (
   details?: Explanation["details"],
   untilMs?: number | null,
 ) => Explanation;
+
+function explainGate(state: ExecutionState, node: string, gate: UnitAsk, say: Say): Explanation {
+  const at = gate.wait === "cache" ? "cache" : "gate";
+  const isStalled = gate.stalled !== undefined;
+  const rest = isStalled ? "waits until somebody raises a budget that is used up" : AT_GATE[gate.wait];
+  const review = isStalled && { review: reviewId(state.id, state.generation, node) };
+  return say(gateReason(gate.wait), rest, { [at]: entityId(gate.gate), ask: gate.ask, ...review });
+}
+
+function explainQueued(state: ExecutionState, unit: number, say: Say): Explanation {
+  const { queue, handler } = state.planOf(unit).spec;
+  const { attempt, delivery, dueAtMs } = state.runs[unit]!;
+  const rest = `waits in queue "${queue}" for a worker to take it (${attemptOf(state, unit)})`;
+  return say("queued", rest, { queue, handler, attempt, delivery }, dueAtMs);
+}
+
+/** On a worker; or a map, whose items are. */
+function explainRunning(state: ExecutionState, unit: number, say: Say, nowMs: number | undefined): Explanation {
+  const map = state.planOf(unit).item === null ? undefined : state.maps.get(unit);
+  if (map === undefined) {
+    const { attempt, startedAtMs, dueAtMs } = state.runs[unit]!;
+    const since = nowMs === undefined || startedAtMs === null ? "" : `${inWords(nowMs - startedAtMs)}, `;
+    return say("running", `is running on a worker (${since}${attemptOf(state, unit)})`, { attempt }, dueAtMs);
+  }
+  const { total, completed, failures: failed, open } = map;
+  const rest = `waits for its ${map.chunked ? "parts" : "items"}: ${completed} of ${map.count} are done, ${open} are under way`;
+  return say("items", rest, { total, completed, failed, open });
+}
 
 function explainPending(state: ExecutionState, unit: number, say: Say, nowMs: number | undefined): Explanation {
   const waker = wakerOf(state, unit);

@@ -205,20 +205,7 @@ function planNode(
     item?.config.references ?? NONE,
     ...routes.map((route) => route.when?.references ?? NONE),
   ];
-  const reads = new Set<number>();
-  for (const list of references) {
-    for (const reference of list) {
-      const read = reference.kind === "node" ? graph.indexOf.get(reference.id) : undefined;
-      if (read !== undefined && read !== index) reads.add(read);
-    }
-  }
-  for (const id of graphs?.item?.around ?? []) if (graph.indexOf.has(id)) reads.add(graph.indexOf.get(id)!);
-  if (collectsParents(spec)) {
-    for (let edge = graph.parentStart[index]!; edge < graph.parentStart[index + 1]!; edge++) {
-      reads.add(graph.edgeParent[edge]!);
-    }
-  }
-  const list = reads.size === 0 ? NO_READS : [...reads];
+  const reads = readsOf(spec, index, graph, references, graphs?.item?.around ?? []);
   return {
     index,
     id: spec.id,
@@ -229,13 +216,13 @@ function planNode(
     condition,
     join: joinRule(spec.join),
     caught: false,
-    reads: list,
+    reads,
     readerCount: 0,
     final: false,
     until,
     routes,
     routed: routes.length === 0 ? NO_READS : [...new Set(routes.flatMap((route) => route.to))],
-    item: item === null ? null : { ...item, reads: list, index },
+    item: item === null ? null : { ...item, reads, index },
     gates,
     cache,
     graphs,
@@ -246,6 +233,33 @@ const NO_MAP: JsonObject = {};
 const NONE: readonly Reference[] = [];
 const NO_READS: readonly number[] = [];
 const NO_ROUTES: readonly PlanRoute[] = [];
+
+/**
+ * The nodes whose outputs a node may read: those it refers to, those that a graph inside it refers to, and its parents
+ * if it collects them.
+ */
+function readsOf(
+  spec: WorkflowNode,
+  index: number,
+  graph: Graph,
+  references: readonly (readonly Reference[])[],
+  around: readonly string[],
+): readonly number[] {
+  const reads = new Set<number>();
+  for (const list of references) {
+    for (const reference of list) {
+      const read = reference.kind === "node" ? graph.indexOf.get(reference.id) : undefined;
+      if (read !== undefined && read !== index) reads.add(read);
+    }
+  }
+  for (const id of around) if (graph.indexOf.has(id)) reads.add(graph.indexOf.get(id)!);
+  if (collectsParents(spec)) {
+    for (let edge = graph.parentStart[index]!; edge < graph.parentStart[index + 1]!; edge++) {
+      reads.add(graph.edgeParent[edge]!);
+    }
+  }
+  return reads.size === 0 ? NO_READS : [...reads];
+}
 
 /** What a map runs for each item, as a node of its own. */
 function planItem(

@@ -1,4 +1,4 @@
-import type { AsksReturned, GateCommanded, GateEvent } from "./events.ts";
+import type { AsksReturned, GateCommanded, GateEvent, Place } from "./events.ts";
 import { added, type Amounts, settled } from "./amounts.ts";
 import type { GateAsk } from "../message.ts";
 import { isBucket, type RateRule } from "./rule.ts";
@@ -31,19 +31,7 @@ export function evolve(state: GateState, event: GateEvent): void {
       state.isForsaken = false;
       return state.line.add(event.execution, event.asks, event.workflow, event.atMs);
     case "asksGranted":
-      for (const { execution, ask } of event.grants) {
-        const asked = state.line.get(execution, ask);
-        const reserved = reservation(state.ruling, asked);
-        const workflow = state.line.groupOf(execution);
-        state.line.take(execution, ask);
-        const begin = state.ruling?.kind === "rate" ? beginning(state.ruling, asked ?? {}, workflow) : {};
-        const more = { ...(reserved && { reserved }), ...begin };
-        const held: Held = { execution, ask, node: asked?.node ?? "", atMs: event.atMs, ...more };
-        state.held.set(heldKey(execution, ask), held);
-        state.unbegun += unbegunOf(state, held);
-        state.stalled.delete(heldKey(execution, ask));
-        if (state.ruling?.kind === "budget") state.reserved = added(state.reserved, held.reserved ?? {});
-      }
+      for (const place of event.grants) letThrough(state, place, event.atMs);
       if (event.level === undefined) return;
       state.level = event.level;
       state.levelAtMs = event.atMs;
@@ -114,6 +102,21 @@ function changeRule(state: GateState, atMs: number, change: () => void): void {
   if (!isBucket(after)) return;
   state.level = isBucket(before) ? Math.min(level, roomOf(state, after)) : after.burst;
   state.levelAtMs = atMs;
+}
+
+/** It stands in the line no more, and holds what it has asked for. */
+function letThrough(state: GateState, { execution, ask }: Place, atMs: number): void {
+  const asked = state.line.get(execution, ask);
+  const reserved = reservation(state.ruling, asked);
+  const workflow = state.line.groupOf(execution);
+  state.line.take(execution, ask);
+  const begin = state.ruling?.kind === "rate" ? beginning(state.ruling, asked ?? {}, workflow) : {};
+  const more = { ...(reserved && { reserved }), ...begin };
+  const held: Held = { execution, ask, node: asked?.node ?? "", atMs, ...more };
+  state.held.set(heldKey(execution, ask), held);
+  state.unbegun += unbegunOf(state, held);
+  state.stalled.delete(heldKey(execution, ask));
+  if (state.ruling?.kind === "budget") state.reserved = added(state.reserved, held.reserved ?? {});
 }
 
 /** They hold nothing any more, and wait for nothing. */
