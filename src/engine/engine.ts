@@ -16,7 +16,7 @@ import type { Orphan } from "./resident.ts";
 import { DEFAULT_SETTINGS, DEFAULT_SHIPPING, type EngineSettings } from "./settings.ts";
 import type { Notes } from "./shipments.ts";
 import { Shipper, type ShippingState } from "./shipper.ts";
-import { Pressure } from "./pressure.ts";
+import { RoomMaker } from "./room-maker.ts";
 import { Tenures } from "./tenures.ts";
 
 export interface EngineOptions {
@@ -78,7 +78,7 @@ export class Engine {
   private readonly recall: Recall | undefined;
   private readonly stopping = new AbortController();
   /** Aborted when nobody should wait for messages any more. */
-  private readonly hurried: AbortSignal;
+  private readonly stopWaiting: AbortSignal;
   /** Ends the wait of the read that is under way, or does nothing if it has ended. */
   private stopReading: (() => void) | undefined;
   /** How often the decision of an entity has thrown. */
@@ -101,13 +101,13 @@ export class Engine {
     const { definitions } = this.loader;
     this.tenures = new Tenures(options.store, options.host, this.settings, this.name, this.observer, definitions);
     // Not `AbortSignal.any`: Node keeps such a signal for ever as long as somebody listens to it.
-    const hurry = new AbortController();
-    this.hurried = hurry.signal;
+    const noWait = new AbortController();
+    this.stopWaiting = noWait.signal;
     for (const signal of [this.stopping.signal, this.tenures.handingOver]) {
-      signal.addEventListener("abort", () => hurry.abort(), { once: true });
+      signal.addEventListener("abort", () => noWait.abort(), { once: true });
     }
     // One listener for all reads, of which there is one at a time: one for each would be put there and removed at every step.
-    hurry.signal.addEventListener("abort", () => this.stopReading?.(), { once: true });
+    noWait.signal.addEventListener("abort", () => this.stopReading?.(), { once: true });
     if (archive === undefined || shipping === null) return;
     const { store, host, loader, observer } = this;
     const { notes } = options;
@@ -226,8 +226,7 @@ export class Engine {
   /** undefined = not waited for, since there is something better to do; nothing is known of the inbox then. */
   private read(requests: readonly ReadRequest[], waitMs: number): Promise<readonly ReadResult[] | undefined> {
     const reading = this.store.inbox.read(requests, waitMs);
-    const { hurried } = this;
-    if (waitMs === 0 || hurried.aborted) return reading;
+    if (waitMs === 0 || this.stopWaiting.aborted) return reading;
     return new Promise((resolve, reject) => {
       this.stopReading = () => resolve(undefined);
       reading.then(resolve, reject);
@@ -685,12 +684,13 @@ export class Engine {
     // With an archive nothing is hurried: what is not shipped must stay, and what is goes soon.
     if (retentionMs === null || this.shipper !== undefined) return;
     const laterMs = renewMs * UNLIMITED_RENEWALS;
+    const owners = (): readonly Owner[] => this.tenures.owners();
     const settings = { retentionMs, keepEnded, childrenEveryMs: laterMs };
-    const pressure = new Pressure(this.store, () => this.tenures.owners(), settings, this.observer);
+    const roomMaker = new RoomMaker(this.store, owners, settings, this.observer);
     const waitMs = { now: AT_ONCE_MS, soon: renewMs, later: laterMs };
     while (!this.stopping.signal.aborted) {
       // One that does not answer will be as full in a second.
-      const when = await pressure.relieve().catch(() => "soon" as const);
+      const when = await roomMaker.makeRoom().catch(() => "soon" as const);
       await this.host.sleep(waitMs[when], this.stopping.signal);
     }
   }

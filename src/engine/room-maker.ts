@@ -25,7 +25,7 @@ const NEW_WALK: Place = { after: undefined, meetsChildren: false };
  * Children are not counted, and stay for as long as their parent: they go with it. In a store that fills up those are met too of
  * which another engine has removed the parent. Their owner has to look for it, for each of them, so that is done seldom.
  */
-export class Pressure {
+export class RoomMaker {
   private readonly store: Store;
   private readonly owners: () => readonly Owner[];
   private readonly retentionMs: number;
@@ -52,14 +52,14 @@ export class Pressure {
   }
 
   /** Answers how soon to look again: one that is too full at once, one that has a limit soon, any other in a while. */
-  async relieve(): Promise<"now" | "soon" | "later"> {
+  async makeRoom(): Promise<"now" | "soon" | "later"> {
     // What is being removed would be counted once more, and others removed in its place.
     const idle = this.owners().filter(({ hurried, released }) => hurried.size === 0 && released.size === 0);
     const { fill, ended = 0 } = await this.store.queries.counts();
     if (fill !== undefined && fill >= MAKE_ROOM_FROM) {
       for (const owner of this.owners()) {
         const place = this.places.get(owner.partition) ?? this.newWalk(owner);
-        const removed = await this.relieveOne(owner, place, MOST_REMOVED, MOST_LOOKED_AT);
+        const removed = await this.removeOldest(owner, place, MOST_REMOVED, MOST_LOOKED_AT);
         if (removed > 0) this.observer.madeRoom?.(owner.partition, removed);
       }
       return "soon";
@@ -72,7 +72,7 @@ export class Pressure {
     const share = Math.min(MOST_REMOVED, Math.ceil(excess / this.store.capabilities.partitionCount));
     // Many of those that are due may be open, or children.
     for (const owner of idle) {
-      await this.relieveOne(owner, this.places.get(owner.partition) ?? NEW_WALK, share, MOST_REMOVED + share);
+      await this.removeOldest(owner, this.places.get(owner.partition) ?? NEW_WALK, share, MOST_REMOVED + share);
     }
     return "now";
   }
@@ -81,7 +81,7 @@ export class Pressure {
    * What has ended is looked at when it may be removed: in the order of the wakes that is the order of the ends. Answers how
    * many go, but for children, of which nobody knows yet.
    */
-  private async relieveOne(owner: Owner, place: Place, most: number, mostLookedAt: number): Promise<number> {
+  private async removeOldest(owner: Owner, place: Place, most: number, mostLookedAt: number): Promise<number> {
     if (owner.unshipped !== null) return 0;
     const { partition } = owner;
     const { after, meetsChildren } = place;
