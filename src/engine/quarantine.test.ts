@@ -226,3 +226,12 @@ test("a message for what does not exist, or a start without its definition, is a
   const body = { kind: "start" as const, workflow: "w", definition: "gone", input: { json: null }, bodyHash: "" };
   expect(await world.send("nobody", body)).toEqual({ refused: "NOT_FOUND" });
 });
+
+test("an entity that never came to life cannot be released, and holds nobody up", async () => {
+  world.engine();
+  world.worker({ step: () => 1 });
+  expect(await world.send("nobody", { kind: "release", request: "r" })).toEqual({ refused: "NOT_FOUND" });
+  await world.start(workflow([node("a")]), null, "healthy");
+  expect(await world.send("healthy", { kind: "release", request: "r" })).toEqual({ refused: "NOT_QUARANTINED" });
+  expect(await world.ended("healthy")).toMatchObject({ status: "COMPLETED" });
+});

@@ -1,7 +1,9 @@
-import { expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
+import { node, workflow } from "../../test/support/workflows.ts";
 import type { Machine } from "../core/machine.ts";
 import { newResident, type Resident } from "./resident.ts";
 import { TaskWindow } from "./task-window.ts";
+import { TestWorld } from "./test-engine.ts";
 
 let through: string[] = [];
 function open(size: number): TaskWindow {
@@ -61,4 +63,19 @@ test("who waits keeps its place, and who is dropped waits nowhere", () => {
   expect(window.isBlocked("b")).toBe(false);
   window.passRoomOn();
   expect(through).toEqual(["a", "a"]);
+});
+
+describe("in an engine", () => {
+  let world: TestWorld;
+  afterEach(() => world.close());
+
+  test("room that somebody was let through for and did not use goes to the next", async () => {
+    world = new TestWorld();
+    world.engine({ window: 1 });
+    await world.start(workflow([node("a")]), null, "A");
+    await world.start(workflow([node("b", [], { condition: "false" })]), null, "B");
+    await world.start(workflow([node("c")]), null, "C");
+    world.worker({ step: () => 1 });
+    expect(await world.ended("C")).toMatchObject({ status: "COMPLETED" });
+  });
 });
