@@ -4,8 +4,8 @@ import type { Message } from "./message.ts";
 import type { PastRef } from "./value.ts";
 
 /**
- * A kind of entity: how its state is decided, changed, kept and woken. The engine shell runs any of them alike; an
- * execution is the first, limits, breakers, budgets, batches and schedules are others.
+ * A kind of entity: how its state is decided, changed, kept and woken. The engine shell runs any of them alike. An
+ * execution is one; a gate (a limit, a breaker, a budget) and a cached result are the others.
  */
 export interface Machine<State = unknown, Event extends MachineEvent = MachineEvent> {
   readonly kind: string;
@@ -30,7 +30,7 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
    * What has to be said again after everything but the journals was lost: mail and lists. Called until no events come.
    */
   recovered?(state: State, context: Context): Decision<Event>;
-  /** The lists that its entity stays on when it is only in the archive, all of them; undefined if the event says nothing of them. */
+  /** All lists that its entity stays on when only the archive has it; undefined if the event says nothing of them. */
   lastingLists?(id: string, event: Event): readonly ListingDraft[] | undefined;
   /**
    * Where the events behind the first `before` may have left something on another list, on which it stays when its entity is
@@ -93,8 +93,8 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   restore(id: string, definition: unknown, text: string): State;
   definitionOfSnapshot(text: string): string | undefined;
   /**
-   * An event that holds all that the state is, and changes nothing of it: what came before may be removed from the journal.
-   * null if that is not worth it yet. Only a kind that lives for ever has such events.
+   * An event that holds all that the state is, and changes nothing of it: what came before may be removed from the
+   * journal. null if that is not worth it yet. Only a kind that lives for ever has such events.
    */
   renewal?(state: State, atMs: number, everyEvents: number): Event | null;
   isRenewal?(event: Event): boolean;
@@ -177,8 +177,8 @@ export interface ListPlace {
 }
 
 /**
- * What a decision has to have at hand. A workflow by name gives `{hash, timeout_seconds, input_schema?}` of the version that is current
- * when it is asked for, or null.
+ * What a decision has to have at hand. A workflow by name gives `{hash, version, timeout_seconds, input_schema?}` of the
+ * version that is current when it is asked for, or null.
  */
 export type Need =
   | { readonly blob: BlobRef }

@@ -53,9 +53,9 @@ interface Formed {
 
 /** How long to leave a store alone after it has failed. */
 const STORE_TROUBLE_MS = 200;
-/** How often a store is asked how full it is that has never had an answer, in renewals: counting may cost it something. */
+/** A store without a limit of its own is asked how much it holds once in so many renewals: counting may cost it something. */
 const UNLIMITED_RENEWALS = 60;
-/** And after this long while there is more to remove. */
+/** After how long it is asked again while there is more to remove. */
 const AT_ONCE_MS = 50;
 /** Careful mode ends after this many items that did not kill us. */
 const CAREFUL_ITEMS = 20;

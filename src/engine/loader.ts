@@ -85,7 +85,7 @@ export class Loader {
     return this.machines.get(entityKind(message.to))?.isStart(message.body) ?? false;
   }
 
-  /** Values that a decision asked for, parsed. A blob that is gone is a hole in the store, and not to be guessed. */
+  /** The texts of values that a decision asked for. One that is gone is a hole in the store, and not to be guessed. */
   async fetchBlobs(key: string, hashes: readonly string[]): Promise<readonly string[]> {
     const texts = await this.store.records.get(hashes.map((hash) => ({ scope: key, hash })));
     return texts.map((text, i) => {

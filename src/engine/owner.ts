@@ -90,7 +90,7 @@ export class Owner {
   leaving = false;
   /** Tasks to put back into a volatile queue, by entity, as they were when it was loaded. */
   readonly restorable: Map<string, readonly TaskDraft[]> = new Map();
-  /** Entities of those that nobody knows. */
+  /** What the batch being formed was to touch, and the store has nothing of. */
   readonly unknown: Set<string> = new Set();
   /** Of those, the ones of which the archive was to be asked, and did not answer. */
   readonly unanswered: Set<string> = new Set();

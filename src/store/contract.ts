@@ -4,8 +4,8 @@ import type { StoreError } from "./store-error.ts";
  * The store contract: six small roles. A driver keeps what the core decided and holds guards, never rules.
  * Every text the engine hands over (records, messages, tasks, snapshots) is opaque to the driver.
  * docs/commit-protocol.md and docs/task-protocol.md tell why each rule is there; store/conformance proves a driver.
- * This is format 3: format 1, which three real stores had carried before it was frozen, with lists and with what was
- * published, and then with journals that are cut. What changes from here on is another format.
+ * This is format 3. Format 1 was frozen after three real stores had carried it (docs/decisions/0003-contract-spikes.md);
+ * format 2 added lists and what was published, format 3 journals that are cut. Whatever changes next is another format.
  */
 export interface Store {
   readonly capabilities: Capabilities;

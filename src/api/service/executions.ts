@@ -2,7 +2,7 @@ import { entityId, entityKind } from "../../core/entity.ts";
 import { labelList } from "../../core/execution/label-listing.ts";
 import { placeInPart } from "../../core/execution/maps.ts";
 import { upstreamFailed } from "../../core/execution/reopen.ts";
-import type { ExecutionStatus } from "../../core/execution/moves.ts";
+import type { ExecutionStatus, NodeStatus } from "../../core/execution/moves.ts";
 import type { ExecutionState } from "../../core/execution/state.ts";
 import { viewNode } from "../../core/execution/view.ts";
 import type { Labels } from "../../core/message.ts";
@@ -31,6 +31,7 @@ export const STATUSES = {
   CANCELLED: "endedBadly",
 } as const satisfies Readonly<Record<Uppercase<Exclude<ExecutionStatus, "new">>, HeaderClass>>;
 
+/** Those of a node. */
 export const NODE_STATUSES = [
   "PENDING",
   "QUEUED",
@@ -40,7 +41,7 @@ export const NODE_STATUSES = [
   "FAILED",
   "SKIPPED",
   "CANCELLED",
-] as const;
+] as const satisfies readonly Uppercase<NodeStatus>[];
 
 export type Status = keyof typeof STATUSES;
 
