@@ -3,32 +3,47 @@ import { dirname, join, relative, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 
 /**
- * The tree shows the architecture: a folder of src/ imports only from the folders named here, to its left on the ladder.
+ * The tree shows the architecture: a folder of src/ imports only from the folders named here, all of which stand above it.
  * `drivers` are imported by nobody but tests, the simulator and what composes an engine.
  */
 const LADDER: Readonly<Record<string, readonly string[]>> = {
   errors: [],
+  host: [],
+  settings: ["errors"],
   json: ["errors"],
   expression: ["errors", "json"],
   definition: ["errors", "json", "expression"],
+  drawing: ["definition"],
   core: ["errors", "json", "expression", "definition"],
-  host: [],
-  settings: ["errors"],
-  drawing: ["json", "definition"],
-  store: ["errors", "json", "core", "host"],
-  drivers: ["json", "core", "host", "store"],
-  inbox: ["json", "core", "host", "store"],
-  engine: ["json", "core", "host", "store"],
-  worker: ["json", "expression", "core", "host", "store"],
-  handlers: ["errors", "json", "expression", "definition", "worker", "host", "settings"],
-  api: ["errors", "json", "expression", "definition", "core", "host", "store", "inbox", "worker"],
-  sdk: ["errors", "json", "definition", "core", "host", "settings", "store", "worker", "handlers", "api", "process"],
-  testing: [
-    "errors",
+  store: ["host", "core"],
+  drivers: ["host", "core", "store"],
+  inbox: ["host", "core", "store"],
+  engine: ["host", "json", "core", "store"],
+  worker: ["host", "json", "expression", "core", "store"],
+  handlers: ["errors", "host", "settings", "json", "expression", "definition", "worker"],
+  api: ["errors", "host", "json", "expression", "definition", "core", "store", "inbox", "worker"],
+  page: ["errors", "json", "definition", "drawing", "api"],
+  process: [
+    "host",
+    "settings",
     "json",
     "definition",
     "core",
+    "store",
+    "drivers",
+    "engine",
+    "worker",
+    "handlers",
+    "api",
+  ],
+  sdk: ["errors", "host", "settings", "json", "definition", "core", "store", "worker", "handlers", "api", "process"],
+  simulator: ["host", "json", "definition", "core", "store", "drivers", "inbox", "engine", "worker"],
+  testing: [
+    "errors",
     "host",
+    "json",
+    "definition",
+    "core",
     "store",
     "drivers",
     "engine",
@@ -36,41 +51,25 @@ const LADDER: Readonly<Record<string, readonly string[]>> = {
     "api",
     "sdk",
     "simulator",
-  ],
-  simulator: ["json", "expression", "definition", "core", "host", "store", "drivers", "inbox", "engine", "worker"],
-  page: ["errors", "json", "definition", "drawing", "api"],
-  process: [
-    "json",
-    "definition",
-    "core",
-    "host",
-    "settings",
-    "store",
-    "drivers",
-    "engine",
-    "worker",
-    "handlers",
-    "api",
   ],
   cli: [
     "errors",
-    "json",
-    "definition",
-    "core",
     "host",
     "settings",
+    "json",
+    "definition",
     "drawing",
+    "core",
     "store",
     "drivers",
-    "inbox",
     "engine",
     "worker",
     "handlers",
     "api",
+    "page",
     "process",
     "sdk",
     "simulator",
-    "page",
   ],
 };
 
@@ -93,6 +92,11 @@ function importsOf(text: string): string[] {
   return [...text.matchAll(/(?:^|\n)(?:import|export)[^;]*?from\s+"([^"]+)"/g)].map((match) => match[1]!);
 }
 
+/** Those too that are loaded when they are needed. */
+function loadsOf(text: string): string[] {
+  return [...importsOf(text), ...[...text.matchAll(/\bimport\("([^"]+)"\)/g)].map((match) => match[1]!)];
+}
+
 /** The code without comments and strings, so that a word in a sentence is no finding. */
 function codeOf(text: string): string {
   return text
@@ -107,12 +111,21 @@ describe("the tree", () => {
     expect([...folders].filter((folder) => LADDER[folder] === undefined)).toEqual([]);
   });
 
-  test("imports only to the left", () => {
+  test("is told by ARCHITECTURE.md in the order of the ladder", () => {
+    const page = readFileSync(join(SRC, "..", "ARCHITECTURE.md"), "utf8");
+    const [, table] = /## The folders of `src\/`\n([^]*?)\n## /.exec(page)!;
+    const told = [...table!.matchAll(/^\| `([a-z]+)` \|/gm)].map(([, folder]) => folder!);
+    expect(told).toEqual(Object.keys(LADDER));
+    const wrong = told.filter((folder, i) => LADDER[folder]!.some((from) => !told.slice(0, i).includes(from)));
+    expect(wrong).toEqual([]);
+  });
+
+  test("imports only from above", () => {
     const wrong: string[] = [];
     for (const { file, text } of files) {
       const folder = file.split("/")[0]!;
       if (folder.endsWith(".ts")) continue;
-      for (const target of importsOf(text)) {
+      for (const target of loadsOf(text)) {
         if (!target.startsWith(".")) continue;
         const to = relative(SRC, resolve(SRC, dirname(file), target)).split("/")[0]!;
         if (to !== folder && LADDER[folder]?.includes(to) !== true) wrong.push(`${file} imports ${target}`);
