@@ -67,6 +67,16 @@ test("ARCHITECTURE.md names files that there are", () => {
   expect(named.length).toBeGreaterThan(20);
 });
 
+test("docs/decisions/README.md lists every decision by its title", () => {
+  const folder = join(ROOT, "docs/decisions");
+  const titles = globSync("[0-9]*.md", { cwd: folder }).map((file) => {
+    const [, number, title] = /^# (\d{4}) (.+)$/m.exec(readFileSync(join(folder, file), "utf8"))!;
+    return `- [${number}](${file}) ${title}`;
+  });
+  const listed = readFileSync(join(folder, "README.md"), "utf8").match(/^- .+$/gm) ?? [];
+  expect(listed.toSorted()).toEqual(titles.toSorted());
+});
+
 test("the pages link to files that there are", () => {
   const pages = [...PAGES, ...globSync(["docs/decisions/*.md", "bench/*.md"], { cwd: ROOT })];
   const dead = pages.flatMap((page) => {
