@@ -3,7 +3,7 @@ import { readExecution } from "../../test/support/memory-engine.ts";
 import { node, workflow } from "../../test/support/workflows.ts";
 import { entityKey } from "../core/entity.ts";
 import { startBody } from "../core/execution/test-execution.ts";
-import { viewExecution } from "../core/execution/view.ts";
+import { viewExecution } from "../core/execution/test-summary.ts";
 import { contentHash } from "../json/hash.ts";
 import { HandlerError } from "../worker/handler.ts";
 import { TestWorld, withJournal } from "./test-engine.ts";

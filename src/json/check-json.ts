@@ -116,7 +116,7 @@ function keyFault(key: string): string | undefined {
 }
 
 /** Text that some store or client cannot carry. */
-function textFault(text: string): string | undefined {
+export function textFault(text: string): string | undefined {
   if (text.includes("\0")) return "contains a NUL character, which databases refuse";
   if (!text.isWellFormed()) return "contains half a surrogate pair, which is not valid Unicode";
   return undefined;
