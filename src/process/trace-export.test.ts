@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
 import type { Span } from "../api/service/traces.ts";
 import { sendJson, serve } from "../handlers/test-server.ts";
+import type { Host } from "../host/host.ts";
 import { nodeHost } from "../host/node-host.ts";
 import { readSettings } from "../settings/read-settings.ts";
-import { TraceExport, traceTarget } from "./trace-export.ts";
+import { TraceExport, type TraceTarget, traceTarget } from "./trace-export.ts";
 
 const target = (env: Readonly<Record<string, string>>) => traceTarget(readSettings({ env }).settings);
 
@@ -25,6 +26,14 @@ test("headers are read as the convention writes them", () => {
   expect(target(env)?.headers).toEqual({ a: "b c", key: "x=y" });
 });
 
+test("a login in the address goes where logins go, and nothing of it into the log", async () => {
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://me:p%40ss@c:4318" };
+  expect(target(env)).toMatchObject({
+    url: "http://c:4318/v1/traces",
+    headers: { authorization: `Basic ${btoa("me:p@ss")}` },
+  });
+});
+
 const span: Span = {
   traceId: "0af7651916cd43dd8448eb211c80319c",
   spanId: "b7ad6b7169203331",
@@ -38,18 +47,28 @@ const span: Span = {
 
 interface Told {
   readonly warnings: unknown[];
+  readonly details: unknown[];
   readonly infos: unknown[];
 }
 
-function exporting(url: string): { readonly traces: TraceExport } & Told {
-  const told: Told = { warnings: [], infos: [] };
+function exporting(
+  url: string,
+  {
+    headers = { key: "k" },
+    sleep = () => Promise.resolve(),
+  }: Partial<Pick<TraceTarget, "headers"> & Pick<Host, "sleep">> = {},
+): { readonly traces: TraceExport } & Told {
+  const told: Told = { warnings: [], details: [], infos: [] };
   const log = {
-    warn: (...line: unknown[]) => told.warnings.push(line.at(-1)),
+    warn: (given: unknown, line: unknown) => {
+      told.details.push(given);
+      told.warnings.push(line);
+    },
     info: (...line: unknown[]) => told.infos.push(line.at(-1)),
   };
   const traces = new TraceExport({
-    target: { url, headers: { key: "k" }, service: "shop" },
-    host: { ...nodeHost, sleep: () => Promise.resolve() },
+    target: { url, headers, service: "shop" },
+    host: { ...nodeHost, sleep },
     log: log as never,
     version: "1",
     spans: (execution) => (execution === "gone" ? Promise.reject(new Error("gone")) : Promise.resolve([span])),
@@ -105,4 +124,32 @@ test("a collector that is busy is asked again; one that refuses stands in the lo
   expect(collector.requests).toHaveLength(6);
   expect(warnings).toEqual(["traces cannot be sent, and are left out until they can"]);
   expect(infos).toEqual(["traces are sent again"]);
+});
+
+test("a header that cannot be sent is not shown", async () => {
+  const { traces, details } = exporting("http://127.0.0.1:9/v1/traces", { headers: { key: "se\ncret" } });
+  traces.add("x");
+  await expect.poll(() => details.length).toBe(1);
+  await traces.close();
+  expect(JSON.stringify(details)).not.toContain("cret");
+});
+
+test("a collector that leads elsewhere is not followed", async () => {
+  const other = await serve((_, response) => sendJson(response, {}));
+  const collector = await serve((_, response) => response.writeHead(307, { location: other.url }).end());
+  const { traces, warnings } = exporting(collector.url);
+  traces.add("x");
+  await expect.poll(() => warnings.length).toBe(1);
+  await traces.close();
+  expect(other.requests).toEqual([]);
+});
+
+test("a stop does not wait for a collector that does not answer, nor read what is left for it", async () => {
+  const collector = await serve(() => {});
+  const { traces } = exporting(collector.url, { sleep: (ms, signal) => nodeHost.sleep(ms / 100, signal) });
+  for (let i = 0; i < 5_000; i++) traces.add(`x${i}`);
+  await expect.poll(() => collector.requests.length).toBe(1);
+  await traces.close();
+  await nodeHost.sleep(100);
+  expect(collector.requests).toHaveLength(1);
 });

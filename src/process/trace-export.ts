@@ -39,7 +39,18 @@ export function traceTarget(settings: Settings): TraceTarget | undefined {
     const at = word.indexOf("=");
     return [word.slice(0, Math.max(0, at)).trim(), decoded(word.slice(at + 1).trim())] as const;
   });
-  return { url, headers: Object.fromEntries(headers.filter(([name]) => name !== "")), service };
+  const given = Object.fromEntries(headers.filter(([name]) => name !== ""));
+  return { ...withoutLogin(url, given), service };
+}
+
+/** A login that stands in the address is sent as a header: no request takes it there. */
+function withoutLogin(url: string, headers: TraceTarget["headers"]): Omit<TraceTarget, "service"> {
+  const parsed = URL.parse(url);
+  if (parsed === null || (parsed.username === "" && parsed.password === "")) return { url, headers };
+  const login = `${decoded(parsed.username)}:${decoded(parsed.password)}`;
+  parsed.username = parsed.password = "";
+  const authorization = `Basic ${Buffer.from(login).toString("base64")}`;
+  return { url: parsed.href, headers: { authorization, ...headers } };
 }
 
 /** The convention wants values as in a URL. */
@@ -60,6 +71,8 @@ export class TraceExport {
   readonly #waiting = new Set<string>();
   readonly #closing = new AbortController();
   #sending: Promise<void> | undefined;
+  /** Ends the request that is under way. */
+  #request = new AbortController();
   #hasTrouble = false;
 
   constructor(parts: TraceExportParts) {
@@ -73,10 +86,14 @@ export class TraceExport {
     this.#begin();
   }
 
-  /** Sends what is left, if somebody takes it. */
+  /** Sends what is left, if somebody takes it soon. */
   async close(): Promise<void> {
     this.#closing.abort();
-    await this.#sending;
+    const isSent = new AbortController();
+    await Promise.race([this.#sending, this.#parts.host.sleep(LAST_ANSWER_MS, isSent.signal)]);
+    isSent.abort();
+    this.#waiting.clear();
+    this.#request.abort();
   }
 
   #begin(): void {
@@ -126,16 +143,24 @@ export class TraceExport {
     headers: Readonly<Record<string, string>>,
     body: string,
   ): Promise<{ readonly trouble: string; readonly mayPass: boolean } | undefined> {
-    const timeoutMs = this.#closing.signal.aborted ? LAST_ANSWER_MS : ANSWER_MS;
+    const request = new AbortController();
+    this.#request = request;
+    const timer = setTimeout(() => request.abort(), ANSWER_MS);
     try {
-      const answer = await fetch(url, { method: "POST", headers, body, signal: AbortSignal.timeout(timeoutMs) });
+      // Whoever it leads to was not named by anybody who trusts it with the headers.
+      const answer = await fetch(url, { method: "POST", headers, body, redirect: "error", signal: request.signal });
       const text = await answer.text();
       if (answer.ok) return undefined;
       const mayPass = answer.status === 429 || answer.status >= 500;
       return { trouble: `${answer.status} ${brief(text)}`.trim(), mayPass };
     } catch (error) {
-      const { message, cause } = error as Error & { readonly cause?: { readonly message?: string } };
-      return { trouble: brief(cause?.message || message), mayPass: true };
+      if (request.signal.aborted) return { trouble: "no answer in time", mayPass: true };
+      // Without a cause it was never sent, and its message may have a header in it.
+      const { cause } = error as Error & { readonly cause?: { readonly message?: string } };
+      if (cause === undefined) return { trouble: "the address or a header is not valid", mayPass: false };
+      return { trouble: brief(cause.message ?? "it cannot be reached"), mayPass: true };
+    } finally {
+      clearTimeout(timer);
     }
   }
 

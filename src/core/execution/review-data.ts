@@ -4,16 +4,20 @@ import { isJsonObject, type Json } from "../../json/json.ts";
 import { Schema } from "../../json/schema.ts";
 import type { FirstDecision, ReviewSpec } from "./events.ts";
 
-/** Why data is refused, by the form of a review; undefined if it fits. A form that is no schema asks for nothing. */
+/**
+ * Why data is refused, by the form of a review; undefined if it fits. Of a form that an earlier release has taken, and this would not,
+ * what can be checked is.
+ */
 export function formRefusal(
   form: Json | undefined,
   data: Json,
 ): { readonly refused: "REVIEW_INVALID"; readonly detail?: string; readonly errors: Json } | undefined {
-  const schema = form === undefined ? undefined : Schema.compile(form);
-  const faults = schema instanceof Schema ? schema.check(data) : [];
+  if (form === undefined) return undefined;
+  const schema = Schema.ofStored(form);
+  const faults = schema.check(data);
   if (faults.length === 0) return undefined;
   const errors = faults.map(({ pointer, reason }) => ({ path: pointer, message: reason }));
-  const wanted = data === null ? fieldsOf(schema as Schema, form!) : [];
+  const wanted = data === null ? fieldsOf(schema, form) : [];
   if (wanted.length === 0) return { refused: "REVIEW_INVALID", errors };
   // Who gave nothing is not helped by hearing that nothing is no object.
   const detail = `No data was given, and the form of the review asks for ${wanted.map(quote).join(", ")}`;
