@@ -42,6 +42,14 @@ test("values that are written beside a batch count for its size: what it holds i
   expect(builder.size).toBeGreaterThan(5_000);
 });
 
+test("a definition that many bring is written and counted once", () => {
+  const builder = new BatchBuilder(1, 0, { partitionCount: 1 });
+  const blobs = [{ scope: "definition", hash: "h", text: "x".repeat(5_000) }];
+  for (const id of ["x", "y"]) builder.add(`execution/${id}`, { events: [{ kind: "k", atMs: 1 }], blobs }, 1, 1, 0);
+  expect(builder.blobs).toHaveLength(1);
+  expect(builder.size).toBeLessThan(6_000);
+});
+
 test("an event of a batch can be read again, also one that came after another was", () => {
   const builder = new BatchBuilder(1, 0, { partitionCount: 1 });
   const event = (atMs: number): { kind: string; atMs: number } => ({ kind: "k", atMs });

@@ -1,7 +1,7 @@
 import type { Answer, Decision, MachineEvent, TaskDraft } from "../core/machine.ts";
 import type { Message, ReplyAddress } from "../core/message.ts";
 import { messageText } from "../core/message.ts";
-import { partitionOf } from "../core/entity.ts";
+import { DEFINITION_SCOPE, partitionOf } from "../core/entity.ts";
 import type {
   Capabilities,
   CommitBatch,
@@ -80,6 +80,7 @@ export class BatchBuilder {
   private readonly discard = new Set<string>();
   private readonly listings: Listing[] = [];
   private readonly cuts: Cut[] = [];
+  private readonly broughtDefinitions = new Set<string>();
   private eventCount = 0;
   private chars = 0;
 
@@ -128,14 +129,21 @@ export class BatchBuilder {
     if (revoke !== undefined) this.revoke.push(...revoke);
     if (mail !== undefined) for (const message of mail) this.send(message);
     if (blobs !== undefined) {
-      for (const blob of blobs) {
-        this.blobs.push({ scope: key, ...blob });
-        this.chars += blob.text.length;
-      }
+      for (const blob of blobs) this.blob({ scope: key, ...blob });
     }
     if (deadLetters !== undefined) for (const letter of deadLetters) this.deadLetter(key, letter, nowMs);
     if (discard !== undefined) for (const id of discard) this.discardLetter(id);
     if (listings !== undefined) for (const one of listings) this.listings.push({ ...one, entity: key, atMs: nowMs });
+  }
+
+  /** Every item of a map that is a graph brings the definition of that graph. */
+  private blob(record: StoredRecord): void {
+    if (record.scope === DEFINITION_SCOPE) {
+      if (this.broughtDefinitions.has(record.hash)) return;
+      this.broughtDefinitions.add(record.hash);
+    }
+    this.blobs.push(record);
+    this.chars += record.text.length;
   }
 
   events(key: string, events: readonly MachineEvent[], firstVersion: number, format: number): void {

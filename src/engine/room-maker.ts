@@ -88,23 +88,34 @@ export class RoomMaker {
     const beforeMs = owner.time.nowMs() + this.retentionMs;
     const wakes = await this.store.journal.due(partition, beforeMs, mostLookedAt, after);
     const met = meetsChildren ? wakes : wakes.filter(({ entity }) => !isCalled(entity));
-    const classes = await Promise.all(met.map(({ entity }) => this.classOf(partition, entity)));
-    const ended = met.filter((_, i) => classes[i] !== undefined && classes[i] !== "open");
+    const ended = await this.endedOf(partition, met, most + 1);
     const removed = ended.slice(0, most);
     if (!owner.valid) return 0;
     owner.hurry(removed.map(({ entity }) => entity));
     const last = ended.length > most ? removed.at(-1) : wakes[mostLookedAt - 1];
-    if (last === undefined) this.places.delete(partition);
-    else this.places.set(partition, { after: last, meetsChildren });
+    if (last !== undefined) this.places.set(partition, { after: last, meetsChildren });
+    else {
+      this.places.delete(partition);
+      if (meetsChildren) this.childrenFromMs.set(partition, owner.time.nowMs() + this.childrenEveryMs);
+    }
     return removed.filter(({ entity }) => !isCalled(entity)).length;
   }
 
   /** One that meets children, if the last such was long ago. */
   private newWalk({ partition, time }: Owner): Place {
-    const nowMs = time.nowMs();
-    if (nowMs < (this.childrenFromMs.get(partition) ?? -Infinity)) return NEW_WALK;
-    this.childrenFromMs.set(partition, nowMs + this.childrenEveryMs);
+    if (time.nowMs() < (this.childrenFromMs.get(partition) ?? -Infinity)) return NEW_WALK;
     return { ...NEW_WALK, meetsChildren: true };
+  }
+
+  /** The first of these that are over, about as many as are wanted: each is asked for. */
+  private async endedOf(partition: number, wakes: readonly Wake[], wanted: number): Promise<readonly Wake[]> {
+    const ended: Wake[] = [];
+    for (let from = 0; from < wakes.length && ended.length < wanted; from += 2 * wanted) {
+      const some = wakes.slice(from, from + 2 * wanted);
+      const classes = await Promise.all(some.map(({ entity }) => this.classOf(partition, entity)));
+      ended.push(...some.filter((_, i) => classes[i] !== undefined && classes[i] !== "open"));
+    }
+    return ended;
   }
 
   private async classOf(partition: number, entity: string): Promise<HeaderClass | undefined> {

@@ -195,9 +195,9 @@ export class Shipments {
   }
 }
 
-/** Whether a record may tell what somebody made of a proposal: then it names the locks, or is too large to stand here. */
+/** Whether a record may tell what somebody made of a proposal: the decision stands in it beside what came of it. */
 function mayTellDecision(text: string): boolean {
-  return text.includes('"nodeCompleted"') && (text.includes('"locks":') || text.includes('"output":{"blob":'));
+  return text.includes('"command":"decideReview"');
 }
 
 function lastOf({ version, count }: JournalRecord): number {

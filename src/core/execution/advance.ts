@@ -1,3 +1,4 @@
+import { DEFINITION_SCOPE } from "../entity.ts";
 import { MAX_RESOLVED_BYTES } from "../../expression/json-size.ts";
 import { type BlobDraft, type Context, type Need, needKey, type TaskDraft } from "../machine.ts";
 import type { Message } from "../message.ts";
@@ -163,8 +164,12 @@ function isFull({ isOver, events, neededBytes, writtenChars }: Gathered, context
 
 function write(gathered: Gathered, ...blobs: readonly BlobDraft[]): void {
   for (const blob of blobs) {
+    const { scope, hash, text } = blob;
+    // The items of a map that are graphs share one definition.
+    const isThere = scope === DEFINITION_SCOPE && gathered.blobs?.some((one) => one.hash === hash) === true;
+    if (isThere) continue;
     (gathered.blobs ??= []).push(blob);
-    gathered.writtenChars += blob.text.length;
+    gathered.writtenChars += text.length;
   }
 }
 
