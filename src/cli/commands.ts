@@ -116,6 +116,7 @@ const WORKER: readonly SettingName[] = [
   "llmFixtures",
   "mock",
 ];
+const BUS: readonly SettingName[] = ["bus", "busQueues"];
 const ENGINE: readonly SettingName[] = ["store", "retentionDays", "retentionCount", "allowMissingHandlers", "logLevel"];
 
 export const COMMANDS: readonly CommandSpec[] = [
@@ -144,7 +145,7 @@ export const COMMANDS: readonly CommandSpec[] = [
       { name: "no-run", doc: "run nothing at the start" },
       INPUT,
     ],
-    settings: ["host", "port", ...WORKER, ...ENGINE],
+    settings: ["host", "port", ...BUS, ...WORKER, ...ENGINE],
     load: () => import("./verbs/dev.ts"),
   },
   {
@@ -202,6 +203,7 @@ export const COMMANDS: readonly CommandSpec[] = [
       "environment",
       "ingressPerMinute",
       "archive",
+      ...BUS,
       ...WORKER,
       ...ENGINE,
     ],
@@ -225,11 +227,11 @@ export const COMMANDS: readonly CommandSpec[] = [
     also: [],
     group: "server",
     args: [],
-    summary: "A worker beside the engines of a shared store, or over the HTTP API of a server",
+    summary: "A worker beside the engines of a shared store, over the HTTP API of a server, or over Kafka",
     options: [
       { name: "key", value: "KEY", doc: "the server's key; MILLRACE_API_KEY keeps it out of lists of processes" },
     ],
-    settings: ["store", "url", "host", "healthPort", "environment", "logLevel", ...WORKER],
+    settings: ["store", "url", "bus", "host", "healthPort", "environment", "logLevel", ...WORKER],
     load: () => import("./verbs/worker.ts"),
   },
   {

@@ -1,3 +1,4 @@
+import { KafkaError } from "../bus/kafka.ts";
 import { HandlerModuleInvalid, loadHandlerModules } from "./project/handler-modules.ts";
 import type { UserHandlers } from "../process/user-handlers.ts";
 import { briefError, type Log, openLog } from "../process/log.ts";
@@ -86,6 +87,11 @@ export function startFailure(error: unknown, port: number, command = "", flag = 
     const hint = storeHint(error, command);
     return new Failure(EXIT.unreachable, `${error.message} (${error.code})`, { code: error.code, hint });
   }
+  if (error instanceof KafkaError) {
+    const hint = "name brokers that answer: --bus kafka://HOST:PORT,…";
+    const told = `the bus cannot be used: ${error.message}`;
+    return new Failure(EXIT.unreachable, told, { code: "BUS_UNAVAILABLE", hint });
+  }
   if (error instanceof HandlerModuleInvalid) return new Failure(EXIT.usage, error.message);
   if (!(error instanceof Error)) return error;
   const { code, message, port: wanted = port } = error as NodeJS.ErrnoException & { readonly port?: number };
@@ -103,7 +109,7 @@ export function startFailure(error: unknown, port: number, command = "", flag = 
       code: "STORE_UNAVAILABLE",
     });
   }
-  if (/^(refusing to listen|MILLRACE_API_KEYS|"[^"]*" is not a host)/.test(message))
+  if (/^(refusing to listen|MILLRACE_API_KEYS|MILLRACE_BUS|"[^"]*" is not a host)/.test(message))
     return new Failure(EXIT.usage, message);
   return error;
 }

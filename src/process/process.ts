@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { extname } from "node:path";
+import type { Bus } from "../bus/bus.ts";
 import type { HealthServer } from "../api/http/health-server.ts";
 import type { Route } from "../api/http/route.ts";
 import type { ApiServer } from "../api/http/server.ts";
@@ -11,6 +12,7 @@ import type { Host } from "../host/host.ts";
 import { nodeHost } from "../host/node-host.ts";
 import type { JsonObject } from "../json/json.ts";
 import type { Builtins } from "../handlers/builtins.ts";
+import { busAddress } from "../settings/bus-address.ts";
 import type { Role, Settings } from "../settings/declarations.ts";
 import { shownAddress, type StoreAddress } from "../settings/store-address.ts";
 import { nodeDefaults } from "./node-defaults.ts";
@@ -89,6 +91,7 @@ export class MillraceProcess {
   static async start(options: ProcessOptions): Promise<MillraceProcess> {
     const { settings, address, log, host = nodeHost } = options;
     await checkStoreSafety(address, settings);
+    checkBus(options);
     const api = options.roles.includes("api") ? await loadApi() : undefined;
     const tellsHealth = api === undefined && options.tellsHealth === true && settings.healthPort !== undefined;
     const health = tellsHealth ? await loadHealth() : undefined;
@@ -107,7 +110,7 @@ export class MillraceProcess {
     const shown = logged(measuring === undefined ? seen : measuring.measured(seen, metrics!), log);
     const traces = tracesOf(options, host, () => service.traces);
     const store = traces === undefined ? shown : traced(shown, (execution) => traces.add(execution));
-    const behind: { archive?: Archive; engine?: Engine } = archive === undefined ? {} : { archive };
+    const behind: Behind = archive === undefined ? {} : { archive };
     const service = serviceOf(options, store, host, behind);
     const rest = { options, host, store, service, isOwn, handlers: new Map(), queues: [] };
     const parts: Parts = Object.assign(behind, rest);
@@ -129,6 +132,7 @@ export class MillraceProcess {
       parts.service.start();
       const url = await parts.server?.listen();
       parts.url = url;
+      await joinBus(parts);
       if (health !== undefined) parts.health = healthOf(parts, health, metrics!);
       const healthUrl = await parts.health?.listen();
       const told = { ...(url !== undefined && { url }), ...(healthUrl !== undefined && { health: healthUrl }) };
@@ -182,16 +186,19 @@ interface Parts {
   /** Whether the worker can take tasks. */
   leases?: LeaseWatch;
   traces?: TraceExport;
+  bus?: Bus;
   /** Where it listens, once it does. */
   url?: string | undefined;
 }
 
-function serviceOf(
-  { user, env, settings }: ProcessOptions,
-  store: Store,
-  host: Host,
-  behind: { readonly archive?: Archive; readonly engine?: Engine },
-): Service {
+/** What comes later than the service and is asked by it. */
+interface Behind {
+  readonly archive?: Archive;
+  engine?: Engine;
+  bus?: Bus;
+}
+
+function serviceOf({ user, env, settings }: ProcessOptions, store: Store, host: Host, behind: Behind): Service {
   const handlers = {
     get: (name: string) => user.entries.get(name),
     names: () => user.entries.keys(),
@@ -203,9 +210,12 @@ function serviceOf(
   const { maxQueueAge, maxStoreFill: fill, maxMemory } = settings;
   const highWater = { queueAgeMs: maxQueueAge * 1_000, fill, memory: maxMemory };
   const isStrict = settings.environment === "prod";
-  const rest = { host, handlers, isStrict, secret, highWater, memory: ownMemory };
-  if (archive === undefined) return new Service({ store, ...rest });
-  return new Service({ store: withArchive(store, archive), ...rest, notes: archiveNotes(archive, behind, host) });
+  const notes = {
+    ...(archive !== undefined && archiveNotes(archive, behind, host)),
+    ...(settings.bus !== undefined && { bus: () => behind.bus?.trouble }),
+  };
+  const rest = { host, handlers, isStrict, secret, highWater, memory: ownMemory, notes };
+  return new Service({ store: archive === undefined ? store : withArchive(store, archive), ...rest });
 }
 
 /** Whoever commits the end of an execution tells of it, so that it is told once. */
@@ -377,6 +387,26 @@ function serverOf({ options, service }: Parts, api: Api, metrics: Metrics): ApiS
   });
 }
 
+/** Said before anything begins. */
+function checkBus({ settings, address }: ProcessOptions): void {
+  if (settings.bus === undefined || settings.busQueues.length === 0 || !isOwnStore(address)) return;
+  throw new TypeError(
+    "MILLRACE_BUS_QUEUES needs a store on Postgres or Redis: on SQLite and memory tasks live in the process, and after a restart all that are in Kafka would be sent again.",
+  );
+}
+
+/** Servers are on it: whoever serves no API has no part in starts, and workers have their own command for it. */
+async function joinBus(parts: Parts): Promise<void> {
+  const { options, service, host } = parts;
+  const { settings, roles, log } = options;
+  const address = busAddress(settings);
+  if (address === undefined || !roles.includes("api")) return;
+  if ("fault" in address) throw new TypeError(address.fault);
+  // Nobody loads it who has no bus.
+  const { startBus } = await import("./start-bus.ts");
+  parts.bus = await startBus({ address, settings, service, host, log });
+}
+
 async function stopParts(parts: Parts): Promise<void> {
   const { server, service, worker, logs, registration, engine, builtins, store, options } = parts;
   options.log.info("stopping");
@@ -387,6 +417,7 @@ async function stopParts(parts: Parts): Promise<void> {
   // Whoever spreads requests over several of us has the time to notice.
   const isShared = server !== undefined && parts.url !== undefined && !parts.isOwn;
   const drained = isShared ? parts.host.sleep(options.settings.drainSeconds * 1_000) : undefined;
+  await parts.bus?.stop();
   await registration?.stop();
   await worker?.stop();
   await logs?.close();

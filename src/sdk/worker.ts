@@ -2,7 +2,7 @@ import type { JsonObject } from "../json/json.ts";
 import type { StoreError } from "../store/store-error.ts";
 import { httpClient, tokenOf } from "./connect.ts";
 import { type Duration, durationMs } from "./duration.ts";
-import { startGatewayWorker } from "./gateway-worker.ts";
+import { type GatewayWorkerOptions, startGatewayWorker } from "./gateway-worker.ts";
 import { type Handlers, readyHandlers } from "./handlers.ts";
 import type { HttpClient } from "./http-client.ts";
 import { checkOptions, type Names } from "./known-options.ts";
@@ -16,6 +16,8 @@ export interface WorkerOptions {
   readonly token?: string;
   /** Instead of a server: the store that the engines share, as `postgres://…` or `redis://…`. */
   readonly store?: string;
+  /** Instead of either: the Kafka that a server sends tasks to, as `kafka://HOST:PORT,…/PREFIX`. */
+  readonly bus?: string;
   /** Workflows whose functions it runs. */
   readonly workflows?: readonly Workflow<never, unknown>[];
   /** Handlers by name. */
@@ -34,6 +36,7 @@ const WORKER_OPTIONS: Names<WorkerOptions> = {
   url: true,
   token: true,
   store: true,
+  bus: true,
   workflows: true,
   handlers: true,
   concurrency: true,
@@ -68,10 +71,13 @@ export function worker(options: WorkerOptions): RunningWorker {
   const ready = readyHandlers(options.handlers);
   const served = servedBy(options.workflows ?? [], ready);
   if (served.handlers.size === 0) throw new TypeError("A worker needs workflows or handlers to serve");
-  const http = options.store === undefined ? clientOf(options) : undefined;
+  if (options.bus !== undefined && options.store !== undefined)
+    throw new TypeError("A worker has a bus or a store, not both");
+  const http = options.store === undefined && options.bus === undefined ? clientOf(options) : undefined;
   const lost = Promise.withResolvers<StoreError>();
   const run = async (): Promise<() => Promise<void>> => {
     if (http !== undefined) return startOver(http, options, served);
+    if (options.bus !== undefined) return startOnBus(options.bus, options, served);
     // A worker over HTTP loads neither a store nor what checks definitions.
     const { startStoreWorker } = await import("./store-worker.ts");
     const started = await startStoreWorker({ ...options, store: options.store! }, served, ready);
@@ -113,16 +119,47 @@ function clientOf({ url, token }: WorkerOptions): HttpClient {
 }
 
 async function startOver(http: HttpClient, options: WorkerOptions, { handlers }: Served): Promise<() => Promise<void>> {
-  const { concurrency = 4, grace = "30s", queues, onLog } = options;
+  const { queues } = options;
   const { stop } = await startGatewayWorker({
     http,
     token: tokenOf(options),
     handlers,
     queues,
+    ...ways(options),
+  });
+  return stop;
+}
+
+async function startOnBus(bus: string, options: WorkerOptions, served: Served): Promise<() => Promise<void>> {
+  // Only whoever has a bus loads it.
+  const [{ readSettings }, { busAddress }, { startBusWorker }] = await Promise.all([
+    import("../settings/read-settings.ts"),
+    import("../settings/bus-address.ts"),
+    import("../bus/bus-worker.ts"),
+  ]);
+  const { settings } = readSettings({ env: process.env, flags: { bus } });
+  const address = busAddress(settings)!;
+  if ("fault" in address) throw new TypeError(address.fault);
+  const { stop } = await startBusWorker({
+    address,
+    partitions: settings.busPartitions,
+    handlers: served.handlers,
+    queues: options.queues ?? [...new Set([...served.handlers.keys(), ...served.queues])],
+    ...ways(options),
+  });
+  return stop;
+}
+
+/** How it works, whatever brings its tasks. */
+function ways({
+  concurrency = 4,
+  grace = "30s",
+  onLog,
+}: WorkerOptions): Pick<GatewayWorkerOptions, "settings" | "observer"> {
+  return {
     settings: { slots: concurrency, graceMs: durationMs(grace, "grace") },
     observer: {
       logged: ({ execution, node, attempt }, entry) => onLog?.({ executionId: execution, node, attempt, ...entry }),
     },
-  });
-  return stop;
+  };
 }

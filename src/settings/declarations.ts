@@ -220,6 +220,39 @@ export const SETTINGS = {
     doc: "How long one statement may take, waiting for locks included. Short gives up on what would have ended; long leaves everybody waiting behind a lock.",
   }),
 
+  // ── the bus ───────────────────────────────────────────────────────────────────────────────────────────────────
+  bus: text({
+    env: "MILLRACE_BUS",
+    flag: "bus",
+    default: undefined,
+    doc: "`kafka://HOST:PORT,…/PREFIX`, `kafkas://…` with TLS, each with `USER:PASSWORD@` in front of the hosts where the brokers ask for it; `kafka` alone takes `KAFKA_BROKERS`. A server then takes starts and results from Kafka, and sends the tasks of `MILLRACE_BUS_QUEUES` there; a worker takes them from there. See kafka.md.",
+  }),
+  kafkaBrokers: text({
+    env: "KAFKA_BROKERS",
+    default: undefined,
+    doc: "`HOST:PORT,…` when `MILLRACE_BUS=kafka`. It never chooses the bus: it may be another application's.",
+  }),
+  busQueues: list({
+    env: "MILLRACE_BUS_QUEUES",
+    flag: "bus-queues",
+    default: [],
+    doc: "The queues whose tasks a server sends to Kafka; a queue is called like its handler unless a node names another. Every server of a fleet should have the same. Without any only starts and results come from there.",
+  }),
+  busWindow: integer({
+    env: "MILLRACE_BUS_WINDOW",
+    default: 200,
+    min: 1,
+    max: 100_000,
+    doc: "So many tasks of a queue are in Kafka or with its workers at a time; the others wait in the store. Many keep a large fleet busy; what is in Kafka has no priority any more, and is not withdrawn when its execution is cancelled.",
+  }),
+  busPartitions: integer({
+    env: "MILLRACE_BUS_PARTITIONS",
+    default: 8,
+    min: 1,
+    max: 1_000,
+    doc: "Of topics that are made here; those that are there stay as they are. No more workers than this share the tasks of a queue.",
+  }),
+
   // ── workers ───────────────────────────────────────────────────────────────────────────────────────────────────
   workerConcurrency: integer({
     env: "WORKER_CONCURRENCY",
@@ -461,6 +494,7 @@ export type Settings = { readonly [Name in SettingName]: ValueOf<(typeof SETTING
 export const GROUPS: readonly (readonly [first: SettingName, title: string])[] = [
   ["host", "Where it listens"],
   ["store", "Where it keeps things"],
+  ["bus", "The bus"],
   ["workerConcurrency", "Workers"],
   ["retryMaxAttempts", "Retries of nodes that state none"],
   ["limits", "Limits"],
@@ -480,6 +514,3 @@ export const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
   REDIS_MAX_CONNECTIONS: "one connection carries all commands, and each blocking read has its own",
   REDIS_STREAM_BLOCK_MS: "readers are woken by what arrives and look once a second besides",
 };
-
-/** Not in this release. To ignore them would let somebody rely on what is not there. */
-export const NOT_YET: readonly string[] = ["MILLRACE_BUS"];

@@ -1,6 +1,7 @@
 import { nearestName } from "../errors/nearest-name.ts";
 import { quote } from "../errors/registry.ts";
-import { NOT_YET, type SettingName, type Settings, SETTINGS, WITHOUT_EFFECT } from "./declarations.ts";
+import { busAddress } from "./bus-address.ts";
+import { type SettingName, type Settings, SETTINGS, WITHOUT_EFFECT } from "./declarations.ts";
 import { isUnfit, type Setting } from "./setting.ts";
 
 export interface SettingSources {
@@ -54,7 +55,7 @@ export function readSettings(sources: SettingSources): ReadSettings {
     }
   }
   const read = settings as Settings;
-  faults.push(...unknownKeys(sources), ...unsupported(sources.env), ...contradictions(read));
+  faults.push(...unknownKeys(sources), ...contradictions(read));
   return {
     settings: read,
     env: sources.env,
@@ -112,10 +113,6 @@ function unknownKeys({ file }: SettingSources): string[] {
   return faults;
 }
 
-function unsupported(env: SettingSources["env"]): string[] {
-  return NOT_YET.filter((name) => (env[name] ?? "") !== "").map((name) => `${name} is not supported by this release.`);
-}
-
 /** What is wrong only together. */
 function contradictions(settings: Settings): string[] {
   const faults: string[] = [];
@@ -140,6 +137,11 @@ function contradictions(settings: Settings): string[] {
       "WORKER_CONCURRENCY_<HANDLER> is not possible with MILLRACE_SINGLE_QUEUE: from one queue a worker cannot choose.",
     );
   }
+  const bus = busAddress(settings);
+  if (bus !== undefined && "fault" in bus) faults.push(bus.fault);
+  if (bus === undefined && settings.busQueues.length > 0) {
+    faults.push("MILLRACE_BUS_QUEUES needs MILLRACE_BUS: without it these tasks would wait for nobody.");
+  }
   return faults;
 }
 
@@ -153,7 +155,7 @@ function withoutEffect(env: SettingSources["env"]): string[] {
 
 /** A variable with our prefix that nobody reads is a typing error that would otherwise go unnoticed. */
 function misspelt(env: SettingSources["env"]): string[] {
-  const known = new Set<string>([...NOT_YET, "MILLRACE_CONFIG", "MILLRACE_CONTEXTS"]);
+  const known = new Set<string>(["MILLRACE_CONFIG", "MILLRACE_CONTEXTS"]);
   for (const name of NAMES) {
     const { env: variables, secret }: Setting = SETTINGS[name];
     for (const variable of variables) known.add(variable).add(secret ? `${variable}_FILE` : variable);

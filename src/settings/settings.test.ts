@@ -62,7 +62,11 @@ describe("settings", () => {
     ]),
     [{ MILLRACE_MOCK: "maybe" }, 'MILLRACE_MOCK must be true or false, not "maybe".'],
     [{ RETRY_INITIAL_DELAY: "90" }, "RETRY_MAX_DELAY must not be less than RETRY_INITIAL_DELAY."],
-    [{ MILLRACE_BUS: "kafka://x" }, "MILLRACE_BUS is not supported by this release."],
+    [{ MILLRACE_BUS: "kafka" }, "MILLRACE_BUS=kafka needs KAFKA_BROKERS, as HOST:PORT,…."],
+    [
+      { MILLRACE_BUS_QUEUES: "a" },
+      "MILLRACE_BUS_QUEUES needs MILLRACE_BUS: without it these tasks would wait for nobody.",
+    ],
     [{ OPENAI_API_KEY_FILE: "/nowhere" }, 'OPENAI_API_KEY_FILE names "/nowhere", which cannot be read.'],
   ];
   test.each(wrong)("refuse %o", (env, sentence) => {

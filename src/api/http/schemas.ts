@@ -57,7 +57,7 @@ const name = z
   .max(256)
   .regex(/^[^\p{Cc}]*$/u, "must not contain control characters");
 /** As long as the name of a workflow may be, in characters: Zod would count UTF-16 units. */
-const shortName = name
+export const shortName = name
   .refine((text) => !isLongerThan(text, 128), "must have at most 128 characters")
   .meta({ maxLength: 128 });
 
@@ -107,14 +107,14 @@ export const noQuery = z.strictObject({});
 // ── bodies ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export const emptyBody = z.strictObject({});
-const labels = z
+export const labels = z
   .record(z.string().regex(LABEL_NAME, LABEL_NAME_RULE), z.string().regex(LABEL_VALUE, LABEL_VALUE_RULE))
   .refine((given) => Object.keys(given).length <= MAX_LABELS, `must have at most ${MAX_LABELS} entries`)
   .refine((given) => !Object.keys(given).some((name) => name.startsWith(OWN_LABELS)), OWN_LABEL_RULE)
   .optional()
   .meta({ description: "Names and values to find it by" });
 export const triggerBody = z.strictObject({ input_params: anyJson.optional(), labels });
-const version = z.union([z.number().int().min(1), z.string().min(1).max(128)]).optional();
+export const version = z.union([z.number().int().min(1), z.string().min(1).max(128)]).optional();
 export const startBody = z
   .strictObject({
     input_params: anyJson.optional(),
@@ -187,18 +187,18 @@ export const leaseBody = z
   .refine((body) => (body.handlers === undefined) !== (body.queues === undefined), {
     message: 'must have exactly one of "handlers" and "queues"',
   });
-const token = z.string().min(1).max(8_192);
-const usage = z
+export const token = z.string().min(1).max(8_192);
+export const usage = z
   .record(z.string(), anyJson)
   .optional()
   .meta({ description: "What it has cost, in the handler's own terms" });
-const close_limit_seconds = z
+export const close_limit_seconds = z
   .number()
   .min(0)
   .max(31_536_000)
   .optional()
   .meta({ description: "Whoever was called has no more to give for so long: the node's limits let nothing through" });
-const reported = z.strictObject({
+export const reported = z.strictObject({
   code: z.string().min(1).max(128).optional(),
   message: z.string().optional(),
   retryable: z.boolean().optional(),
@@ -240,10 +240,9 @@ export const handBackBody = z
     results: z.array(z.strictObject({ token })).max(MAX_RESULTS).optional(),
   })
   .refine(isOneOf, ONE_OF);
-export const heartbeatBody = z.strictObject({
-  worker_id: shortName.regex(/^[^:]*$/, "must not contain a colon"),
-  tokens: z.array(token).max(MAX_LEASED),
-});
+export const workerId = shortName.regex(/^[^:]*$/, "must not contain a colon");
+export const heldTokens = z.array(token).max(MAX_LEASED);
+export const heartbeatBody = z.strictObject({ worker_id: workerId, tokens: heldTokens });
 export const definitionBody = z.union([
   z.strictObject({ definition: z.record(z.string(), anyJson), input_params: anyJson.optional(), labels }),
   z.record(z.string(), anyJson).meta({ description: "A workflow, see /schema/workflow.json of the package" }),

@@ -30,6 +30,8 @@ export interface LeaseCall {
   readonly max: number;
   readonly wait_ms: number;
   readonly lease_seconds: number;
+  /** They go on waiting elsewhere, where others may read them: nobody has begun them yet, and no secret is filled in. */
+  readonly isParked?: true;
 }
 
 export interface ShownTask {
@@ -58,9 +60,18 @@ export interface Leased {
 }
 
 /** What a worker takes tasks of. */
-interface Serves {
+export interface Serves {
   readonly handlers: readonly string[];
   readonly queues: readonly string[];
+}
+
+/** On what terms tasks are handed out. */
+interface Lease {
+  readonly handlers: readonly string[] | undefined;
+  readonly leaseMs: number;
+  readonly isParked: true | undefined;
+  /** What is left of the answer. */
+  readonly roomBytes: number;
 }
 
 /** What becomes of a task that was leased for an answer. */
@@ -164,14 +175,16 @@ export class Gateway {
   async #lease(caller: Caller, call: LeaseCall, gone: AbortSignal): Promise<LeaseAnswer> {
     const { worker_id, handlers, max, wait_ms, lease_seconds } = call;
     const queues = handlers ?? call.queues ?? [];
-    if (handlers !== undefined) await this.#directory.note(handlers);
+    // Whoever takes what is parked serves the handlers that queues are called after, as far as anybody knows.
+    const served = handlers ?? (call.isParked === true ? queues : []);
+    if (served.length > 0) await this.#directory.note(served);
     const leaseMs = Math.round(lease_seconds * 1000);
     const untilMs = this.#host.monotonicMs() + wait_ms;
     const answer = (tasks: readonly ShownTask[], bytes: number): LeaseAnswer => {
       return { leased: { tasks, lease_seconds, heartbeat_seconds: heartbeatSeconds(lease_seconds) }, bytes };
     };
     for (;;) {
-      await this.#register(worker_id, { handlers: handlers ?? [], queues });
+      await this.#register(worker_id, { handlers: served, queues });
       const leftMs = this.#isClosing ? 0 : untilMs - this.#host.monotonicMs();
       const waitMs = Math.max(0, Math.min(leftMs, WAIT_PIECE_MS));
       const worker = `gateway-${worker_id}`;
@@ -182,7 +195,7 @@ export class Gateway {
         await this.#handBack(leased, caller);
         return answer([], 0);
       }
-      const handedOut = await this.#handOut(caller, leased, handlers, leaseMs);
+      const handedOut = await this.#handOut(caller, leased, { handlers, leaseMs, isParked: call.isParked });
       const { tasks, bytes } = handedOut;
       this.#noteRoom(worker_id, call, handedOut);
       if (tasks.length > 0 || leftMs <= WAIT_PIECE_MS) return answer(tasks, bytes);
@@ -198,8 +211,10 @@ export class Gateway {
     _caller: Caller,
     worker: string,
     tokens: readonly string[],
+    serves?: Serves,
   ): Promise<{ readonly cancelled: readonly string[] }> {
-    await this.#register(worker, undefined);
+    if (serves !== undefined) await this.#directory.note(serves.handlers);
+    await this.#register(worker, serves);
     const cancelled: string[] = [];
     const byLease = new Map<number, { sealed: string; ticket: Ticket }[]>();
     for (const sealed of tokens) {
@@ -209,7 +224,7 @@ export class Gateway {
     }
     for (const [leaseMs, held] of byLease) {
       const beats = held.map(({ ticket }) => {
-        const unreportedMs = this.#tickets.isTold(ticket) ? undefined : this.#tickets.runningMs(ticket);
+        const unreportedMs = this.#tickets.isTold(ticket) ? undefined : this.#tickets.begunMs(ticket);
         return heartbeatOf(ticket, `gateway-${worker}`, unreportedMs);
       });
       const outcome = await this.#store.tasks.heartbeat(beats, leaseMs);
@@ -220,6 +235,15 @@ export class Gateway {
       }
     }
     return { cancelled };
+  }
+
+  /** Tasks that wait elsewhere are kept for so long without a word of any worker. */
+  async keep(tokens: readonly string[], leaseMs: number): Promise<void> {
+    const tickets = await Promise.all(tokens.map((sealed) => this.#tickets.open(sealed)));
+    await this.#store.tasks.heartbeat(
+      tickets.filter((ticket) => ticket !== undefined).map(({ ref, token }) => ({ ref, token })),
+      leaseMs,
+    );
   }
 
   /** Reports results, and tells what the owners made of them. */
@@ -245,12 +269,7 @@ export class Gateway {
    * As many of the tasks as one answer takes, at least one. The rest goes back, as does everything if anything goes wrong:
    * a worker that was never told of a task must not count as one that was lost with it.
    */
-  async #handOut(
-    caller: Caller,
-    leased: readonly LeasedTask[],
-    handlers: readonly string[] | undefined,
-    leaseMs: number,
-  ): Promise<HandedOut> {
+  async #handOut(caller: Caller, leased: readonly LeasedTask[], lease: Omit<Lease, "roomBytes">): Promise<HandedOut> {
     const given = new Map<LeasedTask, Extract<Offer, { kind: "shown" }>>();
     const settled = new Set<LeasedTask>();
     let bytes = 0;
@@ -258,7 +277,7 @@ export class Gateway {
     try {
       for (const task of leased) {
         const roomBytes = given.size === 0 ? MAX_TASK_BYTES : MAX_LEASE_BYTES - bytes;
-        const offer = await this.#offer(caller, task, { handlers, leaseMs, roomBytes });
+        const offer = await this.#offer(caller, task, { ...lease, roomBytes });
         if (offer.kind === "settled") settled.add(task);
         if (offer.kind === "shown") {
           given.set(task, offer);
@@ -275,25 +294,17 @@ export class Gateway {
       await this.#handBack(open, caller).catch(() => undefined);
       throw error;
     }
-    for (const isLimited of [true, false]) {
+    for (const isLimited of lease.isParked === true ? [] : [true, false]) {
       const own = [...given.values()].filter((offer) => offer.isLimited === isLimited);
-      const afterMs = isLimited ? 0 : Math.min(START_REPORT_MS, leaseMs / 2);
+      const afterMs = isLimited ? 0 : Math.min(START_REPORT_MS, lease.leaseMs / 2);
       if (own.length > 0) void this.#reportStarts(own, caller, afterMs);
     }
     return { tasks: [...given.values()].map(({ shown }) => shown), bytes, isCut };
   }
 
   /** What becomes of one task. */
-  async #offer(
-    caller: Caller,
-    task: LeasedTask,
-    lease: {
-      readonly handlers: readonly string[] | undefined;
-      readonly leaseMs: number;
-      readonly roomBytes: number;
-    },
-  ): Promise<Offer> {
-    const { handlers, leaseMs, roomBytes } = lease;
+  async #offer(caller: Caller, task: LeasedTask, lease: Lease): Promise<Offer> {
+    const { handlers, leaseMs, roomBytes, isParked } = lease;
     const text = JSON.parse(task.text) as TaskText;
     if (handlers !== undefined && !handlers.includes(text.handler)) return { kind: "notForIt" };
     try {
@@ -303,9 +314,13 @@ export class Gateway {
         return { kind: "settled" };
       }
       if (body.bytes > roomBytes) return { kind: "noRoom" };
+      const secrets = secretsOf(body);
+      if (isParked === true && secrets.length > 0) {
+        await this.#fail(task, caller, secretsParked(secrets));
+        return { kind: "settled" };
+      }
       const config = await this.#bodies.fill(task, body);
       const mock = isJsonObject(config) ? mockOf(config) : undefined;
-      const secrets = secretsOf(body);
       if (mock !== undefined && mock !== true) {
         await this.#settleMock(task, caller, mock, this.#bodies.values(secrets));
         return { kind: "settled" };
@@ -314,7 +329,8 @@ export class Gateway {
       const { ref, token, entity, partition } = task;
       const leasedAtMs = this.#host.wallMs();
       const named = secrets.length > 0 ? { secrets } : {};
-      const ticket: Ticket = { ref, token, entity, partition, leaseMs, leasedAtMs, ...named };
+      const parked = isParked === true ? { isParked } : {};
+      const ticket: Ticket = { ref, token, entity, partition, leaseMs, leasedAtMs, ...named, ...parked };
       const shown = {
         ...(await this.#task(text, ticket, config, body.inputs)),
         ...(secrets.length > 0 && { secrets: this.#bodies.values(secrets) }),
@@ -432,6 +448,12 @@ export class Gateway {
 function tooLarge(bytes: number): Reason {
   const message = `What this node is given is ${bytes} bytes; a worker over HTTP can be given ${MAX_TASK_BYTES}`;
   return { code: "RESOLVED_INPUT_TOO_LARGE", message };
+}
+
+function secretsParked(names: readonly string[]): Reason {
+  const named = names.map((name) => `secrets.${name}`).join(", ");
+  const message = `The config names ${named}, and no secret is written to the bus: let workers take this queue over HTTP or from the store`;
+  return { code: "SECRET_NOT_SENT", message };
 }
 
 function heartbeatSeconds(leaseSeconds: number): number {

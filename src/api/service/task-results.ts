@@ -28,6 +28,8 @@ export type TaskResult =
 interface Told {
   readonly usage?: Json | undefined;
   readonly close_limit_seconds?: number | undefined;
+  /** For how long it ran, where its worker says so; else since it was given out. */
+  readonly running_ms?: number | undefined;
 }
 
 export interface ReportedError {
@@ -124,9 +126,8 @@ export class TaskResults {
     this.#tickets.setTold(ticket);
     const { token } = ticket;
     const concealment = this.#concealment(ticket);
-    const runningMs = this.#tickets.runningMs(ticket);
     if ("handedBack" in result) return { ticket, body: { kind: "taskHandedBack", token } };
-    const { close_limit_seconds: closed } = result;
+    const { close_limit_seconds: closed, running_ms: runningMs = this.#tickets.runningMs(ticket) } = result;
     const usage = storableUsage(result.usage, concealment);
     const told = { runningMs, ...usage, ...(closed && { closeForMs: closed * 1000 }) };
     if ("error" in result) {

@@ -13,6 +13,8 @@ export interface Ticket {
   readonly leasedAtMs: number;
   /** The secrets that were filled in, by name: they are cut out of what is reported. */
   readonly secrets?: readonly string[];
+  /** It waited elsewhere when it was sealed: its worker took it later. */
+  readonly isParked?: true;
 }
 
 const PURPOSE = "task";
@@ -43,6 +45,11 @@ export class Tickets {
   /** How long it has been out. */
   runningMs({ leasedAtMs }: Ticket): number {
     return Math.max(0, Math.round(this.#host.wallMs() - leasedAtMs));
+  }
+
+  /** For how long its worker has worked on it, when that is first heard of: one that waited has just been taken. */
+  begunMs(ticket: Ticket): number {
+    return ticket.isParked === true ? 0 : this.runningMs(ticket);
   }
 
   isTold({ token }: Ticket): boolean {

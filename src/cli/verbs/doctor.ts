@@ -1,8 +1,10 @@
 import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
 import { connect as connectSocket, type NetConnectOpts } from "node:net";
 import { dirname, resolve } from "node:path";
+import { openKafka } from "../../bus/kafka-client.ts";
 import { counted } from "../../errors/counted.ts";
 import { isNearlyFull } from "../../host/disk-room.ts";
+import { busAddress, shownBus } from "../../settings/bus-address.ts";
 import type { ReadSettings } from "../../settings/read-settings.ts";
 import { type SettingName, SETTINGS } from "../../settings/declarations.ts";
 import type { Setting } from "../../settings/setting.ts";
@@ -43,6 +45,7 @@ export const verb: Verb = async (call) => {
     if ("fault" in address) findings.push({ what: "store", state: "bad", told: address.fault });
     else findings.push(...(await storeFindings(call, address, read)));
     findings.push(...(await archiveFindings(read)));
+    findings.push(...(await busFindings(read)));
     findings.push(...(await serverFindings(read)), llmFinding(read));
   }
   if (call.json) printJson(call, findings);
@@ -126,6 +129,22 @@ async function archiveFindings({ settings }: ReadSettings): Promise<readonly Fin
   const fault = await reach(await endpointOf(url, "postgres"));
   if (fault === undefined) return [{ what, state: "ok", told: `${told} answers` }];
   return [{ what, state: "bad", told: `${told}: ${fault}`, fix: "start it: the store fills until it is back" }];
+}
+
+async function busFindings({ settings }: ReadSettings): Promise<readonly Finding[]> {
+  const what = "bus";
+  const address = busAddress(settings);
+  if (address === undefined) return [];
+  if ("fault" in address) return [{ what, state: "bad", told: address.fault }];
+  const told = shownBus(address);
+  try {
+    const kafka = await openKafka({ address, client: "millrace-doctor", partitions: settings.busPartitions });
+    await kafka.close();
+    return [{ what, state: "ok", told: `${told} answers` }];
+  } catch (error) {
+    const fix = "start it, or name brokers that answer: MILLRACE_BUS=kafka://HOST:PORT,…";
+    return [{ what, state: "bad", told: `${told}: ${(error as Error).message}`, fix }];
+  }
 }
 
 function fileFinding(file: string, told: string): Finding {

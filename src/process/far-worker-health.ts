@@ -9,8 +9,8 @@ import { type Health, loadHealth, loadMeasuring, type Measuring } from "./load-a
 import type { Log } from "./log.ts";
 import { healthServer, loadOf, notStopping, workerCheck } from "./own-health.ts";
 
-/** What a worker over HTTP tells of itself. It knows no store, so the keys for its measurements are those of the settings. */
-export class GatewayHealth {
+/** What a worker far from any store tells of itself. It knows no store, so the keys for its measurements are those of the settings. */
+export class FarWorkerHealth {
   readonly #leases = new LeaseWatch(nodeHost);
   readonly #settings: Settings;
   readonly #log: Log;
@@ -28,9 +28,9 @@ export class GatewayHealth {
   }
 
   /** undefined = it is to listen nowhere. */
-  static async load(settings: Settings, log: Log): Promise<GatewayHealth | undefined> {
+  static async load(settings: Settings, log: Log): Promise<FarWorkerHealth | undefined> {
     if (settings.healthPort === undefined) return undefined;
-    return new GatewayHealth(settings, log, await loadHealth(), await loadMeasuring());
+    return new FarWorkerHealth(settings, log, await loadHealth(), await loadMeasuring());
   }
 
   /** What stands for the store, for the worker. */

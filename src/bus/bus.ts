@@ -1,0 +1,96 @@
+import type { Service } from "../api/service/service.ts";
+import type { Host } from "../host/host.ts";
+import { Dispatcher } from "./dispatcher.ts";
+import type { BusMessage, Kafka } from "./kafka.ts";
+import { Reports } from "./reports.ts";
+import { serveTopic } from "./serve-topic.ts";
+import { Starts, type StartsObserver } from "./starts.ts";
+import type { Topics } from "./topics.ts";
+
+export interface BusOptions {
+  readonly kafka: Kafka;
+  readonly topics: Topics;
+  /** In front of the names of groups. */
+  readonly prefix: string;
+  readonly service: Service;
+  readonly host: Host;
+  /** Whose tasks are sent. */
+  readonly queues: readonly string[];
+  readonly window: number;
+  readonly observer: BusObserver;
+}
+
+export interface BusObserver {
+  /** Everything works again if there is none. */
+  changed(trouble: string | undefined): void;
+  rejected(message: BusMessage, code: string, reason: string): void;
+}
+
+/**
+ * The server's side of the bus: starts and results come from Kafka, tasks of some queues go there. It owns nothing and
+ * decides nothing: to the engine it is one more client, and one more worker.
+ */
+export class Bus {
+  readonly #options: BusOptions;
+  readonly #stopping = new AbortController();
+  /** By what it is about. */
+  readonly #troubles = new Map<string, string>();
+  #work: Promise<unknown> = Promise.resolve();
+
+  constructor(options: BusOptions) {
+    this.#options = options;
+  }
+
+  /** Why something cannot be read, written or carried out now; undefined if everything can. */
+  get trouble(): string | undefined {
+    const [first] = this.#troubles;
+    return first === undefined ? undefined : `${first[0]}: ${first[1]}`;
+  }
+
+  /** Rejects if Kafka is not there: whoever asks for a bus wants to know. */
+  async start(): Promise<void> {
+    const { kafka, topics, queues, prefix, service, host, window } = this.#options;
+    const { start, complete, cancel, rejected, dispatch } = topics;
+    await kafka.makeTopics([start, complete, cancel, rejected, ...queues.map(dispatch)]);
+    const stopping = this.#stopping.signal;
+    const group = `${prefix}.server`;
+    const common = { kafka, topics, host, stopping };
+    const serve = (topic: string, handle: (messages: readonly BusMessage[]) => Promise<void>): Promise<void> =>
+      serveTopic({ ...common, topic, group: `${group}.${topic}`, handle, trouble: this.#troubleOf(topic) });
+    const starts = new Starts({ ...common, service, observer: this.#observerOf(start) });
+    const reports = new Reports({ ...common, gateway: service.gateway, observer: this.#observerOf(complete) });
+    const dispatchers = queues.map((queue) => {
+      const { gateway, store } = service;
+      const trouble = this.#troubleOf(dispatch(queue));
+      return new Dispatcher({ ...common, gateway, queries: store.queries, queue, window, trouble });
+    });
+    this.#work = Promise.all([
+      serve(start, (messages) => starts.handle(messages)),
+      serve(complete, (messages) => reports.handle(messages)),
+      ...dispatchers.map((dispatcher) => dispatcher.run()),
+    ]);
+  }
+
+  /** Takes and sends nothing more; what is under way is brought to its end, or comes again to another server. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#work;
+    await this.#options.kafka.close();
+  }
+
+  #observerOf(topic: string): StartsObserver {
+    const trouble = this.#troubleOf(topic);
+    return { delayed: trouble, rejected: (...told) => this.#options.observer.rejected(...told) };
+  }
+
+  /** Said once for each topic, and once when it is over. */
+  #troubleOf(topic: string): (error: unknown) => void {
+    return (error) => {
+      const before = this.trouble;
+      if (error === undefined) this.#troubles.delete(topic);
+      else this.#troubles.set(topic, error instanceof Error ? error.message : "unknown");
+      const { trouble } = this;
+      if ((trouble === undefined) !== (before === undefined)) this.#options.observer.changed(trouble);
+    };
+  }
+}

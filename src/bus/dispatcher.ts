@@ -1,0 +1,122 @@
+import { type Caller, LOCAL } from "../api/service/caller.ts";
+import type { Gateway, ShownTask } from "../api/service/gateway.ts";
+import type { ReportedError, TaskResult } from "../api/service/task-results.ts";
+import type { Host } from "../host/host.ts";
+import type { Queries } from "../store/contract.ts";
+import { type Kafka, KafkaError } from "./kafka.ts";
+import type { Topics } from "./topics.ts";
+
+export interface DispatcherParts {
+  readonly kafka: Kafka;
+  readonly topics: Topics;
+  readonly gateway: Pick<Gateway, "lease" | "keep" | "settle">;
+  readonly queries: Pick<Queries, "counts">;
+  readonly host: Host;
+  readonly queue: string;
+  /** So many of its tasks are out at a time. */
+  readonly window: number;
+  readonly stopping: AbortSignal;
+  /** Told when nothing can be sent, and with nothing when it can again. */
+  readonly trouble: (error: unknown) => void;
+}
+
+const CALLER: Caller = { ...LOCAL, by: "bus", secrets: false };
+/** Until a task is in Kafka; and of a worker that tells that it is alive, from one word to the next. */
+export const LEASE_SECONDS = 30;
+/** Of a task that is in Kafka. Nobody loses it there: what ends it are the time limits of its node. */
+const PARKED_MS = 7 * 24 * 3_600_000;
+const MOST_AT_ONCE = 100;
+const WAIT_MS = 1_000;
+const AGAIN_MS = 1_000;
+/** How often it is looked whether there is room again. */
+const ROOM_MS = 200;
+
+/**
+ * Takes the tasks of one queue out of the store and puts them into Kafka, no more than its window holds. Each is leased
+ * for a moment, sent, and then kept for as long as it may wait there. If this process dies in between, the lease runs out
+ * and the task goes out again: it is sent twice then, and its first result counts.
+ */
+export class Dispatcher {
+  readonly #parts: DispatcherParts;
+  readonly #worker: string;
+
+  constructor(parts: DispatcherParts) {
+    this.#parts = parts;
+    this.#worker = `bus-${parts.host.id()}`;
+  }
+
+  /** Until it is told to stop. */
+  async run(): Promise<void> {
+    const { host, stopping, trouble } = this.#parts;
+    while (!stopping.aborted) {
+      try {
+        await this.#round();
+        trouble(undefined);
+      } catch (error) {
+        if (stopping.aborted) return;
+        trouble(error);
+        await host.sleep(AGAIN_MS, stopping);
+      }
+    }
+  }
+
+  async #round(): Promise<void> {
+    const { gateway, queries, queue, window, host, stopping } = this.#parts;
+    const { leasedOf = {} } = await queries.counts();
+    const room = window - (leasedOf[queue] ?? 0);
+    if (room <= 0) return host.sleep(ROOM_MS, stopping);
+    const { tasks } = await gateway.lease(
+      CALLER,
+      {
+        worker_id: this.#worker,
+        queues: [queue],
+        max: Math.min(room, MOST_AT_ONCE),
+        wait_ms: WAIT_MS,
+        lease_seconds: LEASE_SECONDS,
+        isParked: true,
+      },
+      stopping,
+    );
+    if (tasks.length > 0) await this.#send(tasks);
+  }
+
+  /** Those that were sent are kept; of the others none has used up its attempt, unless it can never be sent. */
+  async #send(tasks: readonly ShownTask[]): Promise<void> {
+    const { gateway } = this.#parts;
+    try {
+      await this.#write(tasks);
+    } catch (error) {
+      if (isTooLarge(error) && tasks.length > 1) {
+        // One of them is; they may have been written, and are written twice then.
+        for (const task of tasks) await this.#send([task]);
+        return;
+      }
+      const results = tasks.map(({ token }): TaskResult => {
+        return isTooLarge(error) ? { token, error: tooLarge(error) } : { token, handedBack: true };
+      });
+      await gateway.settle(CALLER, results);
+      if (!isTooLarge(error)) throw error;
+      return;
+    }
+    await gateway.keep(
+      tasks.map(({ token }) => token),
+      PARKED_MS,
+    );
+  }
+
+  /** Each with a key of its own: the tasks of one execution are for several workers. */
+  async #write(tasks: readonly ShownTask[]): Promise<void> {
+    const { kafka, topics, queue } = this.#parts;
+    const topic = topics.dispatch(queue);
+    await kafka.send(tasks.map((task) => ({ topic, key: task.task_id, value: JSON.stringify(task) })));
+  }
+}
+
+function isTooLarge(error: unknown): error is KafkaError {
+  return error instanceof KafkaError && error.isTooLarge;
+}
+
+function tooLarge({ message }: KafkaError): ReportedError {
+  const said = `What this node is given is larger than its topic takes: ${message}`;
+  return { code: "RESOLVED_INPUT_TOO_LARGE", message: said, retryable: false };
+}

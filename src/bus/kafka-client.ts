@@ -1,0 +1,358 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type * as Library from "@platformatic/kafka";
+import type { BusAddress } from "../settings/bus-address.ts";
+import { type BusMessage, type BusRecord, type Kafka, KafkaError, type Subscription } from "./kafka.ts";
+
+export interface KafkaOptions {
+  readonly address: BusAddress;
+  /** What brokers call this client. */
+  readonly client: string;
+  /** Of topics that are made here. */
+  readonly partitions: number;
+}
+
+type Consumer = Library.Consumer;
+type Stream = Library.MessagesStream<Buffer, Buffer, Buffer, Buffer>;
+
+const PACKAGE = "@platformatic/kafka";
+/** Of a topic that is made here: what a server may hand out, and a worker may give back, is larger than Kafka's own limit. */
+const MAX_MESSAGE_BYTES = 20 * 1_048_576;
+/** What one request carries, unless a single message is larger: brokers limit all that is written together. */
+const REQUEST_BYTES = 524_288;
+/** A member that is not heard of for so long has lost its partitions; whoever joins waits for the others for so long. */
+const SESSION_MS = 10_000;
+const REBALANCE_MS = 15_000;
+const HEARTBEAT_MS = 1_000;
+const CONNECT_MS = 5_000;
+const REQUEST_MS = 10_000;
+/** Not fewer than two: the client takes that for "for ever". */
+const RETRIES = 2;
+const RETRY_MS = 500;
+const OUTAGE_RETRY_MS = 2_000;
+/** How long a broker waits for something to give. */
+const FETCH_WAIT_MS = 1_000;
+/** What the client reads ahead; of a large message always one. */
+const READ_AHEAD = 100;
+const FETCH_BYTES = 1_048_576;
+/** How often it is looked whether a group has settled. */
+const SETTLE_MS = 10;
+
+/** Connects; rejects with a `KafkaError` if nobody answers. The client's package is loaded only here. */
+export async function openKafka({ address, client, partitions }: KafkaOptions): Promise<Kafka> {
+  const library = await load();
+  const { brokers, tls, user } = address;
+  const common = {
+    clientId: client,
+    bootstrapBrokers: [...brokers],
+    connectTimeout: CONNECT_MS,
+    requestTimeout: REQUEST_MS,
+    timeout: REQUEST_MS,
+    retries: RETRIES,
+    retryDelay: RETRY_MS,
+    ...(tls && { tls: {}, tlsServerName: true }),
+    ...(user !== undefined && {
+      sasl: { mechanism: "PLAIN" as const, username: user.name, password: user.password },
+    }),
+  };
+  const kafka = new Client(library, common, partitions);
+  try {
+    await told(() => kafka.connect());
+    return kafka;
+  } catch (error) {
+    await kafka.close().catch(() => undefined);
+    throw error;
+  }
+}
+
+async function load(): Promise<typeof Library> {
+  try {
+    return await import(PACKAGE);
+  } catch (error) {
+    const isMissing = (error as { code?: unknown }).code === "ERR_MODULE_NOT_FOUND";
+    if (!isMissing) throw error;
+    throw new KafkaError(`MILLRACE_BUS needs the package ${PACKAGE}: npm install ${PACKAGE}`, { cause: error });
+  }
+}
+
+class Client implements Kafka {
+  readonly #library: typeof Library;
+  readonly #common: Library.BaseOptions;
+  readonly #partitions: number;
+  readonly #admin: Library.Admin;
+  readonly #producer: Library.Producer<string, string, string, string>;
+  readonly #subscriptions = new Set<Subscription>();
+
+  constructor(library: typeof Library, common: Library.BaseOptions, partitions: number) {
+    this.#library = library;
+    this.#common = common;
+    this.#partitions = partitions;
+    this.#admin = new library.Admin(common);
+    const { stringSerializers: serializers } = library;
+    this.#producer = new library.Producer({ ...common, serializers, idempotent: true, acks: -1 });
+    for (const one of [this.#admin, this.#producer]) silence(one);
+  }
+
+  /** Once: whoever starts wants to know. */
+  async connect(): Promise<void> {
+    const admin = new this.#library.Admin({ ...this.#common, retries: 0 });
+    silence(admin);
+    try {
+      await admin.metadata({ topics: [] });
+    } finally {
+      await admin.close();
+    }
+  }
+
+  async makeTopics(topics: readonly string[]): Promise<void> {
+    await told(async () => {
+      const there = new Set(await this.#admin.listTopics());
+      const configs = [{ name: "max.message.bytes", value: String(MAX_MESSAGE_BYTES) }];
+      // One by one: somebody else may just be making one of them.
+      for (const topic of topics.filter((name) => !there.has(name))) {
+        try {
+          await this.#admin.createTopics({ topics: [topic], partitions: this.#partitions, replicas: -1, configs });
+        } catch (error) {
+          if (!isOf(error, "TOPIC_ALREADY_EXISTS")) throw error;
+        }
+      }
+    });
+  }
+
+  async topicId(topic: string): Promise<string> {
+    const { topics } = await told(() => this.#admin.metadata({ topics: [topic] }));
+    return topics.get(topic)!.id;
+  }
+
+  async send(records: readonly BusRecord[]): Promise<void> {
+    for (const messages of inRequests(records)) {
+      await told(() => this.#producer.send({ messages: [...messages] }));
+    }
+  }
+
+  subscribe(topics: readonly string[], group: string): Promise<Subscription> {
+    return this.#read(topics, group, "committed");
+  }
+
+  follow(topic: string): Promise<Subscription> {
+    // A group of its own, which leaves nothing behind: nothing is committed in it.
+    return this.#read([topic], `${topic}.${crypto.randomUUID()}`, "latest");
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#subscriptions].map((one) => one.close()));
+    await Promise.all([this.#producer.close(), this.#admin.close()]);
+  }
+
+  async #read(topics: readonly string[], group: string, mode: "committed" | "latest"): Promise<Subscription> {
+    const consumer = new this.#library.Consumer({
+      ...this.#common,
+      groupId: group,
+      // It goes on by itself after an outage, however long.
+      retries: true,
+      retryDelay: OUTAGE_RETRY_MS,
+      sessionTimeout: SESSION_MS,
+      heartbeatInterval: HEARTBEAT_MS,
+      rebalanceTimeout: REBALANCE_MS,
+    });
+    silence(consumer);
+    // Kept over streams that come and go, so that the group need not change for them.
+    for (const topic of topics) consumer.topics.track(topic);
+    const open = (): Promise<Stream> =>
+      consumer.consume({
+        topics: [...topics],
+        mode,
+        fallbackMode: mode === "latest" ? "latest" : "earliest",
+        autocommit: false,
+        highWaterMark: READ_AHEAD,
+        maxWaitTime: FETCH_WAIT_MS,
+        maxBytes: FETCH_BYTES,
+      });
+    try {
+      const first = await told(open);
+      const subscription = new Reading(consumer, open, first, () => this.#subscriptions.delete(subscription));
+      this.#subscriptions.add(subscription);
+      return subscription;
+    } catch (error) {
+      await consumer.close(true).catch(() => undefined);
+      throw error;
+    }
+  }
+}
+
+/**
+ * One member of a group. With every change of the group its stream is opened anew: one that goes on yields what belongs
+ * to others by now, and passes over what came back.
+ */
+class Reading implements Subscription {
+  readonly #consumer: Consumer;
+  readonly #open: () => Promise<Stream>;
+  readonly #closed: () => void;
+  /** What was taken last of each partition: what is not committed comes again with every new stream. */
+  readonly #taken = new Map<string, bigint>();
+  readonly #closing = new AbortController();
+  readonly #running: Promise<void>;
+  #stream: Stream | undefined;
+  #failure: unknown;
+  #wake: () => void = () => {};
+
+  constructor(consumer: Consumer, open: () => Promise<Stream>, first: Stream, closed: () => void) {
+    this.#consumer = consumer;
+    this.#open = open;
+    this.#closed = closed;
+    consumer.on("consumer:group:join", () => this.#changeGroup());
+    this.#running = this.#run(first);
+  }
+
+  async ready(waitMs: number): Promise<void> {
+    if (this.#failure !== undefined || (this.#stream?.readableLength ?? 0) > 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    const timer = setTimeout(resolve, waitMs);
+    await promise;
+    clearTimeout(timer);
+  }
+
+  take(max: number): readonly BusMessage[] {
+    if (this.#failure !== undefined) throw kafkaError(this.#failure);
+    const messages: BusMessage[] = [];
+    while (messages.length < max) {
+      const read = this.#stream?.read() as Library.Message | null | undefined;
+      if (read === null || read === undefined) break;
+      const { topic, partition, offset, leaderEpoch, key, value } = read;
+      const place = placeOf(read);
+      if (!this.#owns(read) || offset <= (this.#taken.get(place) ?? -1n)) continue;
+      this.#taken.set(place, offset);
+      messages.push({ topic, partition, offset, leaderEpoch, key: key?.toString(), value: value ?? Buffer.alloc(0) });
+    }
+    return messages;
+  }
+
+  async commit(messages: readonly BusMessage[]): Promise<readonly BusMessage[]> {
+    await this.#settled();
+    const owned = messages.filter((message) => this.#owns(message));
+    const last = new Map(owned.map((message) => [placeOf(message), message]));
+    const offsets = [...last.values()].map(({ topic, partition, offset, leaderEpoch }) => {
+      return { topic, partition, offset: offset + 1n, leaderEpoch };
+    });
+    if (offsets.length > 0) await told(() => this.#consumer.commit({ offsets }));
+    // The group may have changed under way, and the client tries again then, whoever has the partition by now.
+    return owned.filter((message) => this.#owns(message));
+  }
+
+  async close(): Promise<void> {
+    if (!this.#closing.signal.aborted) this.#closed();
+    this.#closing.abort();
+    // By force: what was read ahead and not taken is for the next.
+    await this.#consumer.close(true);
+    this.#stream?.destroy();
+    await this.#running;
+  }
+
+  /** Keeps a stream open. What goes wrong with it is told to whoever takes. */
+  async #run(first: Stream): Promise<void> {
+    try {
+      for (let stream = first; ; stream = await this.#open()) {
+        await this.#pass(stream);
+        if (this.#closing.signal.aborted) break;
+      }
+    } catch (error) {
+      this.#failure = error;
+    }
+    this.#failure ??= new KafkaError("the reader was closed");
+    this.#wake();
+  }
+
+  /** Until it is closed by us, or by an error, with which it rejects. */
+  #pass(stream: Stream): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#stream = stream;
+    // Reading begins with whoever listens.
+    stream.on("readable", () => this.#wake());
+    stream.on("error", reject);
+    stream.on("close", resolve);
+    this.#wake();
+    return promise;
+  }
+
+  #changeGroup(): void {
+    const owned = new Set(this.#owned());
+    for (const place of this.#taken.keys()) if (!owned.has(place)) this.#taken.delete(place);
+    this.#stream?.destroy();
+    this.#stream = undefined;
+  }
+
+  /** While the group changes nobody knows what is ours. */
+  async #settled(): Promise<void> {
+    const untilMs = performance.now() + REBALANCE_MS;
+    while (!this.#consumer.isActive()) {
+      if (this.#closing.signal.aborted || performance.now() > untilMs)
+        throw new KafkaError("the group of readers is still changing");
+      await sleep(SETTLE_MS);
+    }
+  }
+
+  #owned(): readonly string[] {
+    const assigned = this.#consumer.assignments ?? [];
+    return assigned.flatMap(({ topic, partitions }) => partitions.map((partition) => placeOf({ topic, partition })));
+  }
+
+  #owns({ topic, partition }: Pick<BusMessage, "topic" | "partition">): boolean {
+    const assigned = this.#consumer.assignments ?? [];
+    return assigned.some((one) => one.topic === topic && one.partitions.includes(partition));
+  }
+}
+
+function placeOf({ topic, partition }: Pick<BusMessage, "topic" | "partition">): string {
+  return `${topic}:${partition}`;
+}
+
+/** A record that is larger than a request goes alone. */
+function* inRequests(records: readonly BusRecord[]): Iterable<readonly BusRecord[]> {
+  let part: BusRecord[] = [];
+  let bytes = 0;
+  for (const record of records) {
+    const size = Buffer.byteLength(record.value);
+    if (part.length > 0 && bytes + size > REQUEST_BYTES) {
+      yield part;
+      part = [];
+      bytes = 0;
+    }
+    part.push(record);
+    bytes += size;
+  }
+  if (part.length > 0) yield part;
+}
+
+/** An event of this name that nobody hears ends the process; calls tell the same to whoever made them. */
+function silence(client: { on(event: "error", listener: () => void): unknown }): void {
+  client.on("error", () => {});
+}
+
+async function told<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await call();
+  } catch (error) {
+    throw kafkaError(error);
+  }
+}
+
+const TOO_LARGE = ["MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"];
+
+function kafkaError(error: unknown): KafkaError {
+  if (error instanceof KafkaError) return error;
+  const isTooLarge = TOO_LARGE.some((id) => isOf(error, id));
+  const said = [...causesOf(error)].map((one) => one.message).filter((text) => text !== "");
+  return new KafkaError([...new Set(said)].join(" ") || "Kafka does not answer", { cause: error, isTooLarge });
+}
+
+function isOf(error: unknown, apiId: string): boolean {
+  return [...causesOf(error)].some((one) => (one as { apiId?: unknown }).apiId === apiId);
+}
+
+/** An error, and those that it was made of. */
+function* causesOf(error: unknown): Iterable<Error> {
+  if (!(error instanceof Error)) return;
+  yield error;
+  for (const one of (error as { errors?: readonly unknown[] }).errors ?? []) yield* causesOf(one);
+  yield* causesOf(error.cause);
+}

@@ -1,0 +1,61 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { startKafkaBroker } from "../../scripts/services/kafka.ts";
+import { startRedis } from "../../scripts/services/redis.ts";
+import { cleanUp, folder, getJson, postJson, serve, start } from "../cli/program.ts";
+
+afterAll(cleanUp);
+
+const HANDLERS = `import { appendFileSync } from "node:fs";
+export const handlers = {
+  note: async ({ n }) => {
+    appendFileSync("notes", n + "\\n");
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    return n;
+  },
+};
+`;
+
+test("a broker that is killed and comes back keeps nothing back for good", async ({ skip }) => {
+  const broker = await startKafkaBroker();
+  if ("missing" in broker) return skip(broker.missing);
+  const redis = await startRedis({ shared: false });
+  const cwd = folder({ "handlers.mjs": HANDLERS });
+  const env = { MILLRACE_BUS: broker.url, MILLRACE_BUS_QUEUES: "note" };
+  try {
+    const server = await serve(redis.url, ["--roles", "api,engine"], { cwd, env });
+    const worker = start(["worker", "--bus", broker.url, "--handlers", "handlers.mjs", "--queues", "note"], { cwd });
+    await worker.says(/"started"/);
+    const items = Array.from({ length: 400 }, (_, n) => n);
+    const config = { items, max_concurrency: 100, handler: "note", config: { n: "{{ item }}" } };
+    const definition = { name: "outage", nodes: [{ id: "m", handler: "map", config }] };
+    const { execution_id: id } = await postJson<{ execution_id: string }>(
+      `${server.url}/v1/workflow?start=true`,
+      definition,
+    );
+    const notes = (): readonly number[] => {
+      const file = join(cwd, "notes");
+      return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n").map(Number) : [];
+    };
+    await expect.poll(() => notes().length).toBeGreaterThan(20);
+    await broker.end("SIGKILL");
+    const readiness = (): Promise<{ status: string; parts: Record<string, string> }> =>
+      getJson(`${server.url}/health/ready`);
+    // The server serves without it, and says what is wrong.
+    await expect.poll(async () => (await readiness()).parts["bus"], { timeout: 60_000 }).not.toBe("ok");
+    expect((await readiness()).status).toBe("ok");
+    await broker.begin();
+    const status = async (): Promise<string> =>
+      (await getJson<{ status: string }>(`${server.url}/v1/executions/${id}`)).status;
+    await expect.poll(status, { timeout: 120_000 }).toBe("COMPLETED");
+    expect(new Set(notes())).toEqual(new Set(items));
+    await expect.poll(async () => (await readiness()).parts["bus"], { timeout: 60_000 }).toBe("ok");
+    worker.child.kill("SIGTERM");
+    expect((await worker.ended).code).toBe(0);
+    expect((await server.stop()).code).toBe(0);
+  } finally {
+    await redis.stop();
+    await broker.stop();
+  }
+});
