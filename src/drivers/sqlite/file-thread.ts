@@ -22,6 +22,7 @@ type Result<Method> = Method extends (...values: never[]) => infer Given ? Given
 class FileThread<Target> {
   readonly #worker: Worker;
   readonly #exited: Promise<void>;
+  readonly #died = Promise.withResolvers<Error>();
   readonly #waiting = new Map<number, Waiting>();
   #calls = 0;
   #end: Error | undefined;
@@ -35,11 +36,16 @@ class FileThread<Target> {
     });
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#exited = promise;
-    this.#worker.on("error", (error) => this.#ended(error));
+    this.#worker.on("error", (error) => this.#ended(error as Error));
     this.#worker.on("exit", () => {
-      this.#ended(new Error("the store is closed"));
+      this.#ended(new Error("it exited"));
       resolve();
     });
+  }
+
+  /** Resolves with the reason if it ends by itself: for want of memory, or by a bug. Nobody can open the file in its place. */
+  get died(): Promise<Error> {
+    return this.#died.promise;
   }
 
   /** Calls a method of the object that lives there. */
@@ -53,8 +59,10 @@ class FileThread<Target> {
 
   /** After all that was called before it. Resolves when the thread is gone. */
   async close(): Promise<void> {
+    // One that has died is closed.
+    if (this.#end !== undefined) return this.#exited;
     const closing = this.#send("close", []);
-    this.#end ??= new Error("the store is closed");
+    this.#end = new Error("the store is closed");
     try {
       await closing;
     } finally {
@@ -83,6 +91,7 @@ class FileThread<Target> {
   }
 
   #ended(error: Error): void {
+    if (this.#end === undefined) this.#died.resolve(error);
     this.#end ??= error;
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#waiting.clear();

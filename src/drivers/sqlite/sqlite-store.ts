@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import type { Host } from "../../host/host.ts";
 import type { Capabilities, Store } from "../../store/contract.ts";
+import { StoreError } from "../../store/store-error.ts";
 import { MemoryInbox } from "../memory/inbox.ts";
 import { emptyData } from "../memory/memory-data.ts";
 import { Memory } from "../memory/memory.ts";
@@ -61,6 +62,11 @@ function volatileData(host: Host, { incarnation, registrations }: Opened): Memor
   return data;
 }
 
+function threadDied(reason: Error): StoreError {
+  const told = `A thread that has the store's file open has ended: ${reason.message}. What was answered is in the file; start again`;
+  return new StoreError("STORE_UNAVAILABLE", told, { cause: reason });
+}
+
 /**
  * One file, one process, one writer. The journal and mail are in the file; tasks and messages from outside live in the
  * process: their owner puts the tasks back from the state, and whoever sent a message waits for the commit.
@@ -82,6 +88,7 @@ class SqliteStore implements Store {
   readonly tasks: SqliteTasks;
   readonly records: SqliteRecords;
   readonly queries: SqliteQueries;
+  readonly lost: Promise<StoreError>;
   readonly #sqlite: Sqlite;
   readonly #out: TasksOut;
   #closed: Promise<void> | undefined;
@@ -100,6 +107,7 @@ class SqliteStore implements Store {
     this.tasks = new SqliteTasks(memory, this.#out);
     this.records = new SqliteRecords(this.#sqlite);
     this.queries = new SqliteQueries(this.#sqlite);
+    this.lost = Promise.race([writer.died, reader.died]).then(threadDied);
   }
 
   close(): Promise<void> {
