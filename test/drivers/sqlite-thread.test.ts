@@ -25,16 +25,12 @@ describe.each([
   ["reader", 1],
 ] as const)("a %s that dies", (_name, place) => {
   test("is told, and what it has answered is there when the store is opened again", async () => {
-    const threads = new Set<Worker>();
-    const real = Worker.prototype.postMessage;
-    vi.spyOn(Worker.prototype, "postMessage").mockImplementation(function (this: Worker, ...values) {
-      threads.add(this);
-      real.apply(this, values);
-    });
+    const posted = vi.spyOn(Worker.prototype, "postMessage");
     const store = await open();
     const owner = await acquire(store);
     await owner.commit({ records: [record(ENTITY, 1)] });
-    await [...threads][place]!.terminate();
+    // In the order in which they were first spoken to.
+    await [...new Set(posted.mock.contexts)][place]!.terminate();
     const lost = await store.lost!;
     expect(lost).toMatchObject({ code: "STORE_UNAVAILABLE" });
     expect(lost.message).toMatch(/^A thread .* has ended: it exited\. .*start again$/);
