@@ -3,7 +3,7 @@ import type { Json, JsonObject } from "../json/json.ts";
 import type { Call } from "./call.ts";
 import { EXIT } from "./exit-code.ts";
 import { Failure } from "./failure.ts";
-import { segment, type Server } from "./server.ts";
+import type { Server } from "./server.ts";
 
 /** Ways to say the same, of which a config has one: whoever sets one of them means it in place of the others. */
 const ONE_OF: Readonly<Record<string, readonly string[]>> = {
@@ -11,12 +11,6 @@ const ONE_OF: Readonly<Record<string, readonly string[]>> = {
   llm: ["prompt", "messages"],
   wait: ["seconds", "until", "signal"],
 };
-
-interface StoredNode {
-  readonly id: string;
-  readonly handler: string;
-  readonly config: JsonObject;
-}
 
 /** The config of a node with some places changed: people change a part, and a retry takes the whole. */
 export async function changedConfig(
@@ -26,12 +20,9 @@ export async function changedConfig(
   changes: readonly Change[],
 ): Promise<JsonObject | undefined> {
   if (changes.length === 0) return undefined;
-  const { workflow, workflow_definition_id: hash } = await server.execution(execution);
-  const stored = await server.get<{ readonly definition: { readonly nodes: readonly StoredNode[] } }>(
-    `/v1/workflows/${segment(workflow)}/versions/${hash}`,
-  );
-  const found = stored.definition.nodes.find((one) => one.id === node);
-  if (found === undefined) throw new Failure(EXIT.notFound, `there is no node ${JSON.stringify(node)} in ${workflow}.`);
+  const { name, nodes } = await server.definition(execution);
+  const found = nodes.find((one) => one.id === node);
+  if (found === undefined) throw new Failure(EXIT.notFound, `there is no node ${JSON.stringify(node)} in ${name}.`);
   return changes.reduce<JsonObject>((config, change) => withChange(found.handler, config, change), found.config);
 }
 

@@ -5,7 +5,7 @@ import type { Workflow } from "../definition/workflow.ts";
 import type { Call } from "./call.ts";
 import { EXIT } from "./exit-code.ts";
 import { Failure } from "./failure.ts";
-import { connect, segment, type Server } from "./server.ts";
+import { connect, workflowPath } from "./server.ts";
 
 /** The graph of an execution with its states, or of a stored workflow. */
 export async function drawnFromServer(
@@ -15,8 +15,8 @@ export async function drawnFromServer(
   const server = await connect(call);
   const id = await server.idOf(name);
   try {
-    const { workflow, workflow_definition_id: hash, nodes } = await server.execution(id);
-    const definition = await stored(server, `/v1/workflows/${segment(workflow)}/versions/${hash}`);
+    const { nodes } = await server.execution(id);
+    const definition = await server.definition(id);
     if (nodes === undefined) return { diagram: diagramOf(definition) };
     const statusOf = withParts(partsOf(definition), (node) => nodes[node]?.status);
     return { diagram: diagramOf(definition), statusOf };
@@ -24,7 +24,8 @@ export async function drawnFromServer(
     if (!(error instanceof Failure) || error.exit !== EXIT.notFound) throw error;
   }
   try {
-    return { diagram: diagramOf(await stored(server, `/v1/workflows/${segment(name)}`)) };
+    const { definition } = await server.get<{ readonly definition: Workflow }>(workflowPath(name));
+    return { diagram: diagramOf(definition) };
   } catch (error) {
     if (!(error instanceof Failure) || error.exit !== EXIT.notFound) throw error;
     throw new Failure(
@@ -32,9 +33,4 @@ export async function drawnFromServer(
       `${JSON.stringify(name)} is no file, no execution and no workflow of ${server.url}.`,
     );
   }
-}
-
-async function stored(server: Server, path: string): Promise<Workflow> {
-  const { definition } = await server.get<{ readonly definition: Workflow }>(path);
-  return definition;
 }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Workflow } from "../definition/workflow.ts";
 import { nodeHost } from "../host/node-host.ts";
 import { timeId } from "../host/time-id.ts";
 import type { Json } from "../json/json.ts";
@@ -66,6 +67,11 @@ export class Server {
 
   execution(id: string): Promise<ShownExecution> {
     return this.get(`/v1/executions/${segment(id)}`);
+  }
+
+  /** What it runs, also when its workflow was deleted. */
+  definition(id: string): Promise<Workflow> {
+    return this.get(`/v1/executions/${segment(id)}/definition`);
   }
 
   async explain(id: string, node?: string): Promise<readonly ShownExplanation[]> {

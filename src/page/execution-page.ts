@@ -51,7 +51,7 @@ export interface PageLine {
 
 export interface ExecutionView {
   readonly execution: PageExecution;
-  readonly workflow: Workflow | undefined;
+  readonly workflow: Workflow;
   readonly why: readonly ShownExplanation[];
   readonly events: readonly ShownEvent[];
   /** What its handlers have logged; undefined if that was too much to ask. */
@@ -131,7 +131,6 @@ ${left > 0 && markup`<p>And ${left} more: <code>millrace why ${execution.executi
 
 function graph({ execution, workflow }: ExecutionView): Html {
   const { execution_id: id, nodes: states } = execution;
-  if (workflow === undefined) return markup`<p>The definition is not stored any more.</p>`;
   const diagram = diagramOf(workflow);
   const count = diagram.nodes.length;
   if (count > MAX_DRAWN) {
@@ -145,8 +144,8 @@ ${trusted(svg)}</div>`;
 
 function nodes({ execution, workflow }: ExecutionView): Html {
   const { nodes: all = {}, nodes_omitted: omitted, execution_id: id } = execution;
-  const parts = workflow === undefined ? new Map<string, string>() : partsOf(workflow);
-  const names = workflow === undefined ? new Map<string, string>() : namesOf(workflow);
+  const parts = partsOf(workflow);
+  const names = namesOf(workflow);
   const shown = Object.entries(all).filter(([name, { status }]) => !parts.has(name) || !isQuiet(status));
   if (omitted !== undefined) {
     return markup`<p>${omitted} nodes: <a href="/v1/executions/${id}/nodes">all of them as JSON</a></p>`;

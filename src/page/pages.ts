@@ -4,7 +4,6 @@ import { route, type Reply, type Route } from "../api/http/route.ts";
 import { STATUSES, type Status } from "../api/service/executions.ts";
 import type { Service } from "../api/service/service.ts";
 import type { Workflow } from "../definition/workflow.ts";
-import { MillraceError } from "../errors/millrace-error.ts";
 import { isOver } from "../drawing/states.ts";
 import { executionPage, type PageExecution, type PageLine } from "./execution-page.ts";
 import { executionsPage } from "./executions-page.ts";
@@ -132,30 +131,13 @@ function page(text: string, status = 200): Reply {
 }
 
 async function runPage(service: Service, logs: ReadLines, id: string, isLive: boolean): Promise<string> {
-  const execution = JSON.parse(await service.executions.get(id)) as PageExecution & {
-    readonly seq: number;
-    readonly workflow_definition_id: string;
-  };
+  const execution = JSON.parse(await service.executions.get(id)) as PageExecution & { readonly seq: number };
   const [workflow, { items: events }, why, lines] = await Promise.all([
-    definitionOf(service, execution),
+    service.executions.definition(id).then((text) => JSON.parse(text) as Workflow),
     service.histories.list(id, Math.max(0, execution.seq - EVENTS), EVENTS),
     isOver(execution.status) ? [] : service.histories.explain(id, undefined).then(({ items }) => items),
     // Whose they are is told by its history, and a page that comes back every two seconds cannot read a long one.
     execution.seq > MAX_READ ? undefined : logs(id),
   ]);
   return executionPage({ execution, workflow, why, events, lines, isLive });
-}
-
-/** The version it runs; undefined if its name was removed since. */
-async function definitionOf(
-  service: Service,
-  { workflow, workflow_definition_id: hash }: { readonly workflow: string; readonly workflow_definition_id: string },
-): Promise<Workflow | undefined> {
-  try {
-    const { definition } = await service.workflows.get(workflow, hash);
-    return definition as unknown as Workflow;
-  } catch (error) {
-    if (error instanceof MillraceError && error.code === "NOT_FOUND") return undefined;
-    throw error;
-  }
 }

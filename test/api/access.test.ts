@@ -61,6 +61,7 @@ describe("with keys", () => {
     "GET /v1/executions/{id}/nodes": ["viewer", "operator", "admin"],
     "GET /v1/executions/{id}/nodes/{node}": ["viewer", "operator", "admin"],
     "GET /v1/executions/{id}/input": ["viewer", "operator", "admin"],
+    "GET /v1/executions/{id}/definition": ["viewer", "operator", "admin"],
     "GET /v1/executions/{id}/output": ["viewer", "operator", "admin"],
     "GET /v1/executions/{id}/events": ["viewer", "operator", "admin"],
     "GET /v1/executions/{id}/explain": ["viewer", "operator", "admin"],

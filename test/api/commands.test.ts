@@ -326,7 +326,7 @@ test("only what is in quarantine can be released", async () => {
 test("an unknown execution is 404 on every route", async () => {
   const absent = ["0198a000-0000-7000-8000-000000000000", "..%2f..", "a%20b", "%00", "x".repeat(200), "ünknown"];
   for (const id of absent) {
-    for (const path of ["", "/events", "/explain", "/nodes", "/nodes/a", "/input", "/output"]) {
+    for (const path of ["", "/events", "/explain", "/nodes", "/nodes/a", "/input", "/output", "/definition"]) {
       expect(await api.get(`/v1/executions/${id}${path}`)).toMatchObject({ status: 404, body: { code: "NOT_FOUND" } });
     }
     for (const command of ["cancel", "pause", "resume", "retry", "retry?dry_run=true", "release"]) {

@@ -403,6 +403,8 @@ describe("workflows", () => {
     expect((await api.get("/v1/workflows/deleted/versions")).status).toBe(404);
     expect((await api.delete("/v1/workflows/deleted")).status).toBe(404);
     expect((await api.get(`/v1/executions/${id}`)).body).toMatchObject({ status: "CANCELLED", nodes: { a: {} } });
+    const { body: stored } = await api.get(`/v1/executions/${id}/definition`);
+    expect(stored).toMatchObject({ name: "deleted", nodes: graph.nodes });
     expect((await api.post("/v1/workflow", { ...definition, description: "other" })).body.version).toBe(2);
     expect((await api.post("/v1/workflow", definition)).body.version).toBe(1);
   });

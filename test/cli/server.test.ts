@@ -171,6 +171,19 @@ describe.each(["memory", "sqlite"])("commands against a server on %s", (kind) =>
     expect((await run("show", id)).stdout).toMatch(/^a +✓ completed +1 .* What it is called$/m);
   });
 
+  test("an execution whose workflow was deleted is shown and run again like any other", async () => {
+    const id = await started("named.yaml");
+    expect((await run("watch", id)).code).toBe(0);
+    expect((await fetch(`${server.url}/v1/workflows/named`, { method: "DELETE" })).status).toBe(204);
+    expect((await run("show", id)).stdout).toMatch(/^a +✓ completed +1 .* What it is called$/m);
+    expect((await run("graph", id)).stdout).toContain("a");
+    expect(JSON.parse((await run("io", id, "a")).stdout)).toMatchObject({ config: { value: 1 }, output: 1 });
+    expect(JSON.parse((await run("export", id)).stdout)).toMatchObject({ definition: { name: "named" } });
+    expect(await (await fetch(`${server.url}/runs/${id}`)).text()).toContain("What it is called");
+    expect((await run("rerun", id, "--from", "a", "--set", "value=7")).code).toBe(0);
+    expect(JSON.parse((await run("watch", id)).stdout)).toEqual({ a: 7 });
+  });
+
   test("run starts a stored workflow by its name", async () => {
     expect((await run("workflow", "push", "hello.yaml")).stdout).toMatch(/^hello version \d+\n$/);
     const watched = await run("run", "hello", "--watch", "--input", '{"n": 8}');

@@ -472,8 +472,9 @@ export const namedVersion = z.looseObject({
   version: z.number(),
   workflow_definition_id: z.string(),
 });
+export const storedDefinition = z.record(z.string(), anyJson);
 export const shownWorkflow = namedVersion.extend({
-  definition: z.record(z.string(), anyJson),
+  definition: storedDefinition,
   entry_points: z.array(z.string()),
   terminal_points: z.array(z.string()),
   levels: z.array(z.array(z.string())),

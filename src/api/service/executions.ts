@@ -218,6 +218,14 @@ export class Executions {
     return this.#payloads.text(id, await this.#reader.read(id, ({ state }) => state.input));
   }
 
+  /** The definition that it runs: it stays, also when nobody has published it, or its name was deleted. */
+  async definition(id: string): Promise<string> {
+    const hash = await this.#reader.read(id, ({ state }) => state.plan.hash);
+    const definition = await this.#definitions.get(hash);
+    if (definition === undefined) throw new MillraceError("EXECUTION_UNREADABLE", { id });
+    return definition.text;
+  }
+
   async output(id: string): Promise<string> {
     const draft = await this.#reader.read(id, ({ state }) => draftOutput(state));
     const values = draft.payloads.map(({ value }) => value);

@@ -18,16 +18,12 @@ export const verb: Verb = async (call) => {
   if (shown.nodes === undefined) {
     throw new Failure(EXIT.invalid, `${id} has ${shown.nodes_omitted} nodes; at most 5,000 can be exported.`);
   }
-  const { workflow, workflow_definition_id: hash } = shown;
-  const { definition } = await server.get<{ readonly definition: JsonObject }>(
-    `/v1/workflows/${segment(workflow)}/versions/${hash}`,
-  );
   const recording: Recording = {
     millrace_export: 1,
     exported_at: new Date().toISOString(),
     release: version(),
     execution: (await whole(server, shown as unknown as Json)) as unknown as ShownExecution,
-    definition,
+    definition: (await server.definition(id)) as unknown as JsonObject,
     events: (await whole(server, (await history(server, id)) as unknown as Json)) as unknown as readonly ShownEvent[],
   };
   const text = `${JSON.stringify(redact(recording as unknown as Json), null, 2)}\n`;

@@ -1,4 +1,3 @@
-import type { Workflow } from "../../definition/workflow.ts";
 import type { Json } from "../../json/json.ts";
 import type { Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
@@ -16,12 +15,10 @@ export const verb: Verb = async (call) => {
   const server = await connect(call);
   const id = await server.idOf(call.args[0]!);
   const [, node] = call.args as [string, string];
-  const { workflow, workflow_definition_id: hash, input } = await server.execution(id);
+  const { input } = await server.execution(id);
   const { status, output, error } = await server.get<ShownNode>(`/v1/executions/${segment(id)}/nodes/${segment(node)}`);
-  const { definition } = await server.get<{ readonly definition: Workflow }>(
-    `/v1/workflows/${segment(workflow)}/versions/${hash}`,
-  );
-  const config = definition.nodes.find((one) => one.id === node.replace(/\[\d+\]$/, ""))?.config ?? null;
+  const { nodes } = await server.definition(id);
+  const config = nodes.find((one) => one.id === node.replace(/\[\d+\]$/, ""))?.config ?? null;
   printJson(call, { node, status, input, config, output, error });
   return EXIT.done;
 };

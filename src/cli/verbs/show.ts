@@ -5,10 +5,9 @@ import { shownDuration, shownState } from "../../drawing/states.ts";
 import type { Json } from "../../json/json.ts";
 import { type Call, option, type Verb } from "../call.ts";
 import { EXIT } from "../exit-code.ts";
-import { Failure } from "../failure.ts";
 import { failureText } from "../failure-text.ts";
 import { printJson, printTable } from "../print.ts";
-import { connect, segment, type Server } from "../server.ts";
+import { connect, segment } from "../server.ts";
 import type { ShownExecution } from "../shapes.ts";
 
 export const verb: Verb = async (call) => {
@@ -21,24 +20,12 @@ export const verb: Verb = async (call) => {
   }
   const execution = await server.execution(id);
   if (call.json) printJson(call, execution);
-  else showExecution(call, execution, await definitionOf(server, execution));
+  else if (execution.nodes === undefined) showExecution(call, execution);
+  else showExecution(call, execution, await server.definition(id));
   return EXIT.done;
 };
 
-/** What tells what its nodes are called, and which are only parts of others; undefined if it is gone, or nothing to tell. */
-async function definitionOf(server: Server, execution: ShownExecution): Promise<Workflow | undefined> {
-  const { workflow, workflow_definition_id: hash, nodes } = execution;
-  if (nodes === undefined) return undefined;
-  try {
-    const path = `/v1/workflows/${segment(workflow)}/versions/${hash}`;
-    return (await server.get<{ readonly definition: Workflow }>(path)).definition;
-  } catch (error) {
-    if (error instanceof Failure && error.exit === EXIT.notFound) return undefined;
-    throw error;
-  }
-}
-
-function showExecution(call: Call, execution: ShownExecution, definition: Workflow | undefined): void {
+function showExecution(call: Call, execution: ShownExecution, definition?: Workflow): void {
   const parts = definition === undefined ? new Map<string, string>() : partsOf(definition);
   const names = definition === undefined ? new Map<string, string>() : namesOf(definition);
   const out = (text: string): void => call.terminal.out(text);

@@ -67,6 +67,15 @@ export const executionRoutes: readonly Route[] = [
   }),
   route({
     method: "GET",
+    path: "/v1/executions/{id}/definition",
+    permission: "read",
+    tag,
+    summary: "The definition that it runs, also when its workflow was deleted",
+    answers: { 200: { description: "Its canonical form", schema: shape.storedDefinition } },
+    handle: async ({ service, params }) => ({ status: 200, text: await service.executions.definition(params["id"]!) }),
+  }),
+  route({
+    method: "GET",
     path: "/v1/executions/{id}/output",
     permission: "read",
     tag,
