@@ -19,7 +19,12 @@ interface Folded {
   /** Answers made of it, by what they answer; good for one version. */
   readonly answers: Map<string, string>;
   answersOf: number;
+  /** When it was known last to be the one that the store has. */
+  knownAtMs: number;
 }
+
+/** In so short a time nothing that was open ends, is removed, and is there again under its id. */
+const KNOWN_MS = 1_000;
 
 /** What of an execution is looked at. `answer` keeps a text that follows from this version alone. */
 export interface Look {
@@ -123,15 +128,21 @@ export class ExecutionReader {
     const entity = executionKey(id);
     // What is not in memory is read whole, whatever its version.
     const cached = this.#cache.get(id);
-    const version = cached && (await this.#store.journal.watch(this.partition(entity), entity, 0, 0));
+    const [version, isSame] =
+      cached === undefined
+        ? [undefined, false]
+        : await Promise.all([
+            this.#store.journal.watch(this.partition(entity), entity, 0, 0),
+            this.#isSame(entity, cached),
+          ]);
     if (version === 0) {
       this.#cache.delete(id);
       throw notFound("execution", id);
     }
-    if (cached !== undefined && cached.state.version === version) return cached;
+    if (isSame && cached!.state.version === version) return cached!;
     try {
-      const isBehind = cached !== undefined && cached.state.version < version!;
-      const folded = isBehind ? await this.#foldTail(id, cached) : await this.#fold(id);
+      const isBehind = isSame && cached!.state.version < version!;
+      const folded = isBehind ? await this.#foldTail(id, cached!) : await this.#fold(id);
       this.#cache.set(id, folded, folded.chars);
       return folded;
     } catch (error) {
@@ -139,6 +150,22 @@ export class ExecutionReader {
       this.#cache.delete(id);
       throw error;
     }
+  }
+
+  /** Whether it is still that execution: what has ended is removed in time, and a key that is used again gives its id to another. */
+  async #isSame(entity: string, cached: Folded): Promise<boolean> {
+    const { state, knownAtMs } = cached;
+    const nowMs = performance.now();
+    if (!state.isEnded && nowMs - knownAtMs < KNOWN_MS) return true;
+    const header = await this.#store.queries.header(this.partition(entity), entity);
+    if (header?.createdAtMs !== state.createdAtMs) return false;
+    cached.knownAtMs = nowMs;
+    return true;
+  }
+
+  /** Tells executions apart that have the same id one after the other; undefined if it was not read of late. */
+  createdAtMs(id: string): number | undefined {
+    return this.#cache.get(id)?.state.createdAtMs;
   }
 
   async #foldTail(id: string, folded: Folded): Promise<Folded> {
@@ -163,13 +190,13 @@ export class ExecutionReader {
         unreadable(id, () => executionMachine.definitionOfSnapshot(text)),
       );
       const state = unreadable(id, () => executionMachine.restore(id, plan, text));
-      return { state, chars: text.length + (await fold(state, loaded!.records)), answers: new Map(), answersOf: 0 };
+      return newlyFolded(state, text.length + (await fold(state, loaded!.records)));
     }
     const records = snapshot === null ? loaded!.records : await this.events(id, 0);
     const first = records[0] === undefined ? undefined : (JSON.parse(records[0].text) as ExecutionEvent[])[0];
     if (first === undefined) throw notFound("execution", id);
     const state = executionMachine.create(id, await this.#plan(id, executionMachine.definitionOf(first)));
-    return { state, chars: await fold(state, records), answers: new Map(), answersOf: 0 };
+    return newlyFolded(state, await fold(state, records));
   }
 
   /** The journal above a version; the first record may begin before it. */
@@ -193,6 +220,10 @@ export class ExecutionReader {
     if (definition === undefined) throw new MillraceError("EXECUTION_UNREADABLE", { id });
     return unreadable(id, () => definition.plan);
   }
+}
+
+function newlyFolded(state: ExecutionState, chars: number): Folded {
+  return { state, chars, answers: new Map(), answersOf: 0, knownAtMs: performance.now() };
 }
 
 /** An execution in few words, as a refusal that is about it carries it. */

@@ -55,6 +55,8 @@ export class Histories {
   readonly #paged = new Lru<{
     readonly from: number;
     readonly version: number;
+    /** Another execution may have its id later. */
+    readonly createdAtMs: number | undefined;
     readonly records: readonly JournalRecord[];
   }>(MAX_PAGED_CHARS);
   /** Reads of the tail that are under way: all who stand at the same place share one. */
@@ -95,11 +97,20 @@ export class Histories {
   /** The records beyond a place. A long history is kept while somebody pages through it. */
   async #records(id: string, after: number, version: number): Promise<readonly JournalRecord[]> {
     const known = this.#paged.get(id);
-    if (known !== undefined && known.version === version && known.from <= after) return known.records;
+    if (known !== undefined && known.version === version && known.from <= after) {
+      if (known.createdAtMs === (await this.#createdAtMs(id))) return known.records;
+    }
     const records = await this.#reader.events(id, after);
     const chars = records.reduce((sum, { text }) => sum + text.length, 0);
-    if (chars > PAGED_CHARS) this.#paged.set(id, { from: after, version, records }, chars);
+    if (chars > PAGED_CHARS) {
+      this.#paged.set(id, { from: after, version, createdAtMs: await this.#createdAtMs(id), records }, chars);
+    }
     return records;
+  }
+
+  async #createdAtMs(id: string): Promise<number | undefined> {
+    const entity = executionKey(id);
+    return (await this.#store.queries.header(this.#reader.partition(entity), entity))?.createdAtMs;
   }
 
   /** True if nothing that matters to a follower comes after this event any more, as things stand. */

@@ -106,8 +106,9 @@ export class Payloads {
   async #past(id: string, versions: ReadonlySet<number>): Promise<ReadonlyMap<number, string>> {
     const found = new Map<number, string>();
     const missing = new Set<number>();
+    const createdAtMs = this.#reader.createdAtMs(id);
     for (const version of versions) {
-      const known = this.#known.get(`${id} ${version}`);
+      const known = createdAtMs === undefined ? undefined : this.#known.get(`${id} ${createdAtMs} ${version}`);
       if (known === undefined) missing.add(version);
       else found.set(version, known);
     }
@@ -124,7 +125,7 @@ export class Payloads {
         if (value === undefined) continue;
         const text = JSON.stringify(value);
         found.set(version, text);
-        this.#known.set(`${id} ${version}`, text, text.length);
+        if (createdAtMs !== undefined) this.#known.set(`${id} ${createdAtMs} ${version}`, text, text.length);
       }
       if (found.size === versions.size) break;
     }
