@@ -38,7 +38,9 @@ export async function redisFaults(
 ): Promise<readonly Unsafe[]> {
   const { createClient, ErrorReply } = await import("@redis/client");
   const connectTimeout = settings.redisSocketTimeout * 1_000;
-  const client = createClient({ url, socket: { reconnectStrategy: false, connectTimeout } });
+  const socket = { reconnectStrategy: false, connectTimeout } as const;
+  // With notifications of moves it takes an IPv6 address for a name.
+  const client = createClient({ url, maintNotifications: "disabled", socket });
   client.on("error", () => undefined);
   try {
     await client.connect();

@@ -170,7 +170,7 @@ export const SETTINGS = {
   redisHost: text({
     env: "REDIS_HOST",
     default: "localhost",
-    doc: "When `MILLRACE_STORE=redis` and there is no `REDIS_URL`.",
+    doc: "When `MILLRACE_STORE=redis` and there is no `REDIS_URL`. What begins with `/` is the path of a socket.",
   }),
   redisPort: integer({ env: "REDIS_PORT", default: 6379, min: 1, max: 65_535, doc: "As `REDIS_HOST`." }),
   redisSocketTimeout: seconds({
@@ -187,7 +187,7 @@ export const SETTINGS = {
   postgresHost: text({
     env: "POSTGRES_HOST",
     default: "localhost",
-    doc: "When `MILLRACE_STORE` or `MILLRACE_ARCHIVE` is `postgres` and there is no `DATABASE_URL`.",
+    doc: "When `MILLRACE_STORE` or `MILLRACE_ARCHIVE` is `postgres` and there is no `DATABASE_URL`. What begins with `/` is the folder of its socket.",
   }),
   postgresPort: integer({ env: "POSTGRES_PORT", default: 5432, min: 1, max: 65_535, doc: "As `POSTGRES_HOST`." }),
   postgresUser: text({ env: "POSTGRES_USER", default: "postgres", doc: "As `POSTGRES_HOST`." }),

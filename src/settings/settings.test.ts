@@ -196,6 +196,13 @@ describe("the address of the store", () => {
     [{ MILLRACE_STORE: "redis", REDIS_PORT: "7000" }, "redis://localhost:7000"],
     [{ MILLRACE_STORE: "redis", REDIS_URL: "rediss://u:p@h:1" }, "rediss://…@h:1"],
     [{ MILLRACE_STORE: "rediss://u:p@h:1" }, "rediss://…@h:1"],
+    [{ MILLRACE_STORE: "redis", REDIS_HOST: "::1" }, "redis://[::1]:6379"],
+    [{ MILLRACE_STORE: "redis", REDIS_HOST: "/run/my redis.sock" }, "unix:///run/my%20redis.sock"],
+    [{ MILLRACE_STORE: "postgres", POSTGRES_HOST: "fe80::a" }, "postgres://…@[fe80::a]:5432/millrace"],
+    [
+      { MILLRACE_STORE: "postgres", POSTGRES_HOST: "/var/run/postgresql", POSTGRES_PORT: "5433" },
+      "postgres://…@/millrace?host=/var/run/postgresql&port=5433",
+    ],
   ];
   test.each(cases)("of %o is %s", (env, shown) => {
     const address = storeAddress(read({ env }).settings);

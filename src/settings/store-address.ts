@@ -1,3 +1,4 @@
+import { isIPv6 } from "node:net";
 import type { Settings } from "./declarations.ts";
 
 /** Where a store is. */
@@ -55,12 +56,27 @@ function withoutPassword(url: string): string {
 }
 
 function redisUrl({ redisHost, redisPort }: Settings): string {
-  return `redis://${redisHost}:${redisPort}`;
+  return isPath(redisHost) ? `unix://${pathInUrl(redisHost)}` : `redis://${inUrl(redisHost)}:${redisPort}`;
 }
 
 function postgresUrl(settings: Settings): string {
   const { postgresHost, postgresPort, postgresUser, postgresPassword, postgresDatabase } = settings;
   const password = postgresPassword === undefined ? "" : `:${encodeURIComponent(postgresPassword)}`;
   const user = encodeURIComponent(postgresUser) + password;
-  return `postgres://${user}@${postgresHost}:${postgresPort}/${encodeURIComponent(postgresDatabase)}`;
+  const database = encodeURIComponent(postgresDatabase);
+  if (!isPath(postgresHost)) return `postgres://${user}@${inUrl(postgresHost)}:${postgresPort}/${database}`;
+  return `postgres://${user}@/${database}?host=${pathInUrl(postgresHost)}&port=${postgresPort}`;
+}
+
+/** As clients of both have it: of Redis that of the socket, of Postgres that of its folder. */
+function isPath(host: string): boolean {
+  return host.startsWith("/");
+}
+
+function pathInUrl(path: string): string {
+  return path.split("/").map(encodeURIComponent).join("/");
+}
+
+function inUrl(host: string): string {
+  return isIPv6(host) ? `[${host}]` : host;
 }

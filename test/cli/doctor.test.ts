@@ -1,4 +1,5 @@
-import { tmpdir } from "node:os";
+import { networkInterfaces, tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { startPostgresServer } from "../../scripts/services/postgres.ts";
 import { startOwnRedis } from "../../scripts/services/redis.ts";
@@ -36,6 +37,9 @@ test("doctor finds a Postgres by its socket, as a start does", async () => {
     const { code, stdout } = await millrace(["doctor", "--store", url], { cwd: here, env: { MILLRACE_ARCHIVE: url } });
     expect([code, stdout]).toEqual([0, expect.stringMatching(/✓ store .* answers\n.*✓ postgres +Postgres \d/s)]);
     expect(stdout).toMatch(/✓ archive .* answers/);
+    const apart = { POSTGRES_HOST: tmpdir(), POSTGRES_PORT: String(server.port), POSTGRES_DATABASE: "postgres" };
+    const env = { MILLRACE_STORE: "postgres", ...apart };
+    expect((await millrace(["doctor"], { cwd: here, env })).stdout).toMatch(/✓ postgres +Postgres \d/);
     await server.end("SIGINT");
     const away = await millrace(["doctor", "--store", url], { cwd: here });
     expect([away.code, away.stdout]).toEqual([1, expect.stringMatching(/✗ store .*: ENOENT\n/)]);
@@ -50,4 +54,21 @@ test.each([
 ])("doctor says what llm nodes do without a model in %s", async (environment, told) => {
   const { stdout } = await millrace(["doctor"], { cwd: folder(), env: { MILLRACE_ENV: environment } });
   expect(stdout).toContain(`no provider: llm nodes ${told}\n`);
+});
+
+const hasIPv6 = Object.values(networkInterfaces()).some((own) => own?.some(({ address }) => address === "::1"));
+
+test("doctor finds a Redis by the path of its socket, and by an IPv6 address", async () => {
+  const here = folder();
+  const socket = join(here, "redis.sock");
+  const server = await startOwnRedis({ unixsocket: socket, bind: "127.0.0.1 -::1" });
+  try {
+    for (const host of [socket, ...(hasIPv6 ? ["::1"] : [])]) {
+      const env = { MILLRACE_STORE: "redis", REDIS_HOST: host, REDIS_PORT: String(server.port) };
+      const { code, stdout } = await millrace(["doctor"], { cwd: here, env });
+      expect([code, stdout]).toEqual([0, expect.stringMatching(/✓ store .* answers\n.*✓ redis +Redis \d/s)]);
+    }
+  } finally {
+    await server.stop();
+  }
 });

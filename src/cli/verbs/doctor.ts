@@ -183,8 +183,11 @@ function holderOf(file: string): number | undefined {
 
 async function endpointOf(url: string, kind: "postgres" | "redis"): Promise<NetConnectOpts | undefined> {
   if (kind === "postgres") return postgresEndpoint(url);
+  const path = /^unix:\/\/[^/]*([^?#]+)/.exec(url)?.[1];
+  if (path !== undefined) return { path: decodeURIComponent(path) };
   const parsed = URL.parse(url);
-  return parsed === null ? undefined : { host: parsed.hostname, port: Number(parsed.port) || 6379 };
+  const host = parsed?.hostname.replace(/^\[(.+)\]$/, "$1");
+  return host === undefined ? undefined : { host, port: Number(parsed!.port) || 6379 };
 }
 
 function reach(endpoint: NetConnectOpts | undefined): Promise<string | undefined> {

@@ -93,6 +93,8 @@ export class Connection {
       disableOfflineQueue: true,
       // A line watches over all its commands at once; a signal with a timer for each costs more than sending it.
       commandOptions: { timeout: 0 },
+      // A client that is told of a move goes on elsewhere, where nobody has looked. And it takes an IPv6 address for a name.
+      maintNotifications: "disabled",
       socket: { reconnectStrategy: false, connectTimeout: connectMs },
     });
     this.#check = check;
