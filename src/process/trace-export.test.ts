@@ -13,7 +13,9 @@ const cases: readonly (readonly [Readonly<Record<string, string>>, string | unde
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318" }, "http://c:4318/v1/traces"],
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318/base/" }, "http://c:4318/base/v1/traces"],
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c", OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://t/x" }, "http://t/x"],
-  [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c", OTEL_SDK_DISABLED: "true" }, undefined],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c", OTEL_SDK_DISABLED: " True" }, undefined],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c", OTEL_SDK_DISABLED: "1" }, "http://c/v1/traces"],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c", OTEL_TRACES_EXPORTER: "console,OTLP" }, "http://c/v1/traces"],
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c", OTEL_TRACES_EXPORTER: "none" }, undefined],
 ];
 

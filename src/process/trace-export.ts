@@ -32,7 +32,8 @@ const MAX_WAITING = 10_000;
 /** Where the settings want traces sent; undefined if nowhere. */
 export function traceTarget(settings: Settings): TraceTarget | undefined {
   const { otlpEndpoint: base, otlpTracesEndpoint, otlpHeaders, otelServiceName: service } = settings;
-  if (settings.otelDisabled || !settings.otelTracesExporter.includes("otlp")) return undefined;
+  if (settings.otelDisabled || !settings.otelTracesExporter.some((one) => one.toLowerCase() === "otlp"))
+    return undefined;
   const url = otlpTracesEndpoint ?? (base === undefined ? undefined : `${base.replace(/\/+$/, "")}/v1/traces`);
   if (url === undefined) return undefined;
   const headers = otlpHeaders.map((word) => {

@@ -9,6 +9,7 @@ import {
   priceList,
   list,
   number,
+  onlyTrue,
   seconds,
   secret,
   secretList,
@@ -449,31 +450,37 @@ export const SETTINGS = {
   otlpEndpoint: text({
     env: "OTEL_EXPORTER_OTLP_ENDPOINT",
     default: undefined,
+    isShared: true,
     doc: "Where an engine sends traces: an address that speaks OTLP over HTTP in JSON, such as `http://collector:4318`, to which `/v1/traces` is added. Without one of these two nothing is sent. See operations.md.",
   }),
   otlpTracesEndpoint: text({
     env: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     default: undefined,
+    isShared: true,
     doc: "The same as a whole address, to which nothing is added. It comes before the other.",
   }),
   otlpHeaders: secretList({
     env: ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"],
     default: [],
+    isShared: true,
     doc: "`name=value,…` that traces are sent with, such as a key.",
   }),
   otelServiceName: text({
     env: "OTEL_SERVICE_NAME",
     default: "millrace",
+    isShared: true,
     doc: "What traces call this process.",
   }),
   otelTracesExporter: list({
     env: "OTEL_TRACES_EXPORTER",
     default: ["otlp"],
+    isShared: true,
     doc: "Without `otlp` among them, such as `none`, nothing is sent.",
   }),
-  otelDisabled: boolean({
+  otelDisabled: onlyTrue({
     env: "OTEL_SDK_DISABLED",
     default: false,
+    isShared: true,
     doc: "Send no traces, whatever the rest says.",
   }),
 

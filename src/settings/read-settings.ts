@@ -35,6 +35,7 @@ export function readSettings(sources: SettingSources): ReadSettings {
   const settings: Partial<Record<SettingName, unknown>> = {};
   const origins: Partial<Record<SettingName, string>> = {};
   const faults: string[] = [];
+  const unheard: string[] = [];
   for (const name of NAMES) {
     const setting: Setting = SETTINGS[name];
     const given = givenFor(name, setting, sources);
@@ -48,7 +49,8 @@ export function readSettings(sources: SettingSources): ReadSettings {
     const value = setting.read(given.value);
     if (isUnfit(value)) {
       const shown = setting.secret ? "" : `, not ${quote(value.word ?? textOf(given.value))}`;
-      faults.push(`${given.origin} ${value.unfit}${shown}.`);
+      if (setting.isShared) unheard.push(`${given.origin} has no effect: it ${value.unfit}${shown}.`);
+      else faults.push(`${given.origin} ${value.unfit}${shown}.`);
     } else {
       settings[name] = value;
       origins[name] = given.origin;
@@ -61,7 +63,7 @@ export function readSettings(sources: SettingSources): ReadSettings {
     env: sources.env,
     origins: origins as Record<SettingName, string>,
     faults,
-    warnings: [...withoutEffect(sources.env), ...misspelt(sources.env)],
+    warnings: [...unheard, ...withoutEffect(sources.env), ...misspelt(sources.env)],
   };
 }
 

@@ -19,6 +19,8 @@ export interface Setting<Value = unknown> {
   readonly secret: boolean;
   /** The flag stands alone, and takes no value. */
   readonly isSwitch: boolean;
+  /** Others read it too, and start all the same: what does not fit is told, and not heard. */
+  readonly isShared: boolean;
   /** Its variables are prefixes: what follows in the environment is the name of a handler, in capitals. */
   readonly isByHandler: boolean;
   /** What it may be, for people. */
@@ -33,6 +35,7 @@ export type ValueOf<S> = S extends Setting<infer Value> ? Value : never;
 interface Declared<Value> {
   readonly env: string | readonly string[];
   readonly flag?: string;
+  readonly isShared?: true;
   readonly doc: string;
   readonly default: Value;
 }
@@ -43,7 +46,7 @@ function setting<Value>(
   read: (given: unknown) => Value | Unfit,
   more: { readonly secret?: boolean; readonly isSwitch?: boolean; readonly isByHandler?: boolean } = {},
 ): Setting<Value> {
-  const plain = { secret: false, isSwitch: false, isByHandler: false };
+  const plain = { secret: false, isSwitch: false, isShared: false, isByHandler: false };
   return { ...plain, ...declared, ...more, env: [env].flat(), shape, read };
 }
 
@@ -108,6 +111,14 @@ export function boolean(declared: Declared<boolean>): Setting<boolean> {
     return BOOLEANS[word] ?? { unfit: "must be true or false" };
   };
   return setting(declared, "true or false", read, { isSwitch: true });
+}
+
+/** As OpenTelemetry has it: only `true` is true. */
+export function onlyTrue(declared: Declared<boolean>): Setting<boolean> {
+  return setting<boolean>(declared, "true or false", (given) => {
+    const word = String(given).trim().toLowerCase();
+    return word === "true" || (word === "false" ? false : { unfit: "must be true or false" });
+  });
 }
 
 export function choice<const Name extends string, Value extends Name>(

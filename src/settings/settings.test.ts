@@ -136,6 +136,15 @@ describe("settings", () => {
     expect(warnings[0]).toContain(`STALE_TIMEOUT_INPUT: ${WITHOUT_EFFECT["STALE_TIMEOUT_INPUT"]}`);
   });
 
+  test("warn of what is wrong with those that others read too, and go on without it", () => {
+    const { settings, warnings, faults } = read({ env: { OTEL_SDK_DISABLED: "1", OTEL_SERVICE_NAME: " " } });
+    expect([settings.otelDisabled, settings.otelServiceName, faults]).toEqual([false, "millrace", []]);
+    expect(warnings).toEqual([
+      'OTEL_SERVICE_NAME has no effect: it must not be empty, not " ".',
+      'OTEL_SDK_DISABLED has no effect: it must be true or false, not "1".',
+    ]);
+  });
+
   test("notice a variable with our prefix that nobody reads, but no secret", () => {
     const { warnings } = read({ env: { MILLRACE_PROT: "1", MILLRACE_SECRET_X: "1", MILLRACE_API_KEYS_FILE: "" } });
     expect(warnings).toEqual(["MILLRACE_PROT is no setting. Did you mean MILLRACE_PORT?"]);

@@ -19,7 +19,8 @@ export function settingsPage(): string {
   return `# Settings
 
 Written by \`npm run docs\` from \`src/settings/declarations.ts\`. A flag comes before the environment, the environment before
-the config file, that before the default. All wrong values are told at once, and nothing starts with any.
+the config file, that before the default. All wrong values are told at once, and nothing starts with any; of those
+of OpenTelemetry there is only a warning.
 
 The config file is the one that \`--config\` or \`MILLRACE_CONFIG\` names, else the first of these in the working directory:
 ${CONFIG_FILES.map((name) => `\`${name}\``).join(", ")}. A \`.env\` file there is read too; the environment comes before it.
