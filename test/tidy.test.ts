@@ -98,6 +98,9 @@ const PURE_BUILTINS: Readonly<Record<string, string>> = { "json/hash.ts": "node:
 /** Programs beside the library: they write a file that is checked in. */
 const PROGRAMS = new Set(["definition/write-schema.ts"]);
 
+/** Commands that do their work in this process, or on a store. */
+const RUNS_HERE = new Set(["batch-run", "dev", "keys", "plan", "recover", "serve", "test", "validate", "worker"]);
+
 const SRC = join(import.meta.dirname, "..", "src");
 
 const files = readdirSync(SRC, { recursive: true, encoding: "utf8" })
@@ -179,6 +182,27 @@ describe("the tree", () => {
     };
     for (const file of edges.keys()) visit(file, []);
     expect(cycles).toEqual([]);
+  });
+
+  test("loads neither an engine nor what checks definitions for commands that only ask a server", () => {
+    const texts = new Map(files.map(({ file, text }) => [file, text]));
+    const seen = (file: string, found = new Set<string>()): Set<string> => {
+      if (found.has(file)) return found;
+      found.add(file);
+      for (const target of importsOf((texts.get(file) ?? "").replaceAll(/^(import|export) type [^;]*;/gm, ""))) {
+        if (target.startsWith(".")) seen(relative(SRC, resolve(SRC, dirname(file), target)), found);
+      }
+      return found;
+    };
+    const folder = "cli/verbs/";
+    const asking = [...texts.keys()].filter(
+      (file) => file.startsWith(folder) && !RUNS_HERE.has(file.slice(folder.length, -3)),
+    );
+    expect(asking).toContain("cli/verbs/run.ts");
+    const wrong = asking.flatMap((verb) =>
+      [...seen(verb)].filter((file) => /^(expression|core|engine)\//.test(file)).map((file) => `${verb}: ${file}`),
+    );
+    expect(wrong).toEqual([]);
   });
 
   test("keeps clocks, randomness, I/O and waiting out of the pure folders", () => {

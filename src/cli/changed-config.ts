@@ -1,8 +1,8 @@
 import { canonicalConfig } from "../definition/load-config.ts";
 import type { Json, JsonObject } from "../json/json.ts";
-import type { Call } from "./call.ts";
 import { EXIT } from "./exit-code.ts";
 import { Failure } from "./failure.ts";
+import type { Change } from "./given-values.ts";
 import type { Server } from "./server.ts";
 
 /** Ways to say the same, of which a config has one: whoever sets one of them means it in place of the others. */
@@ -18,8 +18,7 @@ export async function changedConfig(
   execution: string,
   node: string,
   changes: readonly Change[],
-): Promise<JsonObject | undefined> {
-  if (changes.length === 0) return undefined;
+): Promise<JsonObject> {
   const { name, nodes } = await server.definition(execution);
   const found = nodes.find((one) => one.id === node);
   if (found === undefined) throw new Failure(EXIT.notFound, `there is no node ${JSON.stringify(node)} in ${name}.`);
@@ -37,29 +36,6 @@ export function withChange(handler: string, config: JsonObject, { path, value }:
   const others = ONE_OF[handler]?.includes(first) === true ? ONE_OF[handler].filter((name) => name !== first) : [];
   const kept = Object.fromEntries(Object.entries(config).filter(([name]) => !others.includes(name)));
   return withValue(kept, path, value) as JsonObject;
-}
-
-export interface Change {
-  readonly path: readonly string[];
-  readonly value: Json;
-}
-
-/** What `--set path=json` asks for. */
-export function changesOf(call: Call): readonly Change[] {
-  const given = call.options["set"];
-  if (!Array.isArray(given)) return [];
-  return (given as readonly string[]).map((text) => {
-    const equals = text.indexOf("=");
-    const path = text.slice(0, Math.max(0, equals));
-    if (path === "") throw new Failure(EXIT.usage, `--set must be path=json, not ${JSON.stringify(text)}.`);
-    try {
-      return { path: path.split("."), value: JSON.parse(text.slice(equals + 1)) as Json };
-    } catch {
-      throw new Failure(EXIT.usage, `--set ${path} must be JSON, not ${JSON.stringify(text.slice(equals + 1))}.`, {
-        hint: `a text needs quotes: --set '${path}="${text.slice(equals + 1)}"'`,
-      });
-    }
-  });
 }
 
 /** The same value with one place changed; places that are not there are made. */

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { extname, resolve } from "node:path";
 import type { HandlerCatalogue } from "../definition/handlers.ts";
-import { type DefinitionReport, readJsonDefinition } from "../definition/report.ts";
+import type { DefinitionReport } from "../definition/report.ts";
 import type { Workflow } from "../definition/workflow.ts";
 import type { WorkflowParts } from "../sdk/workflow.ts";
 import { EXIT } from "./exit-code.ts";
@@ -71,17 +71,18 @@ export async function goodDefinition(text: DefinitionText, handlers: HandlerCata
   throw invalidDefinition(text.file, report);
 }
 
-/** Checks a definition. The parser of YAML is loaded only for YAML. */
+/** Checks a definition. What checks it is loaded only here, and the parser of YAML only for YAML: most commands need neither. */
 export async function checkText(
   { source, format, parts }: DefinitionText,
   handlers: HandlerCatalogue,
 ): Promise<DefinitionReport> {
-  if (parts !== undefined) {
-    return readJsonDefinition(source, { handlers: withFunctions(handlers, parts), positions: false });
+  if (format === "yaml") {
+    const { readDefinition } = await import("../definition/read.ts");
+    return readDefinition(source, { format, handlers });
   }
-  if (format === "json") return readJsonDefinition(source, { handlers });
-  const { readDefinition } = await import("../definition/read.ts");
-  return readDefinition(source, { format, handlers });
+  const { readJsonDefinition } = await import("../definition/report.ts");
+  if (parts === undefined) return readJsonDefinition(source, { handlers });
+  return readJsonDefinition(source, { handlers: withFunctions(handlers, parts), positions: false });
 }
 
 /** The functions of a module are there wherever it runs. */

@@ -116,3 +116,26 @@ export function refuseWithoutAll(call: Call, names: readonly string[]): void {
   const given = names.find((name) => call.options[name] !== undefined);
   if (given !== undefined) throw new Failure(EXIT.usage, `--${given} goes with --all, not with ids.`);
 }
+
+export interface Change {
+  readonly path: readonly string[];
+  readonly value: Json;
+}
+
+/** What `--set path=json` asks for. */
+export function changesOf(call: Call): readonly Change[] {
+  const given = call.options["set"];
+  if (!Array.isArray(given)) return [];
+  return (given as readonly string[]).map((text) => {
+    const equals = text.indexOf("=");
+    const path = text.slice(0, Math.max(0, equals));
+    if (path === "") throw new Failure(EXIT.usage, `--set must be path=json, not ${JSON.stringify(text)}.`);
+    try {
+      return { path: path.split("."), value: JSON.parse(text.slice(equals + 1)) as Json };
+    } catch {
+      throw new Failure(EXIT.usage, `--set ${path} must be JSON, not ${JSON.stringify(text.slice(equals + 1))}.`, {
+        hint: `a text needs quotes: --set '${path}="${text.slice(equals + 1)}"'`,
+      });
+    }
+  });
+}

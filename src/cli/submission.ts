@@ -1,6 +1,4 @@
 import type { Json } from "../json/json.ts";
-import { readJson } from "../json/read-json.ts";
-import { readYaml } from "../json/read-yaml.ts";
 import type { WorkflowParts } from "../sdk/workflow.ts";
 import type { Call } from "./call.ts";
 import { definitionText, type DefinitionText, moduleText } from "./definition-file.ts";
@@ -46,7 +44,7 @@ export async function submit<Answer>(
 ): Promise<Answer> {
   const query = { allow_missing_handlers: allowMissing ? "true" : undefined };
   const path = withQuery("/v1/workflow", { start: start ? "true" : undefined, ...query });
-  const sent = submission(text, input, labels);
+  const sent = await submission(text, input, labels);
   try {
     return await server.post<Answer>(path, { ...sent, key });
   } catch (error) {
@@ -66,20 +64,20 @@ export async function submit<Answer>(
  * A definition as it is sent: as it is written, so that the server can say where something is wrong; only together with
  * an input or labels it has to become one document, whose lines are not those of the file.
  */
-function submission(
+async function submission(
   { source, format }: DefinitionText,
   input: Json | undefined,
   labels: Readonly<Record<string, string>> | undefined,
-): Sent {
+): Promise<Sent> {
   const isBare = input === undefined && labels === undefined;
-  const definition = isBare ? undefined : faultless(source, format);
+  const definition = isBare ? undefined : await faultless(source, format);
   // What cannot be read, or would become something else on the way, is sent as it is: the server says where the fault is.
   if (definition === undefined) return { source: { source, format } };
   const beside = { ...(input !== undefined && { input_params: input }), ...(labels !== undefined && { labels }) };
   return { body: { definition, ...beside } };
 }
 
-function faultless(source: Uint8Array | string, format: "json" | "yaml"): Json | undefined {
+async function faultless(source: Uint8Array | string, format: "json" | "yaml"): Promise<Json | undefined> {
   let text: string;
   try {
     text =
@@ -87,6 +85,10 @@ function faultless(source: Uint8Array | string, format: "json" | "yaml"): Json |
   } catch {
     return undefined;
   }
-  const { value, faults } = format === "yaml" ? readYaml(text) : readJson(text);
+  const read =
+    format === "yaml"
+      ? (await import("../json/read-yaml.ts")).readYaml
+      : (await import("../json/read-json.ts")).readJson;
+  const { value, faults } = read(text);
   return faults.length > 0 ? undefined : value;
 }

@@ -20,12 +20,13 @@ import { countOption, labelsOption } from "../given-values.ts";
 import { printJson } from "../print.ts";
 import { publishRunnable } from "../project/begin-execution.ts";
 import { LiveHandlers } from "../project/live-handlers.ts";
+import { modulesFor, runnableOf } from "../run-here.ts";
 import { connect, isForServer, withQuery, workflowPath } from "../server.ts";
 import type { ShownExplanation } from "../shapes.ts";
 import { definitionFor } from "../submission.ts";
 import { outliveForgottenPromises, startFailure, startProcess } from "../start-process.ts";
 import { handlersOf } from "../waiting-in-vain.ts";
-import { modulesFor, refuseVersion, runnableOf } from "./run.ts";
+import { refuseVersion } from "./run.ts";
 
 const MOST_SLOTS = 1_000;
 

@@ -1,11 +1,10 @@
 import { counted } from "../../errors/counted.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import { type Call, hasSwitch, option, type Verb } from "../call.ts";
-import { changedConfig, changesOf } from "../changed-config.ts";
 import { confirm } from "../confirm.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
-import { countOption, refuseWithoutAll } from "../given-values.ts";
+import { changesOf, countOption, refuseWithoutAll } from "../given-values.ts";
 import { printJson, printTable, tellGap } from "../print.ts";
 import { connect, segment, type Server } from "../server.ts";
 import type { Gap } from "../shapes.ts";
@@ -113,6 +112,7 @@ async function editedConfig(call: Call, server: Server, id: string): Promise<Jso
   const changes = changesOf(call);
   if (changes.length === 0) return undefined;
   const { execution_id: execution, node_id: node } = await server.get<Letter>(`/v1/dlq/${segment(id)}`);
+  const { changedConfig } = await import("../changed-config.ts");
   return changedConfig(server, execution ?? "", node ?? "", changes);
 }
 

@@ -1,8 +1,7 @@
 import { hasSwitch, option, type Verb } from "../call.ts";
-import { changedConfig, changesOf } from "../changed-config.ts";
 import { EXIT } from "../exit-code.ts";
 import { Failure } from "../failure.ts";
-import { jsonOption } from "../given-values.ts";
+import { changesOf, jsonOption } from "../given-values.ts";
 import { printJson } from "../print.ts";
 import { connect, segment, withQuery } from "../server.ts";
 import { wouldRun } from "./act.ts";
@@ -15,7 +14,10 @@ export const verb: Verb = async (call) => {
   const server = await connect(call);
   const id = await server.idOf(call.args[0]!);
   const changes = changesOf(call);
-  const config = await changedConfig(server, id, from, changes);
+  const config =
+    changes.length === 0
+      ? undefined
+      : await (await import("../changed-config.ts")).changedConfig(server, id, from, changes);
   const isDryRun = hasSwitch(call, "dry-run");
   const path = withQuery(`/v1/executions/${segment(id)}/retry`, { dry_run: isDryRun ? "true" : undefined });
   const body = {
