@@ -30,7 +30,8 @@ describe.each([
     const owner = await acquire(store);
     await owner.commit({ records: [record(ENTITY, 1)] });
     // In the order in which they were first spoken to.
-    await [...new Set(posted.mock.contexts)][place]!.terminate();
+    const threads = [...new Set(posted.mock.contexts as Worker[])];
+    await threads[place]!.terminate();
     const lost = await store.lost!;
     expect(lost).toMatchObject({ code: "STORE_UNAVAILABLE" });
     expect(lost.message).toMatch(/^A thread .* has ended: it exited\. .*start again$/);
