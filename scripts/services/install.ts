@@ -51,13 +51,14 @@ function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv): 
   return spawnSync(command, args, { env, stdio: ["ignore", "ignore", "inherit"] }).status === 0;
 }
 
-async function withLock(work: () => unknown): Promise<void> {
+/** One after the other, also in several processes. */
+export async function withLock(work: () => unknown): Promise<void> {
   for (let i = 0; !lock(); i++) {
     if (i === LOCK_TRIES) throw new Error(`somebody else is installing, or ${LOCK} was left behind`);
     await sleep(500);
   }
   try {
-    work();
+    await work();
   } finally {
     rmdirSync(LOCK);
   }

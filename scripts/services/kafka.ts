@@ -5,14 +5,15 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { findProgram } from "./install.ts";
+import { findProgram, withLock } from "./install.ts";
 import { freePort, givenService, type MortalService, ServerProcess, type Service } from "./service.ts";
 
 const VARIABLE = "MILLRACE_TEST_KAFKA_BROKERS";
 const POM = join(import.meta.dirname, "kafka", "pom.xml");
 /** Beside what npm installs, so that it is made once and goes with it. */
 const JARS = join(import.meta.dirname, "..", "..", "node_modules", ".cache", "millrace-kafka");
-const DOWNLOADED_WITHIN_MS = 300_000;
+/** Less than whoever waits for a broker has patience. */
+const DOWNLOADED_WITHIN_MS = 180_000;
 /** As small as a broker may be, and quick to start. */
 const JVM = ["-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
 const run = promisify(execFile);
@@ -72,16 +73,31 @@ async function install(): Promise<{ readonly java: string } | Missing> {
     const java = await findProgram({ ...wanted, program: "java", debianPackage: "default-jre-headless" });
     if (existsSync(JARS)) return { java };
     const maven = await findProgram({ ...wanted, program: "mvn", debianPackage: "maven" });
-    await mkdir(join(JARS, ".."), { recursive: true });
-    const folder = await mkdtemp(`${JARS}-`);
-    const goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", `-DoutputDirectory=${folder}`];
-    await run(maven, ["-q", "-B", "-f", POM, ...goal], { timeout: DOWNLOADED_WITHIN_MS });
-    // Whoever was quicker has the same.
-    await rename(folder, JARS).catch(() => rm(folder, { recursive: true, force: true }));
+    // Two test files that find it missing must not write to one repository of Maven at once.
+    await withLock(() => (existsSync(JARS) ? undefined : download(maven)));
     return { java };
   } catch (error) {
-    const [said] = String(error instanceof Error ? error.message : error).split("\n");
+    // What the program has said, where it has: the command that failed explains nothing.
+    const {
+      stderr = "",
+      stdout = "",
+      message,
+    } = error as Error & { readonly stderr?: string; readonly stdout?: string };
+    const said = [stderr, stdout, message].map((text) => text.trim().split("\n")[0]).find((line) => line !== "");
     return { missing: `no Kafka broker could be installed, and ${VARIABLE} names none: ${said}` };
+  }
+}
+
+async function download(maven: string): Promise<void> {
+  await mkdir(join(JARS, ".."), { recursive: true });
+  const folder = await mkdtemp(`${JARS}-`);
+  const goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", `-DoutputDirectory=${folder}`];
+  try {
+    await run(maven, ["-q", "-B", "-f", POM, ...goal], { timeout: DOWNLOADED_WITHIN_MS });
+    // At once or not at all: half of it would be taken for all.
+    await rename(folder, JARS);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
   }
 }
 
