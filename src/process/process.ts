@@ -404,7 +404,7 @@ async function joinBus(parts: Parts): Promise<void> {
   if ("fault" in address) throw new TypeError(address.fault);
   // Nobody loads it who has no bus.
   const { startBus } = await import("./start-bus.ts");
-  parts.bus = await startBus({ address, settings, service, host, log });
+  parts.bus = await startBus({ address, settings, service, host, log, metrics: parts.metrics });
 }
 
 async function stopParts(parts: Parts): Promise<void> {

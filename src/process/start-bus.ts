@@ -1,11 +1,13 @@
 import { Bus } from "../bus/bus.ts";
 import { openKafka } from "../bus/kafka-client.ts";
 import { topicsOf } from "../bus/topics.ts";
+import type { Metrics } from "../api/metrics/metrics.ts";
 import type { Service } from "../api/service/service.ts";
 import type { Host } from "../host/host.ts";
 import { type BusAddress, shownBus } from "../settings/bus-address.ts";
 import type { Settings } from "../settings/declarations.ts";
 import type { Log } from "./log.ts";
+import { measuredKafka } from "./measured-bus.ts";
 
 export interface BusParts {
   readonly address: BusAddress;
@@ -13,13 +15,17 @@ export interface BusParts {
   readonly service: Service;
   readonly host: Host;
   readonly log: Log;
+  readonly metrics: Metrics | undefined;
 }
 
 /** The bus of a server, once it was found to be there. */
-export async function startBus({ address, settings, service, host, log }: BusParts): Promise<Bus> {
-  const kafka = await openKafka({ address, client: `millrace-${host.id()}`, partitions: settings.busPartitions });
+export async function startBus(parts: BusParts): Promise<Bus> {
+  const { address, settings, service, host, log, metrics } = parts;
+  const opened = await openKafka({ address, client: `millrace-${host.id()}`, partitions: settings.busPartitions });
+  const count = metrics?.watchBus(() => bus.trouble === undefined);
+  const kafka = count === undefined ? opened : measuredKafka(opened, count);
   const topics = topicsOf(address);
-  const bus = new Bus({
+  const bus: Bus = new Bus({
     kafka,
     topics,
     prefix: address.prefix,

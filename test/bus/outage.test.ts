@@ -45,12 +45,18 @@ test("a broker that is killed and comes back keeps nothing back for good", async
     // The server serves without it, and says what is wrong.
     await expect.poll(async () => (await readiness()).parts["bus"], { timeout: 60_000 }).not.toBe("ok");
     expect((await readiness()).status).toBe("ok");
+    const measured = async (): Promise<string> => (await fetch(`${server.url}/metrics`)).text();
+    expect(await measured()).toMatch(/^millrace_bus_up 0$/m);
     await broker.begin();
     const status = async (): Promise<string> =>
       (await getJson<{ status: string }>(`${server.url}/v1/executions/${id}`)).status;
     await expect.poll(status, { timeout: 120_000 }).toBe("COMPLETED");
     expect(new Set(notes())).toEqual(new Set(items));
     await expect.poll(async () => (await readiness()).parts["bus"], { timeout: 60_000 }).toBe("ok");
+    const now = await measured();
+    expect(now).toMatch(/^millrace_bus_up 1$/m);
+    expect(now).toMatch(/^millrace_bus_messages_total\{topic="millrace.task.dispatch.note",way="sent"\} 4\d\d$/m);
+    expect(now).toMatch(/^millrace_bus_messages_total\{topic="millrace.task.complete",way="handled"\} \d+$/m);
     worker.child.kill("SIGTERM");
     expect((await worker.ended).code).toBe(0);
     expect((await server.stop()).code).toBe(0);

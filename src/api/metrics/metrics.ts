@@ -116,6 +116,18 @@ export class Metrics {
     });
   }
 
+  /** Shows whether all goes well with the bus. Answers what counts its messages. */
+  watchBus(isWell: () => boolean): (topic: string, way: string, count: number) => void {
+    this.#gauge("bus_up", "1 if everything on the bus can be read, written and carried out", [], async (gauge) => {
+      gauge.set(isWell() ? 1 : 0);
+    });
+    const messages = this.#counter("bus_messages_total", "Messages of the bus, sent by this process or handled by it", [
+      "topic",
+      "way",
+    ]);
+    return (topic, way, count) => messages.inc({ topic: this.name(topic), way }, count);
+  }
+
   /** Shows how much of the limits is in use. Those of one name and kind are added up, whatever their keys. */
   watchLimits(limits: () => Promise<readonly LimitUse[]>): void {
     const labels = ["limit", "kind"];
