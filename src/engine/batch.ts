@@ -61,6 +61,8 @@ export class BatchBuilder {
   definitions: ReadonlySet<string> = NONE;
   /** It has nothing to say but what its owner is about to do. */
   announcement = false;
+  /** Whom alone it is about, of a careful owner. */
+  item: string | null = null;
 
   private readonly store: BatchStore;
   private readonly records = new Map<string, Written>();

@@ -5,7 +5,7 @@ import { type Message, readMessage } from "../core/message.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import type { Archive } from "../store/archive.ts";
-import type { CommitOutcome, ReadRequest, ReadResult, Store } from "../store/contract.ts";
+import type { CommitBatch, CommitOutcome, ReadRequest, ReadResult, Store } from "../store/contract.ts";
 import { StoreError } from "../store/store-error.ts";
 import { type BatchBuilder, placed } from "./batch.ts";
 import { Loader, ValueMissing } from "./loader.ts";
@@ -51,6 +51,9 @@ interface Formed {
   readonly builder: BatchBuilder;
 }
 
+/** What came of a batch. Unknown: two tries with the same bytes have brought no answer, and why the second did not. */
+type Sent = CommitOutcome | { readonly kind: "unknown"; readonly error: unknown };
+
 /** How long to leave a store alone after it has failed. */
 const STORE_TROUBLE_MS = 200;
 /** A store without a limit of its own is asked how much it holds once in so many renewals: counting may cost it something. */
@@ -59,6 +62,10 @@ const UNLIMITED_RENEWALS = 60;
 const AT_ONCE_MS = 50;
 /** Careful mode ends after this many items that did not kill us. */
 const CAREFUL_ITEMS = 20;
+/** After so many commits in a row that the store has rejected, their owner is careful. */
+const MAX_REJECTIONS = 3;
+/** So much of what the store says of a value is kept. */
+const MAX_REASON_CHARS = 200;
 
 /**
  * The shell round the core: reads what came, decides it, commits all of it at once, and only that makes it true.
@@ -83,6 +90,8 @@ export class Engine {
   private stopReading: (() => void) | undefined;
   /** How often the decision of an entity has thrown. */
   private readonly tries = new Map<string, number>();
+  /** How many commits of a partition the store has rejected in a row, though it answers. */
+  private readonly rejections = new Map<number, number>();
   private carefulTurn = 0;
   private inFlight: Promise<void> = Promise.resolve();
   private loops: Promise<unknown> | undefined;
@@ -269,7 +278,7 @@ export class Engine {
     } catch (error) {
       for (const key of due) owner.wakes.file(key, owner.time.nowMs());
       if (!(error instanceof DecisionFailed)) throw error;
-      await this.giveUp(owner, error);
+      this.giveUp(owner, error);
       return undefined;
     }
   }
@@ -287,6 +296,7 @@ export class Engine {
     builder.definitions = owner.definitions.sightings;
     // What was announced has been survived: that has to be said, also if nothing came of it.
     builder.announcement = only !== undefined;
+    builder.item = only === undefined || only === "" ? null : only;
     try {
       owner.take(builder, incoming, due);
       for (;;) {
@@ -503,8 +513,8 @@ export class Engine {
   // ── what kills, what throws ───────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Something in this partition kills its owner. One item at a time: first a commit that names what comes next, then
-   * that alone. Whoever finds the name of its predecessor's last item there knows what to leave alone.
+   * Something in this partition kills its owner, or is rejected by the store. One item at a time: first a commit that names
+   * what comes next, then that alone. Whoever finds the name of its predecessor's last item there knows what to leave alone.
    */
   private async formCarefully(
     owner: Owner,
@@ -516,7 +526,10 @@ export class Engine {
       for (const key of due) owner.wakes.file(key, owner.time.nowMs());
       return this.decide(owner, incoming, [], "");
     }
-    const item = owner.announced ?? messages[0]?.to ?? due[0] ?? owner.busy.values().next().value;
+    const sent = messages[0]?.to;
+    const waiting = due[0] ?? owner.busy.values().next().value;
+    // By turns: where messages never end, nobody would come to what waits, and that may be it.
+    const item = owner.announced ?? (owner.carefulItems % 2 === 0 ? (sent ?? waiting) : (waiting ?? sent));
     if (item === undefined) {
       if (++owner.carefulItems < CAREFUL_ITEMS) return undefined;
       owner.careful = false;
@@ -541,7 +554,7 @@ export class Engine {
   }
 
   /** A decision threw: after a few tries its entity is left alone, and the partition goes on. */
-  private async giveUp(owner: Owner, failure: DecisionFailed): Promise<void> {
+  private giveUp(owner: Owner, failure: DecisionFailed): void {
     const tries = (this.tries.get(failure.key) ?? 0) + 1;
     this.tries.set(failure.key, tries);
     if (tries < this.settings.maxTries) return;
@@ -568,9 +581,9 @@ export class Engine {
     const batches = current.map(({ owner, builder }) => owner.seal(builder));
     const outcomes = await this.send(batches);
     for (const [i, { owner, builder }] of current.entries()) {
-      await this.settle(owner, builder, outcomes?.[i]);
+      await this.settle(owner, builder, outcomes[i]!);
     }
-    isTaken &&= outcomes?.some(({ kind }) => kind === "refused") !== true;
+    isTaken &&= !outcomes.some(({ kind }) => kind === "refused");
     if (!isTaken) await this.leaveAlone();
   }
 
@@ -607,7 +620,7 @@ export class Engine {
     } catch {
       return;
     }
-    for (const key of keys) await this.giveUp(owner, new DecisionFailed(key, error));
+    for (const key of keys) this.giveUp(owner, new DecisionFailed(key, error));
   }
 
   /** Longer without a renewal than a lease lasts: somebody else may own it by now, and we would not know. */
@@ -622,27 +635,34 @@ export class Engine {
     }
   }
 
-  /** undefined = unknown: two tries with the same bytes have brought no answer. */
-  private async send(
-    batches: Parameters<Store["journal"]["commit"]>[0],
-  ): Promise<readonly CommitOutcome[] | undefined> {
-    for (let attempt = 1; attempt <= 2; attempt++) {
-      try {
-        return await this.store.journal.commit(batches);
-      } catch {
-        await this.host.sleep(STORE_TROUBLE_MS, this.stopping.signal);
-      }
+  private async send(batches: readonly CommitBatch[]): Promise<readonly Sent[]> {
+    try {
+      return await this.store.journal.commit(batches);
+    } catch (error) {
+      await this.leaveAlone();
+      // No partition fails for a value of another: it is told apart by which one fails alone.
+      const parts = error instanceof StoreError ? [batches] : batches.map((batch) => [batch]);
+      return (await Promise.all(parts.map((part) => this.resend(part)))).flat();
     }
-    return undefined;
   }
 
-  private async settle(owner: Owner, builder: BatchBuilder, outcome: CommitOutcome | undefined): Promise<void> {
+  private async resend(batches: readonly CommitBatch[]): Promise<readonly Sent[]> {
+    try {
+      return await this.store.journal.commit(batches);
+    } catch (error) {
+      await this.leaveAlone();
+      return batches.map((): Sent => ({ kind: "unknown", error }));
+    }
+  }
+
+  private async settle(owner: Owner, builder: BatchBuilder, outcome: Sent): Promise<void> {
     if (!owner.valid) return;
-    switch (outcome?.kind) {
+    switch (outcome.kind) {
       case "committed":
       case "alreadyApplied":
         owner.committed(builder);
         if (builder.orphans.length > 0) this.hurryOrphans(builder.orphans);
+        if (this.rejections.size > 0) this.rejections.delete(owner.partition);
         if (this.tries.size > 0) for (const key of builder.touched) this.tries.delete(key);
         this.tenures.acknowledge(owner);
         return;
@@ -650,10 +670,28 @@ export class Engine {
         return this.tenures.stepDown(owner, "fenced");
       case "refused":
         return this.refuse(owner);
-      case undefined:
+      case "unknown":
         // Our own commit may still arrive. A new epoch and nonce shut it out; then the store says what is true.
-        return this.tenures.reacquire(owner);
+        return this.tenures.reacquire(owner, (fresh) => this.doubt(fresh, builder, outcome.error));
     }
+  }
+
+  /**
+   * The store has rejected a batch twice, and answers: there is a new tenure. One that says itself what ails it has nothing
+   * against a value. Else its owner is careful after a few, so that each item is committed alone, between commits that the
+   * store takes; and who cannot be committed then is left alone like one who cannot be decided.
+   */
+  private doubt(fresh: Owner, { item }: BatchBuilder, error: unknown): void {
+    if (error instanceof StoreError) return;
+    const rejections = (this.rejections.get(fresh.partition) ?? 0) + 1;
+    this.rejections.set(fresh.partition, rejections);
+    if (rejections >= MAX_REJECTIONS) fresh.careful = true;
+    if (item === null) return;
+    // It may quote the very value, and has to be stored.
+    const reason = String(error)
+      .replace(/[^ -~]/g, "?")
+      .slice(0, MAX_REASON_CHARS);
+    this.giveUp(fresh, new DecisionFailed(item, `The store rejects its commits, and no others: ${reason}`));
   }
 
   /** Children go with their parent, as far as they are ours: any other owner notices when it looks for it. */

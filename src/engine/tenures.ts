@@ -160,12 +160,14 @@ export class Tenures {
   /**
    * We do not know what the store holds. Taking the partition anew shuts out whatever of ours is still on its way; only
    * then can the store be read. If that too brings no answer, the lease will tell.
+   *
+   * @param prepare given the new owner before anybody sees it
    */
-  async reacquire(owner: Owner): Promise<void> {
+  async reacquire(owner: Owner, prepare?: (fresh: Owner) => void): Promise<void> {
     this.stepDown(owner, "unknown outcome");
     try {
       const outcome = await this.store.partitions.reacquire(owner.fence, this.settings.leaseMs);
-      if (outcome.kind === "acquired") this.take(outcome.tenure, false);
+      if (outcome.kind === "acquired") this.take(outcome.tenure, false, prepare);
     } catch {
       // The balance will try to acquire it like any other.
     }
@@ -204,7 +206,7 @@ export class Tenures {
     await this.tell(1).catch(() => undefined);
   }
 
-  private take(tenure: Tenure, predecessorDied: boolean = true): void {
+  private take(tenure: Tenure, predecessorDied: boolean = true, prepare?: (fresh: Owner) => void): void {
     const known = this.acknowledged.get(tenure.partition);
     if (known?.incarnation === tenure.incarnation && tenure.seq < known.seq) {
       this.observer.storeWentBack?.(tenure.partition, known.seq, tenure.seq);
@@ -213,10 +215,9 @@ export class Tenures {
     }
     this.acknowledged.set(tenure.partition, { incarnation: tenure.incarnation, seq: tenure.seq });
     const { capabilities } = this.store;
-    this.owned.set(
-      tenure.partition,
-      new Owner(this.host, this.settings, capabilities, tenure, predecessorDied, this.repaired),
-    );
+    const fresh = new Owner(this.host, this.settings, capabilities, tenure, predecessorDied, this.repaired);
+    prepare?.(fresh);
+    this.owned.set(tenure.partition, fresh);
     this.taken.abort();
     this.taken = new AbortController();
   }

@@ -59,6 +59,8 @@ export interface Ground {
   /** The nonce that was last given out, by partition. */
   readonly nonces: Map<number, string>;
   record(entry: HistoryEntry): void;
+  /** It holds what this store cannot write down. */
+  isRejected(batch: CommitBatch): boolean;
   /** Our own code contradicted itself. */
   bug(message: string): void;
 }
@@ -242,6 +244,7 @@ async function commit(
   if (ground.timeline.now < ground.weather.fullUntil) {
     return batches.map(() => ({ kind: "refused", reason: "full" }));
   }
+  if (batches.some((batch) => ground.isRejected(batch))) throw new RangeError("not such a value");
   const conserved = batches.map((batch) => messagesBefore(ground, batch));
   const held = batches.map((batch) => (holdsMail(ground, batch) ? batch.mail : []));
   const sent = batches.map((batch, i) => (held[i]!.length > 0 ? { ...batch, mail: [] } : batch));

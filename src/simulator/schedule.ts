@@ -11,7 +11,7 @@ import { Engine } from "../engine/engine.ts";
 import type { EngineSettings } from "../engine/settings.ts";
 import { Requests } from "../inbox/requests.ts";
 import type { Json } from "../json/json.ts";
-import type { Store } from "../store/contract.ts";
+import type { CommitBatch, Store } from "../store/contract.ts";
 import { Worker, type WorkerSettings } from "../worker/worker.ts";
 import { CANARY } from "./generate-config.ts";
 import { type HandlerMood, simulatedHandler } from "./handlers.ts";
@@ -94,6 +94,11 @@ function gateRetentionOf(seed: number): number | null {
   return random.pick([1_000, 10_000, 60_000, null, null, null]);
 }
 
+/** Whether it is the store that a poisoned execution fails at, of a randomness of its own that spares worlds with names. */
+function isPoisonToStore(seed: number, poison: Knobs["poison"]): boolean {
+  return poison === "throws" && new Random(seed ^ 0x2b60d6ec).chance(0.5);
+}
+
 function drawKnobs(random: Random): Knobs {
   const lossy = random.chance(0.1);
   const volatileTasks = !lossy && random.chance(0.15);
@@ -162,6 +167,7 @@ export class Simulation implements Field, Town {
   private readonly people: People;
   private readonly submitters: Submitters;
   private readonly poisoned = new Set<string>();
+  private readonly isPoisonToStore: boolean;
   private readonly nemesis: Nemesis;
   private readonly bugs: string[] = [];
   private isHealed = false;
@@ -178,6 +184,7 @@ export class Simulation implements Field, Town {
     this.storeProcess.wallOffsetMs = EPOCH_MS;
     const { partitions, volatileTasks, lossy } = this.knobs;
     this.mayHoldMail = !lossy;
+    this.isPoisonToStore = isPoisonToStore(options.seed, this.knobs.poison);
     this.memory = openMemory({ host: this.storeProcess.host, partitions, volatileTasks });
     this.nemesis = new Nemesis(this, this.random.fork(), options.keepFaults);
     this.people = new People(this, this.random.fork(), this.client());
@@ -342,10 +349,19 @@ export class Simulation implements Field, Town {
     return { ...gateMachine, expiresAtMs };
   }
 
+  /** The results of some executions are nothing that this store could write down. */
+  isRejected({ records }: CommitBatch): boolean {
+    if (!this.isPoisonToStore) return false;
+    const isResult = ({ kind }: MachineEvent): boolean => kind === "taskCompleted";
+    return records.some(
+      ({ entity, text }) => this.poisoned.has(entityId(entity)) && (JSON.parse(text) as MachineEvent[]).some(isResult),
+    );
+  }
+
   /** The production machine; in a poisoned world one that throws, or kills its process, at certain executions. */
   private machineFor(process: SimProcess): Machine<ExecutionState> {
     const { poison } = this.knobs;
-    if (poison === "none") return executionMachine;
+    if (poison === "none" || this.isPoisonToStore) return executionMachine;
     return {
       ...(executionMachine as unknown as Machine<ExecutionState>),
       decide: (state, message, context) => {

@@ -176,7 +176,8 @@ export type Position = { readonly driver: string; readonly value: unknown };
 export interface Journal {
   /**
    * Commits each batch whole or not at all, all in one round trip, at most one for a partition. An outcome is definite;
-   * a rejected promise means *unknown*, for every batch of the call.
+   * a rejected promise means *unknown*, for every batch of the call. What lies in the machine is a `StoreError`: of anything
+   * else, again and again while the store answers, the values are suspected.
    */
   commit(batches: readonly CommitBatch[]): Promise<readonly CommitOutcome[]>;
   load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]>;

@@ -319,11 +319,11 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "engine/tenures.ts",
-        find: '      const outcome = await this.store.partitions.reacquire(owner.fence, this.settings.leaseMs);\n      if (outcome.kind === "acquired") this.take(outcome.tenure, false);',
+        find: '      const outcome = await this.store.partitions.reacquire(owner.fence, this.settings.leaseMs);\n      if (outcome.kind === "acquired") this.take(outcome.tenure, false, prepare);',
         put: `      const fresh = await this.store.partitions.renew([owner.fence], this.settings.leaseMs);
       const held = fresh.partitions[0]!;
       if (held.kind === "held") {
-        this.take({ ...owner.tenure, seq: held.seq, storeTimeMs: fresh.storeTimeMs, lastTimeMs: owner.time.nowMs() }, false);
+        this.take({ ...owner.tenure, seq: held.seq, storeTimeMs: fresh.storeTimeMs, lastTimeMs: owner.time.nowMs() }, false, prepare);
       }`,
       },
       { file: "drivers/memory/commit.ts", find: " && partition.lastBatch === batch.id", put: "" },
@@ -495,6 +495,13 @@ export const MUTANTS: readonly Mutant[] = [
     name: "poison-stops-the-partition",
     thought: "try again until it works",
     patches: [{ file: "engine/engine.ts", find: "if (tries < this.settings.maxTries) return;", put: "return;" }],
+  },
+  {
+    name: "rejected-for-ever",
+    thought: "a store that rejects a commit takes it later",
+    patches: [
+      { file: "engine/engine.ts", find: "    if (rejections >= MAX_REJECTIONS) fresh.careful = true;\n", put: "" },
+    ],
   },
   {
     name: "killer-is-never-named",
