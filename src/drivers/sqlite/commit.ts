@@ -1,4 +1,5 @@
 import type { CommitBatch, CommitOutcome, JournalRecord } from "../../store/contract.ts";
+import { StoreError } from "../../store/store-error.ts";
 import { consume, idsOf, postReply } from "../memory/inbox.ts";
 import { addTask, revokeTask } from "../memory/tasks.ts";
 import type { FileBatch } from "./file/commit.ts";
@@ -30,7 +31,9 @@ export async function commitBatches(
     return outcomes;
   } catch (error) {
     for (const batch of batches) sqlite.young.doubt(batch);
-    if (!(error instanceof FileError) || !error.isRefusal) throw error;
+    if (!(error instanceof FileError) || !error.isTrouble) throw error;
+    // By its name, so that nobody's values are suspected of it.
+    if (!error.isRefusal) throw new StoreError("STORE_UNAVAILABLE", error.message, { cause: error });
     return batches.map((): CommitOutcome => ({ kind: "refused", reason: error.message }));
   }
 }
