@@ -166,7 +166,8 @@ export class Engine {
       try {
         const formed = await this.form();
         await this.inFlight;
-        const current = formed.filter(({ owner }) => owner.valid);
+        const current = formed.filter(({ owner, builder }) => owner.valid && !builder.isEmpty);
+        for (const { owner, builder } of formed) if (owner.valid && builder.isEmpty) owner.cameToNothing(builder);
         if (current.length > 0) this.inFlight = this.commit(current).catch(() => this.distrust(current));
       } catch {
         // The store did not answer a read. Nothing was decided on it, so there is nothing to undo.
@@ -226,9 +227,10 @@ export class Engine {
     );
     const formed = owners.flatMap((owner, i): Formed[] => {
       const builder = builders[i];
-      return builder === undefined || builder.isEmpty ? [] : [{ owner, builder }];
+      return builder === undefined ? [] : [{ owner, builder }];
     });
-    if (trouble && formed.length === 0) await this.host.sleep(STORE_TROUBLE_MS, this.stopping.signal);
+    if (trouble && formed.every(({ builder }) => builder.isEmpty))
+      await this.host.sleep(STORE_TROUBLE_MS, this.stopping.signal);
     return formed;
   }
 

@@ -664,17 +664,27 @@ export class Owner {
     this.unshipped?.committed(builder, this.host.monotonicMs());
     for (const key of builder.touched) {
       if (this.released.size > 0 && this.released.get(key) === builder.number) this.released.delete(key);
-      const entity = this.entities.get(key);
-      if (entity?.kind !== "resident" || entity.touchedBy > builder.number || this.pinned.has(key)) continue;
-      if (!entity.machine.isEnded(entity.state) || entity.withdrawing.length > 0) continue;
-      // What is to be removed as soon as its tasks are called back is looked at once more.
-      if (entity.machine.hasWork(entity.state) || this.hurried.has(key)) continue;
-      this.forget(key);
-      this.wakes.drop(key);
-      this.fileExpiry(entity, this.expiryOf(entity));
+      this.letGo(builder, key);
     }
     this.fileStored(builder);
     this.shrink();
+  }
+
+  /** Nothing came of the batch, and all that were before it are committed. Who was only looked at need not stay. */
+  cameToNothing(builder: BatchBuilder): void {
+    for (const key of builder.touched) this.letGo(builder, key);
+  }
+
+  /** What is over leaves memory. */
+  private letGo(builder: BatchBuilder, key: string): void {
+    const entity = this.entities.get(key);
+    if (entity?.kind !== "resident" || entity.touchedBy > builder.number || this.pinned.has(key)) return;
+    if (!entity.machine.isEnded(entity.state) || entity.withdrawing.length > 0) return;
+    // What is to be removed as soon as its tasks are called back is looked at once more.
+    if (entity.machine.hasWork(entity.state) || this.hurried.has(key)) return;
+    this.forget(key);
+    this.wakes.drop(key);
+    this.fileExpiry(entity, this.expiryOf(entity));
   }
 
   /** What the store has been told to have looked at, and was read up to there while it was not told yet. */

@@ -105,6 +105,28 @@ test("a child stays for as long as its parent, however full the store is, and go
   await expect.poll(left).toEqual([]);
 });
 
+test("a child that was looked at in vain does not stay in memory", async () => {
+  let fill = 0;
+  world = worldWithFill(() => fill);
+  const engine = world.engine({ retentionMs: RETENTION_MS });
+  world.worker({ step: () => 1 });
+  await world.publish("inner", quick);
+  const parent = entityKey("execution", await world.start(workflow([call, rest])));
+  await expect.poll(() => world.count("over")).toBe(1);
+  const inMemory = (): readonly string[] => engine["tenures"].owners().flatMap(({ entities }) => [...entities.keys()]);
+  await expect.poll(inMemory).toEqual([parent]);
+  let looks = 0;
+  const load = world.memory.journal.load.bind(world.memory.journal);
+  world.memory.journal.load = (requests) => {
+    looks += requests.filter(({ entity }) => entity !== parent).length;
+    return load(requests);
+  };
+  fill = 0.9;
+  await expect.poll(() => looks).toBeGreaterThan(0);
+  await expect.poll(inMemory).toEqual([parent]);
+  expect(await world.count()).toBe(2);
+});
+
 test("a child goes whose parent was removed by an engine that did not have it", async () => {
   let fill = 0;
   world = worldWithFill(() => fill);

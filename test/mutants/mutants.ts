@@ -444,8 +444,8 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "engine/owner.ts",
-        find: " || entity.touchedBy > builder.number || this.pinned.has(key)) continue;",
-        put: " || entity.touchedBy > builder.number) continue;",
+        find: " || entity.touchedBy > builder.number || this.pinned.has(key)) return;",
+        put: " || entity.touchedBy > builder.number) return;",
       },
       {
         file: "engine/owner.ts",
