@@ -257,6 +257,32 @@ describe("time-outs", () => {
   });
 });
 
+test("one execution with a value that no column can hold is left alone, and all others go on", async () => {
+  const store = await openStore();
+  const define = async (queue: string): Promise<string> => {
+    const text = JSON.stringify(workflow([node("a", [], { queue })]));
+    await store.records.put([{ scope: "definition", hash: contentHash(text), text }]);
+    return contentHash(text);
+  };
+  const [good, bad] = [await define("step"), await define("step\0")];
+  const quarantined: string[] = [];
+  const observer = { quarantined: (key: string): void => void quarantined.push(key) };
+  const engine = new Engine({ store, host: nodeHost, machines: [executionMachine], observer });
+  const handlers = new Map([["step", () => 1]]);
+  const worker = new Worker({ store, host: nodeHost, handlers, queues: ["step"], settings: { slots: 4 } });
+  const { partitionCount } = store.capabilities;
+  const starts = Array.from({ length: 20 }, () => startOf(nodeHost.id(), good, partitionCount));
+  await store.inbox.append([startOf("bad", bad, partitionCount), ...starts]);
+  engine.start();
+  worker.start();
+  const { queries } = store;
+  await until(async () => (await queries.headers({ class: "endedWell", limit: 100 })).items.length === starts.length);
+  await until(async () => (await queries.deadLetters({ limit: 10 })).items.length === 1);
+  expect(quarantined).toEqual(["execution/bad"]);
+  await worker.stop();
+  await engine.stop();
+});
+
 test("executions go on when their server was killed, and nothing is done twice that was answered once", async () => {
   const schema = `test_${nodeHost.id()}`;
   const store = await openStore({ schema, connectMs: 2_000 });
