@@ -356,12 +356,13 @@ export class Engine {
 
   /** A child is kept for as long as its parent: a retry of that wants of the child what it has done, and not all of it again. */
   private async lookForCallers(owner: Owner, due: readonly string[]): Promise<void> {
-    owner.deserted.clear();
-    const children = owner.expiringChildren(due);
+    const { retention } = owner;
+    retention.deserted.clear();
+    const children = retention.expiringChildren(due);
     if (children.size === 0) return;
     try {
       const versions = await this.loader.versions(new Set(children.values()));
-      for (const [key, caller] of children) if (versions.get(caller) === 0) owner.deserted.add(key);
+      for (const [key, caller] of children) if (versions.get(caller) === 0) retention.deserted.add(key);
     } catch {
       // Nobody has to wait for what is only to be tidied up: it is looked at again.
     }
@@ -700,7 +701,7 @@ export class Engine {
   private hurryOrphans(orphans: readonly Orphan[]): void {
     const { partitionCount } = this.store.capabilities;
     const owners = new Map(this.tenures.owners().map((owner) => [owner.partition, owner]));
-    for (const { key, haste } of orphans) owners.get(partitionOf(key, partitionCount))?.hurry([key], haste);
+    for (const { key, haste } of orphans) owners.get(partitionOf(key, partitionCount))?.retention.hurry([key], haste);
   }
 
   /** Definitely not stored: memory is ahead of the truth, and starts anew under the same tenure. */

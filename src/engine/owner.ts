@@ -14,11 +14,12 @@ import { PartitionTime } from "./partition-time.ts";
 import { formatSuspicion, GUILTY_DEATHS, readSuspicion } from "./suspicion.ts";
 import { isCancelled, isCommand, isResult, parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.ts";
 import type { Recalled } from "./recall.ts";
-import type { Haste, Quarantine, Resident } from "./resident.ts";
+import type { Entity, Quarantine, Resident } from "./resident.ts";
+import { Retention } from "./retention.ts";
 import type { EngineSettings } from "./settings.ts";
 import { TaskWindow } from "./task-window.ts";
 import { Unshipped } from "./unshipped.ts";
-import { expiryOf, mustStoreWake, wakeBound, wakeTime } from "./wake-bound.ts";
+import { mustStoreWake, wakeBound, wakeTime } from "./wake-bound.ts";
 import { WakeHeap } from "./wake-heap.ts";
 
 /** A snapshot longer than this is a record of its own. */
@@ -44,10 +45,6 @@ const ARCHIVE_AWAY = {
   detail: "The archive does not answer, and this may be about something that is only there. Nothing was changed.",
 } as const;
 
-/** Whether the parent of a child is gone is looked up after this, and then at least so often in the time that things are kept. */
-const FIRST_LOOK_MS = 1_000;
-const LOOKS_IN_RETENTION = 8;
-
 /** How many residents are looked at after a commit for ones that may leave. */
 const MAX_EXAMINED = 500;
 
@@ -55,9 +52,6 @@ const MAX_EXAMINED = 500;
 const SWEPT_AT_ONCE = 20;
 
 const NO_NEEDS: readonly Need[] = [];
-const IN_TIME: Haste = "if kept long enough";
-
-export type Entity = Resident | Quarantine;
 
 /** What one read brought. */
 export interface Incoming {
@@ -118,10 +112,7 @@ export class Owner {
   carefulItems = 0;
   /** What the archive does not have yet; null if there is no archive. */
   readonly unshipped: Unshipped | null;
-  /** Children whose time has come and whose parent is gone: looked up for the batch that is being formed. */
-  readonly deserted: Set<string> = new Set();
-  /** What is to be removed now, if it is over, and need not wait until its own wake has it looked at. */
-  readonly hurried: Map<string, Haste> = new Map();
+  readonly retention: Retention;
   /** How many entities may stay in memory. */
   maxResidents: number;
   /** False once this memory must not be used any more. */
@@ -163,6 +154,8 @@ export class Owner {
     this.window = new TaskWindow(settings.window, (key) => this.rouse(key));
     this.given = new DecisionContext(host, this.window, tenure.nonce, settings.maxEvents);
     this.unshipped = settings.shipping === null ? null : new Unshipped(tenure.partition, settings.shipping);
+    this.retention = new Retention(this, settings.retentionMs);
+    this.retention.batchMs = this.batchMs;
     this.careful = tenure.strikes >= 3 || tenure.suspect !== null;
     this.deaths = readSuspicion(tenure.suspect, predecessorDied);
     for (const [key, count] of this.deaths) {
@@ -181,6 +174,7 @@ export class Owner {
   newBatch(): BatchBuilder {
     this.batchMs = this.time.nowMs();
     this.batchCalendarMs = this.time.calendarMs();
+    this.retention.batchMs = this.batchMs;
     return new BatchBuilder(++this.batchNumber, this.partition, this.capabilities);
   }
 
@@ -290,7 +284,7 @@ export class Owner {
     if (entity === undefined) {
       if (!this.unknown.has(key) && !this.released.has(key)) throw new Error(`${key} was not brought in`);
       this.rest(key);
-      this.hurried.delete(key);
+      this.retention.hurried.delete(key);
       return;
     }
     this.mark(builder, entity);
@@ -298,82 +292,18 @@ export class Owner {
       if (entity.releasable) this.release(builder, entity, undefined);
       else quarantineEvents(builder, entity, this.time.nowMs());
       this.rest(key);
-      this.hurried.delete(key);
+      this.retention.hurried.delete(key);
       return;
     }
     if (this.purge(builder, entity)) return;
     this.busy.add(key);
   }
 
-  hurry(keys: readonly string[], haste: Haste = "for room"): void {
-    for (const key of keys) {
-      this.hurried.set(key, haste);
-      this.wakes.file(key, this.time.nowMs());
-    }
-  }
-
-  /** Removes what has been over for long enough, unless this very batch has something to say of it. */
   private purge(builder: BatchBuilder, entity: Resident): boolean {
-    const { key, machine, state } = entity;
-    const haste = this.hurried.get(key);
-    this.hurried.delete(key);
-    if (!this.mayExpire(entity, this.batchMs, haste) || builder.hasEvents(key)) return false;
-    if (!this.deserted.has(key) && this.callerOf(entity) !== null) {
-      // A look that came early puts off nothing.
-      if (this.mayExpire(entity, this.batchMs)) this.keepUntil(builder, key, this.batchMs + this.nextLookMs(entity));
-      return false;
-    }
-    if (entity.withdrawing.length > 0 || machine.hasWork(state)) {
-      // What was out at its end is called back with this batch, as after every load, and then nothing stands in the way.
-      if (entity.withdrawing.length > 0) this.hurry([key], haste ?? IN_TIME);
-      return false;
-    }
-    builder.purge.push(key);
-    if (this.unshipped === null) {
-      // What is in an archive may come back, and go on.
-      for (const message of machine.farewell?.(state) ?? []) builder.send(message);
-      for (const child of machine.called?.(state) ?? []) builder.orphans.push({ key: child, haste: haste ?? IN_TIME });
-    }
-    for (const letter of machine.letters?.(state) ?? []) builder.discardLetter(letter);
-    this.forget(key);
-    this.released.set(key, builder.number);
+    if (!this.retention.remove(builder, entity)) return false;
+    this.forget(entity.key);
+    this.released.set(entity.key, builder.number);
     return true;
-  }
-
-  /** Whether it may be removed then, as far as its age says. */
-  private mayExpire(entity: Resident, atMs: number, haste?: Haste): boolean {
-    const expiresMs = this.expiryOf(entity);
-    if (expiresMs === null) return false;
-    if (expiresMs <= atMs || haste === "for room") return true;
-    // It waits only until its parent is looked for again.
-    if (haste === undefined || this.unshipped !== null) return false;
-    return (expiryOf(entity, this.settings.retentionMs) ?? Infinity) <= atMs;
-  }
-
-  /** Who has called it, and may want it again: what is in an archive comes back, and need not stay here for that. */
-  private callerOf({ machine, state }: Resident): string | null {
-    return this.unshipped === null ? (machine.callerOf?.(state) ?? null) : null;
-  }
-
-  /** Children among these that would be removed now, each with its parent: that has to be looked up first. */
-  expiringChildren(keys: readonly string[]): ReadonlyMap<string, string> {
-    const nowMs = this.time.nowMs();
-    const children = new Map<string, string>();
-    for (const key of keys) {
-      const entity = this.entities.get(key);
-      if (entity?.kind !== "resident") continue;
-      const caller = this.callerOf(entity);
-      if (caller === null || !this.mayExpire(entity, nowMs, this.hurried.get(key))) continue;
-      children.set(key, caller);
-    }
-    return children;
-  }
-
-  /** In how long to look again whether the parent of a child is gone: soon at first, as most go together, then ever later. */
-  private nextLookMs(entity: Resident): number {
-    const { retentionMs } = this.settings;
-    const heldMs = (entity.keepUntilMs ?? 0) - (expiryOf(entity, retentionMs) ?? 0);
-    return Math.ceil(Math.min(Math.max(heldMs, FIRST_LOOK_MS), retentionMs! / LOOKS_IN_RETENTION));
   }
 
   /** A batch that puts an entity back that was removed here, to stay for as long as if it had been shipped now. */
@@ -439,27 +369,9 @@ export class Owner {
       if (entity?.kind === "resident") this.keep(builder, entity);
     }
     const limit = Math.ceil(this.capabilities.maxBatchEntries / 4);
-    this.unshipped?.takeOff(builder, this.batchMs, limit, (key, untilMs) => this.keepUntil(builder, key, untilMs));
-  }
-
-  /** When this time has come, it may be removed here: it is in the archive, or its parent may be gone. */
-  private keepUntil(builder: BatchBuilder, key: string, untilMs: number): void {
-    const entity = this.entities.get(key);
-    if (entity?.kind === "quarantine") return;
-    if (entity !== undefined) {
-      entity.keepUntilMs = untilMs;
-      entity.storedWakeMs = untilMs;
-    }
-    builder.wake(key, untilMs);
-  }
-
-  private expiryOf(entity: Resident): number | null {
-    const plainMs = expiryOf(entity, this.settings.retentionMs);
-    if (entity.machine.expiresAtMs !== undefined) return plainMs;
-    if (this.unshipped !== null) return this.unshipped.expiryOf(entity, plainMs, this.batchMs);
-    if (plainMs === null || entity.keepUntilMs === null || this.callerOf(entity) === null) return plainMs;
-    // What was stored by an owner that keeps things for longer binds nobody.
-    return Math.max(plainMs, Math.min(entity.keepUntilMs, this.batchMs + this.settings.retentionMs!));
+    this.unshipped?.takeOff(builder, this.batchMs, limit, (key, untilMs) =>
+      this.retention.keepUntil(builder, key, untilMs),
+    );
   }
 
   private advanceOne(builder: BatchBuilder, entity: Resident): readonly Need[] {
@@ -639,7 +551,7 @@ export class Owner {
     // Here it is busy, or blocked until there is room: only its timers need a wake. Another owner knows neither.
     const timerMs = wakeTime(entity, this.batchMs, this.batchCalendarMs);
     if (timerMs !== null) this.wakes.file(entity.key, timerMs);
-    const expiresMs = this.expiryOf(entity);
+    const expiresMs = this.retention.expiryOf(entity);
     const wakeMs = wakeBound(entity, this.batchMs, this.capabilities.volatileTasks, expiresMs);
     const { horizonMs } = this.settings;
     if (mustStoreWake(entity, wakeMs, horizonMs, Math.max(this.readMs, this.batchMs + horizonMs))) {
@@ -681,10 +593,10 @@ export class Owner {
     if (entity?.kind !== "resident" || entity.touchedBy > builder.number || this.pinned.has(key)) return;
     if (!entity.machine.isEnded(entity.state) || entity.withdrawing.length > 0) return;
     // What is to be removed as soon as its tasks are called back is looked at once more.
-    if (entity.machine.hasWork(entity.state) || this.hurried.has(key)) return;
+    if (entity.machine.hasWork(entity.state) || this.retention.hurried.has(key)) return;
     this.forget(key);
     this.wakes.drop(key);
-    this.fileExpiry(entity, this.expiryOf(entity));
+    this.fileExpiry(entity, this.retention.expiryOf(entity));
   }
 
   /** What the store has been told to have looked at, and was read up to there while it was not told yet. */
@@ -698,7 +610,7 @@ export class Owner {
   hasFiled(key: string): boolean {
     const entity = this.entities.get(key);
     if (entity?.kind !== "resident") return entity !== undefined;
-    return entity.machine.renewal === undefined && this.expiryOf(entity) === null;
+    return entity.machine.renewal === undefined && this.retention.expiryOf(entity) === null;
   }
 
   /** Lets the entities leave that have been idle longest. Their wake times are in the store. */

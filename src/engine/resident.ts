@@ -49,6 +49,8 @@ export interface Quarantine {
   touchedBy: number;
 }
 
+export type Entity = Resident | Quarantine;
+
 /** Why something is removed before its own wake has it looked at: whatever its age, or only if it was kept for as long as it should be. */
 export type Haste = "for room" | "if kept long enough";
 

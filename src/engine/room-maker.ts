@@ -54,7 +54,7 @@ export class RoomMaker {
   /** Answers how soon to look again: one that is too full at once, one that has a limit soon, any other in a while. */
   async makeRoom(): Promise<"now" | "soon" | "later"> {
     // What is being removed would be counted once more, and others removed in its place.
-    const idle = this.owners().filter(({ hurried, released }) => hurried.size === 0 && released.size === 0);
+    const idle = this.owners().filter(({ retention, released }) => retention.hurried.size === 0 && released.size === 0);
     const { fill, ended = 0 } = await this.store.queries.counts();
     if (fill !== undefined && fill >= MAKE_ROOM_FROM) {
       for (const owner of this.owners()) {
@@ -91,7 +91,7 @@ export class RoomMaker {
     const ended = await this.endedOf(partition, met, most + 1);
     const removed = ended.slice(0, most);
     if (!owner.valid) return 0;
-    owner.hurry(removed.map(({ entity }) => entity));
+    owner.retention.hurry(removed.map(({ entity }) => entity));
     const last = ended.length > most ? removed.at(-1) : wakes[mostLookedAt - 1];
     if (last !== undefined) this.places.set(partition, { after: last, meetsChildren });
     else {

@@ -255,7 +255,7 @@ export const GROUND_MUTANTS: readonly Mutant[] = [
     thought: "what is over for long enough is of no use to anybody",
     patches: [
       {
-        file: "engine/owner.ts",
+        file: "engine/retention.ts",
         find: "if (!this.deserted.has(key) && this.callerOf(entity) !== null) {",
         put: "if (false as boolean) {",
       },
