@@ -9,7 +9,7 @@ import type {
   Store,
   Tasks,
 } from "../store/contract.ts";
-import { type FarTask, FarResults, leasedFarTask } from "../worker/far-tasks.ts";
+import { type FarTask, FarResults, isFarTask, leasedFarTask } from "../worker/far-tasks.ts";
 import { Cancellations } from "./cancellations.ts";
 import { type BusMessage, type BusRecord, type Kafka, KafkaError, type Subscription } from "./kafka.ts";
 import { reject } from "./rejections.ts";
@@ -45,6 +45,8 @@ export class BusStore {
   readonly #results = new FarResults();
   readonly #cancellations: Cancellations;
   readonly #readers = new Map<string, Reader>();
+  /** Those under way. */
+  readonly #leases = new Set<Promise<unknown>>();
   #isClosing = false;
 
   constructor(options: BusStoreOptions) {
@@ -55,7 +57,13 @@ export class BusStore {
   /** As the worker takes it. It calls no other role. */
   get store(): Store {
     const tasks: Pick<Tasks, "lease" | "heartbeat" | "settle"> = {
-      lease: (request) => this.#lease(request),
+      lease: (request) => {
+        const leasing = this.#lease(request);
+        const ended = (): void => void this.#leases.delete(leasing);
+        this.#leases.add(leasing);
+        leasing.then(ended, ended);
+        return leasing;
+      },
       heartbeat: (beats) => this.#heartbeat(beats),
       settle: (results) => this.#settle(results),
     };
@@ -64,15 +72,17 @@ export class BusStore {
     return { capabilities, tasks, records } as unknown as Store;
   }
 
-  /** Whoever waits for tasks is answered soon, and nobody is given any more. */
-  stopLeasing(): void {
+  /**
+   * Whoever waits for tasks is answered soon, also if no broker answers, and nobody is given any more. Others read the
+   * queues from then on, while what was taken here is worked on.
+   */
+  async stopLeasing(): Promise<void> {
+    const { host, kafka } = this.#options;
     this.#isClosing = true;
-  }
-
-  async close(): Promise<void> {
-    this.#isClosing = true;
-    await this.#cancellations.close();
-    await Promise.all([...this.#readers.values()].map((reader) => this.#drop(reader)));
+    const isOver = new AbortController();
+    await Promise.race([Promise.allSettled(this.#leases), host.sleep(STOP_MS, isOver.signal)]);
+    isOver.abort();
+    await kafka.stopReading();
   }
 
   /** Says that the worker is alive, and what it serves. */
@@ -102,13 +112,14 @@ export class BusStore {
     const { kafka, topics, prefix } = this.#options;
     const missing = queues.filter((queue) => !this.#readers.has(queue));
     if (missing.length > 0) await kafka.makeTopics(missing.map(topics.dispatch));
-    const opened = await Promise.all(
-      missing.map(async (queue): Promise<Reader> => {
+    await Promise.all(
+      missing.map(async (queue) => {
         const topic = topics.dispatch(queue);
-        return { queue, subscription: await kafka.subscribe([topic], `${prefix}.worker.${topic}`) };
+        const subscription = await kafka.subscribe([topic], `${prefix}.worker.${topic}`);
+        // At once: if another queue cannot be read, this one must not be read by a member that nobody asks.
+        this.#readers.set(queue, { queue, subscription });
       }),
     );
-    for (const reader of opened) this.#readers.set(reader.queue, reader);
     return queues.map((queue) => this.#readers.get(queue)!);
   }
 
@@ -137,8 +148,8 @@ export class BusStore {
   async #read(message: BusMessage): Promise<FarTask | undefined> {
     const { kafka, topics } = this.#options;
     try {
-      const task = JSON.parse(message.value.toString()) as FarTask;
-      if (typeof task?.token === "string" && typeof task.handler === "string") return task;
+      const task: unknown = JSON.parse(message.value.toString());
+      if (isFarTask(task)) return task;
     } catch {
       // Said below.
     }
@@ -207,5 +218,7 @@ export class BusStore {
 
 /** What the server takes in one message. */
 const MOST_TOKENS = 500;
+/** How long readers may take to end in order. */
+const STOP_MS = 5_000;
 /** How often all queues are looked at while one waits. */
 const LOOK_MS = 500;

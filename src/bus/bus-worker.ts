@@ -8,6 +8,7 @@ import type { Store } from "../store/contract.ts";
 import type { Handler } from "../worker/handler.ts";
 import { Worker, type WorkerObserver, type WorkerSettings } from "../worker/worker.ts";
 import { BusStore } from "./bus-store.ts";
+import { LEASE_SECONDS } from "./dispatcher.ts";
 import { openKafka } from "./kafka-client.ts";
 import { topicsOf } from "./topics.ts";
 
@@ -32,6 +33,7 @@ export interface BusWorker {
 /** How long a look for tasks waits. */
 const POLL_MS = 2_000;
 const ANNOUNCE_MS = 5_000;
+const HEARTBEAT_MS = 5_000;
 
 /** A worker that takes its tasks from Kafka and tells their results there: it needs no server, and no store. */
 export async function startBusWorker(options: BusWorkerOptions): Promise<BusWorker> {
@@ -47,7 +49,7 @@ export async function startBusWorker(options: BusWorkerOptions): Promise<BusWork
     handlers,
     queues,
     ...(ownSlots !== undefined && { ownSlots }),
-    settings: { pollMs: POLL_MS, ...settings },
+    settings: { pollMs: POLL_MS, ...settings, ...leaseOf(settings) },
     leases: { kind: "thread", source: { module, options: beats } },
     observer,
   });
@@ -62,13 +64,20 @@ export async function startBusWorker(options: BusWorkerOptions): Promise<BusWork
   running.start();
   const announcing = announceAgain(bus, options, ended.signal);
   const stop = async (): Promise<void> => {
-    bus.stopLeasing();
+    const stopped = bus.stopLeasing();
     await running.stop();
+    await stopped;
     ended.abort();
     await announcing;
     await close();
   };
   return { worker: running, stop };
+}
+
+/** Servers say how long a task stays with a worker that is silent, whatever it would like. */
+function leaseOf({ heartbeatMs = HEARTBEAT_MS }: Partial<WorkerSettings>): Partial<WorkerSettings> {
+  const leaseMs = LEASE_SECONDS * 1_000;
+  return { leaseMs, heartbeatMs: Math.min(heartbeatMs, leaseMs / 3) };
 }
 
 export interface BusStoreParts {
@@ -86,7 +95,7 @@ export async function openBusStore(parts: BusStoreParts): Promise<{ bus: BusStor
   const topics = topicsOf(address);
   const bus = new BusStore({ kafka, topics, prefix, host, worker });
   const close = async (): Promise<void> => {
-    await bus.close();
+    await bus.stopLeasing();
     await kafka.close();
   };
   try {

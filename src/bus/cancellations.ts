@@ -1,3 +1,4 @@
+import type { Host } from "../host/host.ts";
 import type { Kafka, Subscription } from "./kafka.ts";
 import type { CancelMessage } from "./messages.ts";
 import type { Topics } from "./topics.ts";
@@ -12,35 +13,48 @@ const ANSWER_MS = 500;
 export class Cancellations {
   readonly #kafka: Kafka;
   readonly #topic: string;
+  readonly #host: Host;
   readonly #tokens = new Set<string>();
-  #subscription: Promise<Subscription> | undefined;
+  #opening: Promise<void> | undefined;
+  #subscription: Subscription | undefined;
 
-  constructor({ kafka, topics }: { readonly kafka: Kafka; readonly topics: Topics }) {
+  constructor({ kafka, topics, host }: { readonly kafka: Kafka; readonly topics: Topics; readonly host: Host }) {
     this.#kafka = kafka;
     this.#topic = topics.cancel;
+    this.#host = host;
   }
 
-  /** Those of the given that are among what was said until now, or is said in answer to what the worker has just told. */
+  /**
+   * Those of the given that are among what was said until now, or is said in answer to what the worker has just told. Never
+   * waits for long: a worker that hears nothing must still say that it lives.
+   */
   async of(tokens: readonly string[]): Promise<readonly string[]> {
-    await this.#listen();
+    this.#opening ??= this.#open();
+    const isOpen = new AbortController();
+    await Promise.race([this.#opening.then(() => isOpen.abort()), this.#host.sleep(ANSWER_MS, isOpen.signal)]);
+    await this.#hear();
     return tokens.filter((token) => this.#tokens.delete(token));
   }
 
-  async close(): Promise<void> {
-    await (await this.#subscription?.catch(() => undefined))?.close().catch(() => undefined);
+  /** What is said until it listens is said again: workers tell of their tasks every few seconds. */
+  async #open(): Promise<void> {
+    try {
+      this.#subscription = await this.#kafka.follow(this.#topic);
+    } catch {
+      this.#opening = undefined;
+    }
   }
 
-  async #listen(): Promise<void> {
-    this.#subscription ??= this.#kafka.follow(this.#topic);
+  async #hear(): Promise<void> {
+    const subscription = this.#subscription;
+    if (subscription === undefined) return;
     try {
-      const subscription = await this.#subscription;
       await subscription.ready(ANSWER_MS);
       for (const { value } of subscription.take(MOST_AT_ONCE)) this.#remember(value);
-    } catch (error) {
-      // What is said until it listens again is said again: workers tell of their tasks every few seconds.
-      await this.close();
+    } catch {
       this.#subscription = undefined;
-      throw error;
+      this.#opening = undefined;
+      await subscription.close();
     }
   }
 

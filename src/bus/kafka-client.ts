@@ -36,6 +36,15 @@ const READ_AHEAD = 100;
 const FETCH_BYTES = 1_048_576;
 /** How often it is looked whether a group has settled. */
 const SETTLE_MS = 10;
+/** A group that changes for longer has lost this member without a word: the client has given up. */
+const UNSETTLED_MS = 2 * REBALANCE_MS;
+/** Readers retry for ever; whoever waits for a commit does not. */
+const COMMIT_MS = 15_000;
+/** To leave a group in order. A broker that does not answer notices by itself. */
+const LEAVE_MS = 3_000;
+
+const CLOSED = "Kafka did not answer before the reader was closed";
+const UNSETTLED = "the group of readers is still changing";
 
 /** Connects; rejects with a `KafkaError` if nobody answers. The client's package is loaded only here. */
 export async function openKafka({ address, client, partitions }: KafkaOptions): Promise<Kafka> {
@@ -80,7 +89,9 @@ class Client implements Kafka {
   readonly #partitions: number;
   readonly #admin: Library.Admin;
   readonly #producer: Library.Producer<string, string, string, string>;
-  readonly #subscriptions = new Set<Subscription>();
+  readonly #stopping = new AbortController();
+  /** How to end each reader, from when it is first heard of. */
+  readonly #readers = new Set<() => Promise<void>>();
 
   constructor(library: typeof Library, common: Library.BaseOptions, partitions: number) {
     this.#library = library;
@@ -119,7 +130,8 @@ class Client implements Kafka {
   }
 
   async topicId(topic: string): Promise<string> {
-    const { topics } = await told(() => this.#admin.metadata({ topics: [topic] }));
+    // What the client remembers may be of one that was removed: its starts would be taken for those of the old one.
+    const { topics } = await told(() => this.#admin.metadata({ topics: [topic], forceUpdate: true }));
     return topics.get(topic)!.id;
   }
 
@@ -138,12 +150,18 @@ class Client implements Kafka {
     return this.#read([topic], `${topic}.${crypto.randomUUID()}`, "latest");
   }
 
+  async stopReading(): Promise<void> {
+    this.#stopping.abort();
+    await Promise.all([...this.#readers].map((end) => end()));
+  }
+
   async close(): Promise<void> {
-    await Promise.all([...this.#subscriptions].map((one) => one.close()));
+    await this.stopReading();
     await Promise.all([this.#producer.close(), this.#admin.close()]);
   }
 
   async #read(topics: readonly string[], group: string, mode: "committed" | "latest"): Promise<Subscription> {
+    if (this.#stopping.signal.aborted) throw new KafkaError(CLOSED);
     const consumer = new this.#library.Consumer({
       ...this.#common,
       groupId: group,
@@ -167,14 +185,19 @@ class Client implements Kafka {
         maxWaitTime: FETCH_WAIT_MS,
         maxBytes: FETCH_BYTES,
       });
+    const leave = (): Promise<void> => leaveGroup(consumer);
+    this.#readers.add(leave);
     try {
-      const first = await told(open);
-      const subscription = new Reading(consumer, open, first, () => this.#subscriptions.delete(subscription));
-      this.#subscriptions.add(subscription);
+      const first = await told(() => unless(this.#stopping.signal, open()));
+      const subscription = new Reading(consumer, open, first, () => this.#readers.delete(end));
+      const end = (): Promise<void> => subscription.close();
+      this.#readers.add(end);
       return subscription;
     } catch (error) {
-      await consumer.close(true).catch(() => undefined);
+      await leave();
       throw error;
+    } finally {
+      this.#readers.delete(leave);
     }
   }
 }
@@ -194,6 +217,8 @@ class Reading implements Subscription {
   #stream: Stream | undefined;
   #failure: unknown;
   #wake: () => void = () => {};
+  /** Since when the group has been changing. */
+  #unsettledAtMs: number | undefined;
 
   constructor(consumer: Consumer, open: () => Promise<Stream>, first: Stream, closed: () => void) {
     this.#consumer = consumer;
@@ -204,7 +229,8 @@ class Reading implements Subscription {
   }
 
   async ready(waitMs: number): Promise<void> {
-    if (this.#failure !== undefined || (this.#stream?.readableLength ?? 0) > 0) return;
+    const isAtHand = this.#consumer.isActive() && (this.#stream?.readableLength ?? 0) > 0;
+    if (this.#failure !== undefined || isAtHand) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
     const timer = setTimeout(resolve, waitMs);
@@ -214,6 +240,8 @@ class Reading implements Subscription {
 
   take(max: number): readonly BusMessage[] {
     if (this.#failure !== undefined) throw kafkaError(this.#failure);
+    // What is at hand may belong to somebody else by now: whoever took it could only put it back.
+    if (!this.#isSettled()) return [];
     const messages: BusMessage[] = [];
     while (messages.length < max) {
       const read = this.#stream?.read() as Library.Message | null | undefined;
@@ -234,7 +262,7 @@ class Reading implements Subscription {
     const offsets = [...last.values()].map(({ topic, partition, offset, leaderEpoch }) => {
       return { topic, partition, offset: offset + 1n, leaderEpoch };
     });
-    if (offsets.length > 0) await told(() => this.#consumer.commit({ offsets }));
+    if (offsets.length > 0) await told(() => this.#inTime(this.#consumer.commit({ offsets })));
     // The group may have changed under way, and the client tries again then, whoever has the partition by now.
     return owned.filter((message) => this.#owns(message));
   }
@@ -242,8 +270,7 @@ class Reading implements Subscription {
   async close(): Promise<void> {
     if (!this.#closing.signal.aborted) this.#closed();
     this.#closing.abort();
-    // By force: what was read ahead and not taken is for the next.
-    await this.#consumer.close(true);
+    await leaveGroup(this.#consumer);
     this.#stream?.destroy();
     await this.#running;
   }
@@ -251,15 +278,12 @@ class Reading implements Subscription {
   /** Keeps a stream open. What goes wrong with it is told to whoever takes. */
   async #run(first: Stream): Promise<void> {
     try {
-      for (let stream = first; ; stream = await this.#open()) {
-        await this.#pass(stream);
-        if (this.#closing.signal.aborted) break;
-      }
+      const { signal } = this.#closing;
+      for (let stream = first; ; stream = await unless(signal, this.#open())) await unless(signal, this.#pass(stream));
     } catch (error) {
       this.#failure = error;
+      this.#wake();
     }
-    this.#failure ??= new KafkaError("the reader was closed");
-    this.#wake();
   }
 
   /** Until it is closed by us, or by an error, with which it rejects. */
@@ -285,10 +309,26 @@ class Reading implements Subscription {
   async #settled(): Promise<void> {
     const untilMs = performance.now() + REBALANCE_MS;
     while (!this.#consumer.isActive()) {
-      if (this.#closing.signal.aborted || performance.now() > untilMs)
-        throw new KafkaError("the group of readers is still changing");
+      if (this.#closing.signal.aborted || performance.now() > untilMs) throw new KafkaError(UNSETTLED);
       await sleep(SETTLE_MS);
     }
+  }
+
+  /** Throws if it will never settle again. */
+  #isSettled(): boolean {
+    if (this.#consumer.isActive()) {
+      this.#unsettledAtMs = undefined;
+      return true;
+    }
+    this.#unsettledAtMs ??= performance.now();
+    if (performance.now() - this.#unsettledAtMs > UNSETTLED_MS) throw new KafkaError(UNSETTLED);
+    return false;
+  }
+
+  async #inTime(commit: Promise<void>): Promise<void> {
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), COMMIT_MS);
+    await unless(AbortSignal.any([this.#closing.signal, late.signal]), commit).finally(() => clearTimeout(timer));
   }
 
   #owned(): readonly string[] {
@@ -304,6 +344,23 @@ class Reading implements Subscription {
 
 function placeOf({ topic, partition }: Pick<BusMessage, "topic" | "partition">): string {
   return `${topic}:${partition}`;
+}
+
+/** By force: what was read ahead and not taken is for the next. Never rejects. */
+async function leaveGroup(consumer: Consumer): Promise<void> {
+  const left = new AbortController();
+  const leaving = consumer.close(true).catch(() => undefined);
+  await Promise.race([leaving, sleep(LEAVE_MS, undefined, { signal: left.signal }).catch(() => undefined)]);
+  left.abort();
+}
+
+/** Whatever comes of the work, or an error as soon as nobody may wait for it any more. */
+async function unless<Answer>(signal: AbortSignal, work: Promise<Answer>): Promise<Answer> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const end = (): void => reject(new KafkaError(CLOSED));
+  signal.addEventListener("abort", end, { once: true });
+  if (signal.aborted) end();
+  return Promise.race([work, promise]).finally(() => signal.removeEventListener("abort", end));
 }
 
 /** A record that is larger than a request goes alone. */

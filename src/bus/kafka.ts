@@ -42,6 +42,8 @@ export interface Kafka {
   subscribe(topics: readonly string[], group: string): Promise<Subscription>;
   /** All that comes from now on, whoever else reads it. */
   follow(topic: string): Promise<Subscription>;
+  /** Ends all readers, those too that are still being opened: whoever waits for one is told. There are no new ones. */
+  stopReading(): Promise<void>;
   close(): Promise<void>;
 }
 

@@ -22,6 +22,24 @@ export interface FarTask {
   readonly secrets?: readonly string[];
 }
 
+const TEXTS = ["task_id", "token", "execution_id", "node_id", "handler", "idempotency_key"] as const;
+const NUMBERS = ["attempt", "generation", "timeout_seconds"] as const;
+
+/** Whether it has all that a task must have: where anybody may write, anything may come. */
+export function isFarTask(given: unknown): given is FarTask {
+  if (typeof given !== "object" || given === null) return false;
+  const task = given as Partial<Record<keyof FarTask, unknown>>;
+  const isNumber = (value: unknown): boolean => typeof value === "number" && value >= 0;
+  return (
+    TEXTS.every((name) => typeof task[name] === "string") &&
+    NUMBERS.every((name) => isNumber(task[name])) &&
+    "config" in task &&
+    [task.item, task.iteration].every((value) => value === undefined || isNumber(value)) &&
+    (task.secrets === undefined ||
+      (Array.isArray(task.secrets) && task.secrets.every((one) => typeof one === "string")))
+  );
+}
+
 /** A result as a server takes it from them. */
 export interface FarResult {
   readonly outcome: Settlement["outcome"];

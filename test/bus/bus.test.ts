@@ -137,7 +137,7 @@ async function accepted(url: string, written: object): Promise<string> {
   return answer.execution_id;
 }
 
-describe("starts from Kafka", () => {
+describe.concurrent("starts from Kafka", () => {
   testWithKafka("are one execution each, though the server is killed while it takes them", async (world, expect) => {
     const inputs = Array.from({ length: 300 }, (_, n) => n);
     let server = await world.serve();
@@ -224,7 +224,7 @@ describe("starts from Kafka", () => {
   );
 });
 
-describe("tasks over Kafka", () => {
+describe.concurrent("tasks over Kafka", () => {
   testWithKafka("are each begun once while workers come and go", async (world, expect) => {
     const server = await world.serve();
     const first = await world.worker("first");
