@@ -1,10 +1,12 @@
 import type { Service } from "../api/service/service.ts";
 import type { Host } from "../host/host.ts";
+import type { CarryOutObserver } from "./carry-out.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import type { BusMessage, Kafka } from "./kafka.ts";
 import { Reports } from "./reports.ts";
+import { Room } from "./room.ts";
 import { serveTopic } from "./serve-topic.ts";
-import { Starts, type StartsObserver } from "./starts.ts";
+import { Starts } from "./starts.ts";
 import type { Topics } from "./topics.ts";
 
 export interface BusOptions {
@@ -25,6 +27,9 @@ export interface BusObserver {
   changed(trouble: string | undefined): void;
   rejected(message: BusMessage, code: string, reason: string): void;
 }
+
+/** How long what is under way may take when it is stopped. */
+const STOP_MS = 5_000;
 
 /**
  * The server's side of the bus: starts and results come from Kafka, tasks of some queues go there. It owns nothing and
@@ -59,10 +64,10 @@ export class Bus {
       serveTopic({ ...common, topic, group: `${group}.${topic}`, handle, trouble: this.#troubleOf(topic) });
     const starts = new Starts({ ...common, service, observer: this.#observerOf(start) });
     const reports = new Reports({ ...common, gateway: service.gateway, observer: this.#observerOf(complete) });
+    const room = new Room({ queries: service.store.queries, host, window });
     const dispatchers = queues.map((queue) => {
-      const { gateway, store } = service;
       const trouble = this.#troubleOf(dispatch(queue));
-      return new Dispatcher({ ...common, gateway, queries: store.queries, queue, window, trouble });
+      return new Dispatcher({ ...common, gateway: service.gateway, room, queue, trouble });
     });
     this.#work = Promise.all([
       serve(start, (messages) => starts.handle(messages)),
@@ -73,12 +78,17 @@ export class Bus {
 
   /** Takes and sends nothing more; what is under way is brought to its end, or comes again to another server. */
   async stop(): Promise<void> {
+    const { kafka, host } = this.#options;
     this.#stopping.abort();
-    await this.#work;
-    await this.#options.kafka.close();
+    const isOver = new AbortController();
+    const work = this.#work.finally(() => isOver.abort());
+    // Without a broker it would never end.
+    await Promise.race([work, host.sleep(STOP_MS, isOver.signal)]);
+    await kafka.close();
+    await work;
   }
 
-  #observerOf(topic: string): StartsObserver {
+  #observerOf(topic: string): CarryOutObserver {
     const trouble = this.#troubleOf(topic);
     return { delayed: trouble, rejected: (...told) => this.#options.observer.rejected(...told) };
   }

@@ -2,19 +2,17 @@ import { type Caller, LOCAL } from "../api/service/caller.ts";
 import type { Gateway, ShownTask } from "../api/service/gateway.ts";
 import type { ReportedError, TaskResult } from "../api/service/task-results.ts";
 import type { Host } from "../host/host.ts";
-import type { Queries } from "../store/contract.ts";
 import { type Kafka, KafkaError } from "./kafka.ts";
+import type { Room } from "./room.ts";
 import type { Topics } from "./topics.ts";
 
 export interface DispatcherParts {
   readonly kafka: Kafka;
   readonly topics: Topics;
-  readonly gateway: Pick<Gateway, "lease" | "keep" | "settle">;
-  readonly queries: Pick<Queries, "counts">;
+  readonly gateway: Pick<Gateway, "lease" | "keep" | "post">;
+  readonly room: Room;
   readonly host: Host;
   readonly queue: string;
-  /** So many of its tasks are out at a time. */
-  readonly window: number;
   readonly stopping: AbortSignal;
   /** Told when nothing can be sent, and with nothing when it can again. */
   readonly trouble: (error: unknown) => void;
@@ -28,8 +26,13 @@ const PARKED_MS = 7 * 24 * 3_600_000;
 const MOST_AT_ONCE = 100;
 const WAIT_MS = 1_000;
 const AGAIN_MS = 1_000;
+const LONGEST_AGAIN_MS = 30_000;
 /** How often it is looked whether there is room again. */
 const ROOM_MS = 200;
+/** What is not acknowledged by then is handed back while it is still ours. */
+const SEND_MS = 20_000;
+/** For so long it is tried to write down that tasks were sent. */
+const KEEP_MS = 15_000;
 
 /**
  * Takes the tasks of one queue out of the store and puts them into Kafka, no more than its window holds. Each is leased
@@ -39,6 +42,8 @@ const ROOM_MS = 200;
 export class Dispatcher {
   readonly #parts: DispatcherParts;
   readonly #worker: string;
+  /** Since something was sent. */
+  #failures = 0;
 
   constructor(parts: DispatcherParts) {
     this.#parts = parts;
@@ -55,29 +60,33 @@ export class Dispatcher {
       } catch (error) {
         if (stopping.aborted) return;
         trouble(error);
-        await host.sleep(AGAIN_MS, stopping);
+        const waitMs = Math.min(LONGEST_AGAIN_MS, AGAIN_MS * 2 ** this.#failures);
+        await host.sleep(waitMs, stopping);
       }
     }
   }
 
   async #round(): Promise<void> {
-    const { gateway, queries, queue, window, host, stopping } = this.#parts;
-    const { leasedOf = {} } = await queries.counts();
-    const room = window - (leasedOf[queue] ?? 0);
-    if (room <= 0) return host.sleep(ROOM_MS, stopping);
+    const { gateway, kafka, topics, room, queue, host, stopping } = this.#parts;
+    // Each task that is taken in vain is two entries in a journal: not before there is somebody to give it to.
+    if (this.#failures > 0) await kafka.topicId(topics.dispatch(queue));
+    const left = await room.of(queue);
+    if (left === 0) return host.sleep(ROOM_MS, stopping);
     const { tasks } = await gateway.lease(
       CALLER,
       {
         worker_id: this.#worker,
         queues: [queue],
-        max: Math.min(room, MOST_AT_ONCE),
+        max: Math.min(left, MOST_AT_ONCE),
         wait_ms: WAIT_MS,
         lease_seconds: LEASE_SECONDS,
         isParked: true,
       },
       stopping,
     );
-    if (tasks.length > 0) await this.#send(tasks);
+    if (tasks.length === 0) return;
+    room.take(queue, tasks.length);
+    await this.#send(tasks);
   }
 
   /** Those that were sent are kept; of the others none has used up its attempt, unless it can never be sent. */
@@ -85,6 +94,7 @@ export class Dispatcher {
     const { gateway } = this.#parts;
     try {
       await this.#write(tasks);
+      this.#failures = 0;
     } catch (error) {
       if (isTooLarge(error) && tasks.length > 1) {
         // One of them is; they may have been written, and are written twice then.
@@ -94,21 +104,43 @@ export class Dispatcher {
       const results = tasks.map(({ token }): TaskResult => {
         return isTooLarge(error) ? { token, error: tooLarge(error) } : { token, handedBack: true };
       });
-      await gateway.settle(CALLER, results);
+      if (!isTooLarge(error)) this.#failures++;
+      await gateway.post(CALLER, results);
       if (!isTooLarge(error)) throw error;
       return;
     }
-    await gateway.keep(
-      tasks.map(({ token }) => token),
-      PARKED_MS,
-    );
+    await this.#keep(tasks.map(({ token }) => token));
+  }
+
+  /** Again while they are ours: what nobody knows to be in Kafka goes there once more. */
+  async #keep(tokens: readonly string[]): Promise<void> {
+    const { gateway, host, stopping, trouble } = this.#parts;
+    const untilMs = host.monotonicMs() + KEEP_MS;
+    for (;;) {
+      try {
+        return await gateway.keep(tokens, PARKED_MS);
+      } catch (error) {
+        if (stopping.aborted || host.monotonicMs() >= untilMs) throw error;
+        trouble(error);
+      }
+      await host.sleep(AGAIN_MS, stopping);
+    }
   }
 
   /** Each with a key of its own: the tasks of one execution are for several workers. */
   async #write(tasks: readonly ShownTask[]): Promise<void> {
-    const { kafka, topics, queue } = this.#parts;
+    const { kafka, topics, queue, host } = this.#parts;
     const topic = topics.dispatch(queue);
-    await kafka.send(tasks.map((task) => ({ topic, key: task.task_id, value: JSON.stringify(task) })));
+    const records = tasks.map((task) => ({ topic, key: task.task_id, value: JSON.stringify(task) }));
+    const isOver = new AbortController();
+    const late = host.sleep(SEND_MS, isOver.signal).then(() => {
+      throw new KafkaError("no broker has acknowledged the tasks in time");
+    });
+    try {
+      await Promise.race([kafka.send(records), late]);
+    } finally {
+      isOver.abort();
+    }
   }
 }
 

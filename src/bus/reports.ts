@@ -3,21 +3,14 @@ import { readJsonBody } from "../api/http/read-body.ts";
 import { type Caller, LOCAL } from "../api/service/caller.ts";
 import type { Gateway, Serves } from "../api/service/gateway.ts";
 import type { TaskResult } from "../api/service/task-results.ts";
-import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
-import type { BusMessage, Kafka } from "./kafka.ts";
+import { carryOut, type CarryOutParts, putAside, untilDone } from "./carry-out.ts";
+import { type BusMessage, KafkaError } from "./kafka.ts";
 import { type CancelMessage, type ReportMessage, reportMessage } from "./messages.ts";
-import { reject, rejectionOf } from "./rejections.ts";
-import type { StartsObserver } from "./starts.ts";
-import type { Topics } from "./topics.ts";
+import { isPassing } from "./rejections.ts";
 
-export interface ReportsParts {
-  readonly kafka: Kafka;
-  readonly topics: Topics;
-  readonly gateway: Pick<Gateway, "heartbeat" | "settle">;
-  readonly host: Host;
-  readonly stopping: AbortSignal;
-  readonly observer: StartsObserver;
+export interface ReportsParts extends CarryOutParts {
+  readonly gateway: Pick<Gateway, "heartbeat" | "post">;
 }
 
 interface Told {
@@ -31,12 +24,11 @@ interface Held {
   serves?: Serves;
 }
 
-const AGAIN_MS = 1_000;
 /** An output that is nested too deeply fails its node: the message that brings it has to be readable for that. */
 const MAX_DEPTH = 1_000;
 const CALLER: Caller = { ...LOCAL, by: "bus", secrets: false };
-/** Nobody could decide: the same is told again. */
-const UNDECIDED: ReadonlySet<string | undefined> = new Set(["NO_OWNER", "STORE_UNAVAILABLE"]);
+/** As everywhere: a token that is none of ours. */
+const INVALID = { code: "TASK_TOKEN_INVALID", message: "The token is none that was given out." };
 
 /** What workers tell of their tasks. A result may come several times: the first one counts, as from any worker. */
 export class Reports {
@@ -49,37 +41,18 @@ export class Reports {
   async handle(messages: readonly BusMessage[]): Promise<void> {
     const told: Told[] = [];
     for (const message of messages) {
-      const report = await this.#read(message);
-      if (report !== undefined) told.push({ message, report });
+      await carryOut(this.#parts, message, async () => {
+        const report = checkBody<ReportMessage>(reportMessage, readJsonBody(message.value, MAX_DEPTH));
+        told.push({ message, report });
+      });
     }
     // Before the results: a task that is over has no lease to keep.
-    await this.#untilDone(() => this.#beat(told));
-    let open = told.filter(({ report }) => "token" in report);
-    await this.#untilDone(async () => {
-      open = await this.#settle(open);
-      if (open.length > 0) throw new Error(`nobody could decide on ${open.length} results in time`);
-    });
-  }
-
-  /** Undefined if it is not to be understood. */
-  async #read(message: BusMessage): Promise<ReportMessage | undefined> {
-    try {
-      return checkBody<ReportMessage>(reportMessage, readJsonBody(message.value, MAX_DEPTH));
-    } catch (error) {
-      const reason = rejectionOf(error) ?? { code: "INTERNAL", message: String(error) };
-      await this.#reject(message, reason.code, reason.message);
-      return undefined;
-    }
-  }
-
-  async #reject(message: BusMessage, code: string, reason: string): Promise<void> {
-    const { kafka, topics, observer } = this.#parts;
-    await reject(kafka, topics.rejected, message, { code, message: reason });
-    observer.rejected(message, code, reason);
+    await untilDone(this.#parts, () => this.#beat(told));
+    await this.#post(told.filter(({ report }) => "token" in report));
   }
 
   async #beat(told: readonly Told[]): Promise<void> {
-    const { gateway, kafka, topics } = this.#parts;
+    const { gateway, kafka, topics, observer } = this.#parts;
     const held = new Map<string, Held>();
     for (const { report } of told) {
       if (!("tokens" in report)) continue;
@@ -91,41 +64,41 @@ export class Reports {
       held.set(worker_id, one);
     }
     const over: string[] = [];
-    for (const [worker, { tokens, serves }] of held)
-      over.push(...(await gateway.heartbeat(CALLER, worker, [...tokens], serves)).cancelled);
+    for (const [worker, { tokens, serves }] of held) {
+      try {
+        over.push(...(await gateway.heartbeat(CALLER, worker, [...tokens], serves)).cancelled);
+      } catch (error) {
+        // Its next word may be understood: nobody else may have to wait for that.
+        if (isPassing(error)) throw error;
+        observer.delayed(error);
+      }
+    }
     if (over.length === 0) return;
     const value: CancelMessage = { tokens: over };
     await kafka.send([{ topic: topics.cancel, value: JSON.stringify(value) }]);
   }
 
-  /** Answers those of which nobody knows yet what became of them. */
-  async #settle(told: readonly Told[]): Promise<Told[]> {
-    if (told.length === 0) return [];
-    const settled = await this.#parts.gateway.settle(
-      CALLER,
-      told.map(({ report }) => resultOf(report)),
-    );
-    const open: Told[] = [];
-    for (const [i, { code }] of settled.entries()) {
-      const one = told[i]!;
-      if (UNDECIDED.has(code)) open.push(one);
-      if (code === "TASK_TOKEN_INVALID") await this.#reject(one.message, code, "The token is none that was given out.");
-    }
-    return open;
+  /** All at once; each by itself if one of them cannot be posted, so that it keeps nobody else back. */
+  async #post(told: readonly Told[]): Promise<void> {
+    if (told.length === 0) return;
+    let isPosted = false;
+    await untilDone(this.#parts, async () => {
+      try {
+        await this.#postTogether(told);
+        isPosted = true;
+      } catch (error) {
+        if (isPassing(error) || error instanceof KafkaError) throw error;
+      }
+    });
+    if (isPosted) return;
+    for (const one of told) await carryOut(this.#parts, one.message, () => this.#postTogether([one]));
   }
 
-  /** Rejects only if it was told to stop: the messages come again then. */
-  async #untilDone(work: () => Promise<void>): Promise<void> {
-    const { host, stopping, observer } = this.#parts;
-    for (;;) {
-      try {
-        return await work();
-      } catch (error) {
-        observer.delayed(error);
-      }
-      await host.sleep(AGAIN_MS, stopping);
-      stopping.throwIfAborted();
-    }
+  async #postTogether(told: readonly Told[]): Promise<void> {
+    const results = told.map(({ report }) => resultOf(report));
+    const isOurs = await this.#parts.gateway.post(CALLER, results);
+    for (const [i, { message }] of told.entries())
+      if (isOurs[i] !== true) await putAside(this.#parts, message, INVALID);
   }
 }
 

@@ -27,6 +27,8 @@ export async function serveTopic(served: TopicServed): Promise<void> {
   while (!stopping.aborted) {
     let subscription: Subscription | undefined;
     try {
+      // Somebody may have removed it.
+      await kafka.makeTopics([topic]);
       subscription = await kafka.subscribe([topic], group);
       while (!stopping.aborted) {
         await subscription.ready(WAIT_MS);

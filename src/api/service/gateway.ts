@@ -237,11 +237,13 @@ export class Gateway {
     return { cancelled };
   }
 
-  /** Tasks that wait elsewhere are kept for so long without a word of any worker. */
+  /** Tasks that wait elsewhere are kept for so long without a word of any worker. One that was quicker keeps its own lease. */
   async keep(tokens: readonly string[], leaseMs: number): Promise<void> {
     const tickets = await Promise.all(tokens.map((sealed) => this.#tickets.open(sealed)));
+    const waiting = tickets.filter((ticket) => ticket !== undefined).filter((ticket) => !this.#tickets.isTold(ticket));
+    if (waiting.length === 0) return;
     await this.#store.tasks.heartbeat(
-      tickets.filter((ticket) => ticket !== undefined).map(({ ref, token }) => ({ ref, token })),
+      waiting.map(({ ref, token }) => ({ ref, token })),
       leaseMs,
     );
   }
@@ -249,6 +251,11 @@ export class Gateway {
   /** Reports results, and tells what the owners made of them. */
   settle(caller: Caller, results: readonly TaskResult[]): Promise<readonly Settled[]> {
     return this.#results.settle(caller, results);
+  }
+
+  /** Reports results without waiting for what the owners make of them; says of each token whether it is one of ours. */
+  post(caller: Caller, results: readonly TaskResult[]): Promise<readonly boolean[]> {
+    return this.#results.post(caller, results);
   }
 
   /**

@@ -94,7 +94,7 @@ export class TaskResults {
     const outcomes = new Map<Report, string>();
     try {
       const posted = [...expected.keys()];
-      const settlements = posted.map((report) => settlementOf(report, caller, expected.get(report)!));
+      const settlements = posted.map((report) => settlementOf(report, caller, expected.get(report)));
       const given = settlements.length === 0 ? [] : await this.#store.tasks.settle(settlements);
       for (const [i, report] of posted.entries()) outcomes.set(report, given[i]!);
       const decided = posted.filter((report) => outcomes.get(report) !== "stale");
@@ -117,6 +117,17 @@ export class TaskResults {
         return { token, ...settled, execution };
       }),
     );
+  }
+
+  /**
+   * Reports results for which nobody waits: once they are in the store their owners will judge them, as those of any worker
+   * beside it. Says of each token whether it is one of ours.
+   */
+  async post(caller: Caller, results: readonly TaskResult[]): Promise<readonly boolean[]> {
+    const reports = await Promise.all(results.map((result) => this.#report(result)));
+    const known = reports.filter((report) => report !== undefined);
+    if (known.length > 0) await this.#store.tasks.settle(known.map((report) => settlementOf(report, caller)));
+    return reports.map((report) => report !== undefined);
   }
 
   /** undefined if the token is none of ours. */
@@ -229,9 +240,10 @@ const OUTCOMES: Readonly<Partial<Record<MessageBody["kind"], Settlement["outcome
   taskHandedBack: "handedBack",
 };
 
-function settlementOf({ ticket, body }: Report, { by, trace, tenant }: Caller, { address }: Expected): Settlement {
+function settlementOf({ ticket, body }: Report, { by, trace, tenant }: Caller, expected?: Expected): Settlement {
   const { ref, token, partition, entity } = ticket;
-  const message = { id: `${body.kind}:${token}`, to: entity, by, trace, tenant, reply: address, body };
+  const reply = expected === undefined ? {} : { reply: expected.address };
+  const message = { id: `${body.kind}:${token}`, to: entity, by, trace, tenant, ...reply, body };
   const outcome = OUTCOMES[body.kind] ?? "failed";
   return { ref, token, partition, outcome, text: messageText(message) };
 }
