@@ -89,6 +89,14 @@ describe("starts", () => {
     }
   });
 
+  test("are put aside with no more of their key than a client can hash in time", async () => {
+    const world = new World();
+    const [message] = world.kafka.put(topics.start, "rubbish");
+    await starts(world, async () => {}).handle([{ ...message!, key: "k".repeat(5_000_000) }]);
+    expect(world.kafka.sent[0]!.key).toHaveLength(1_024);
+    expect(world.rejected()).toMatchObject([{ key: "k".repeat(1_024) }]);
+  });
+
   test("whose rejection cannot be written yet are rejected later, once", async () => {
     const world = new World();
     let failures = 3;

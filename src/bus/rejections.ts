@@ -11,6 +11,7 @@ export interface Rejection {
 /** What is wrong with the message itself will be wrong for ever; what is wrong with us will not. */
 const PASSING: ReadonlySet<string> = new Set(["unavailable", "rateLimited"]);
 const MAX_SHOWN_CHARS = 65_536;
+/** The client hashes a key in the square of its length: one of 5 MB takes it minutes. */
 const MAX_KEY_CHARS = 1_024;
 
 /** The store, or whoever else is needed, does not do it now. What cannot be read now may never be. */
