@@ -115,7 +115,7 @@ export class BusStore {
     await Promise.all(
       missing.map(async (queue) => {
         const topic = topics.dispatch(queue);
-        const subscription = await kafka.subscribe([topic], `${prefix}.worker.${topic}`);
+        const subscription = await kafka.subscribe(topic, `${prefix}.worker.${topic}`);
         // At once: if another queue cannot be read, this one must not be read by a member that nobody asks.
         this.#readers.set(queue, { queue, subscription });
       }),

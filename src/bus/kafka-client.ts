@@ -42,6 +42,8 @@ const UNSETTLED_MS = 2 * REBALANCE_MS;
 const COMMIT_MS = 15_000;
 /** To leave a group in order. A broker that does not answer notices by itself. */
 const LEAVE_MS = 3_000;
+/** How often a reader looks whether its topic is still the same. */
+const TOPIC_LOOK_MS = 5_000;
 
 const CLOSED = "Kafka did not answer before the reader was closed";
 const UNSETTLED = "the group of readers is still changing";
@@ -141,13 +143,13 @@ class Client implements Kafka {
     }
   }
 
-  subscribe(topics: readonly string[], group: string): Promise<Subscription> {
-    return this.#read(topics, group, "committed");
+  subscribe(topic: string, group: string): Promise<Subscription> {
+    return this.#read(topic, group, "committed");
   }
 
   follow(topic: string): Promise<Subscription> {
     // A group of its own, which leaves nothing behind: nothing is committed in it.
-    return this.#read([topic], `${topic}.${crypto.randomUUID()}`, "latest");
+    return this.#read(topic, `${topic}.${crypto.randomUUID()}`, "latest");
   }
 
   async stopReading(): Promise<void> {
@@ -160,8 +162,9 @@ class Client implements Kafka {
     await Promise.all([this.#producer.close(), this.#admin.close()]);
   }
 
-  async #read(topics: readonly string[], group: string, mode: "committed" | "latest"): Promise<Subscription> {
+  async #read(topic: string, group: string, mode: "committed" | "latest"): Promise<Subscription> {
     if (this.#stopping.signal.aborted) throw new KafkaError(CLOSED);
+    const id = await this.topicId(topic);
     const consumer = new this.#library.Consumer({
       ...this.#common,
       groupId: group,
@@ -174,10 +177,10 @@ class Client implements Kafka {
     });
     silence(consumer);
     // Kept over streams that come and go, so that the group need not change for them.
-    for (const topic of topics) consumer.topics.track(topic);
+    consumer.topics.track(topic);
     const open = (): Promise<Stream> =>
       consumer.consume({
-        topics: [...topics],
+        topics: [topic],
         mode,
         fallbackMode: mode === "latest" ? "latest" : "earliest",
         autocommit: false,
@@ -189,7 +192,9 @@ class Client implements Kafka {
     this.#readers.add(leave);
     try {
       const first = await told(() => unless(this.#stopping.signal, open()));
-      const subscription = new Reading(consumer, open, first, () => this.#readers.delete(end));
+      const isThere = (): Promise<boolean> => this.#isThere(topic, id);
+      const closed = (): boolean => this.#readers.delete(end);
+      const subscription = new Reading(consumer, first, { open, isThere, closed });
       const end = (): Promise<void> => subscription.close();
       this.#readers.add(end);
       return subscription;
@@ -200,6 +205,22 @@ class Client implements Kafka {
       this.#readers.delete(leave);
     }
   }
+
+  async #isThere(topic: string, id: string): Promise<boolean> {
+    try {
+      return (await this.topicId(topic)) === id;
+    } catch (error) {
+      // Whoever does not answer says nothing about it.
+      return !isOf(error, "UNKNOWN_TOPIC_OR_PARTITION");
+    }
+  }
+}
+
+interface ReadingParts {
+  readonly open: () => Promise<Stream>;
+  /** Whether the topic is the one that it reads. */
+  readonly isThere: () => Promise<boolean>;
+  readonly closed: () => void;
 }
 
 /**
@@ -208,24 +229,22 @@ class Client implements Kafka {
  */
 class Reading implements Subscription {
   readonly #consumer: Consumer;
-  readonly #open: () => Promise<Stream>;
-  readonly #closed: () => void;
+  readonly #parts: ReadingParts;
   /** What was taken last of each partition: what is not committed comes again with every new stream. */
   readonly #taken = new Map<string, bigint>();
   readonly #closing = new AbortController();
-  readonly #running: Promise<void>;
+  readonly #running: Promise<unknown>;
   #stream: Stream | undefined;
   #failure: unknown;
   #wake: () => void = () => {};
   /** Since when the group has been changing. */
   #unsettledAtMs: number | undefined;
 
-  constructor(consumer: Consumer, open: () => Promise<Stream>, first: Stream, closed: () => void) {
+  constructor(consumer: Consumer, first: Stream, parts: ReadingParts) {
     this.#consumer = consumer;
-    this.#open = open;
-    this.#closed = closed;
+    this.#parts = parts;
     consumer.on("consumer:group:join", () => this.#changeGroup());
-    this.#running = this.#run(first);
+    this.#running = Promise.all([this.#run(first), this.#watchTopic()]);
   }
 
   async ready(waitMs: number): Promise<void> {
@@ -268,7 +287,7 @@ class Reading implements Subscription {
   }
 
   async close(): Promise<void> {
-    if (!this.#closing.signal.aborted) this.#closed();
+    if (!this.#closing.signal.aborted) this.#parts.closed();
     this.#closing.abort();
     await leaveGroup(this.#consumer);
     this.#stream?.destroy();
@@ -279,11 +298,27 @@ class Reading implements Subscription {
   async #run(first: Stream): Promise<void> {
     try {
       const { signal } = this.#closing;
-      for (let stream = first; ; stream = await unless(signal, this.#open())) await unless(signal, this.#pass(stream));
+      for (let stream = first; ; stream = await unless(signal, this.#parts.open()))
+        await unless(signal, this.#pass(stream));
     } catch (error) {
-      this.#failure = error;
-      this.#wake();
+      this.#fail(error);
     }
+  }
+
+  /** Of a topic that was removed the client asks for ever, also when there is a new one of that name. */
+  async #watchTopic(): Promise<void> {
+    const { signal } = this.#closing;
+    while (this.#failure === undefined) {
+      await sleep(TOPIC_LOOK_MS, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      if (!(await this.#parts.isThere())) this.#fail(new KafkaError("the topic was removed"));
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#failure ??= error;
+    this.#stream?.destroy();
+    this.#wake();
   }
 
   /** Until it is closed by us, or by an error, with which it rejects. */

@@ -16,7 +16,7 @@ export interface BusRecord {
   readonly value: string;
 }
 
-/** One reader of topics. */
+/** One reader of a topic. */
 export interface Subscription {
   /** Resolves when something is at hand, after `waitMs`, or when it can read no more. */
   ready(waitMs: number): Promise<void>;
@@ -39,7 +39,7 @@ export interface Kafka {
   /** All of them are stored when it resolves; if it rejects, some may be. */
   send(records: readonly BusRecord[]): Promise<void>;
   /** Shared with whoever else is in the group: each message comes to one of them, from the first that was not committed. */
-  subscribe(topics: readonly string[], group: string): Promise<Subscription>;
+  subscribe(topic: string, group: string): Promise<Subscription>;
   /** All that comes from now on, whoever else reads it. */
   follow(topic: string): Promise<Subscription>;
   /** Ends all readers, those too that are still being opened: whoever waits for one is told. There are no new ones. */

@@ -29,7 +29,7 @@ export async function serveTopic(served: TopicServed): Promise<void> {
     try {
       // Somebody may have removed it.
       await kafka.makeTopics([topic]);
-      subscription = await kafka.subscribe([topic], group);
+      subscription = await kafka.subscribe(topic, group);
       while (!stopping.aborted) {
         await subscription.ready(WAIT_MS);
         const messages = subscription.take(MOST_AT_ONCE);

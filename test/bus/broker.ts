@@ -18,6 +18,12 @@ export class Stranger {
     await admin.close();
   }
 
+  async removeTopic(topic: string): Promise<void> {
+    const admin = new Admin(this.#common);
+    await admin.deleteTopics({ topics: [topic] });
+    await admin.close();
+  }
+
   async send(topic: string, values: readonly (string | object)[]): Promise<void> {
     const messages = values.map((value) => ({
       topic,

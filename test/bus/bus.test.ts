@@ -159,6 +159,23 @@ describe.concurrent("starts from Kafka", () => {
     await server.stop();
   });
 
+  testWithKafka("go on when their topic is removed and made anew", async (world, expect) => {
+    const server = await world.serve();
+    await store(server, definition("again", { n: 1 }));
+    const topic = world.topic("workflow.start");
+    const start = { workflow: "again", labels: { via: "kafka" } };
+    await world.stranger.send(topic, [start]);
+    await expect.poll(async () => (await listed(server, "&label=via%3Dkafka")).length).toBe(1);
+    await world.stranger.removeTopic(topic);
+    await world.stranger.makeTopic(topic, 10_000);
+    // Its client remembers nothing of the old one. The message has the same place there, and is another.
+    const stranger = new Stranger((broker as MortalService).url);
+    await stranger.send(topic, [start]);
+    await stranger.close();
+    await expect.poll(async () => (await listed(server, "&label=via%3Dkafka")).length).toBe(2);
+    await server.stop();
+  });
+
   testWithKafka("with a key are one for all that have it", async (world, expect) => {
     const server = await world.serve();
     await store(server, definition("keyed", { n: "{{ input.n }}" }));

@@ -49,8 +49,8 @@ export class MemoryKafka implements Kafka {
     this.sent.push(...records);
   }
 
-  async subscribe([topic]: readonly string[]): Promise<Subscription> {
-    return this.#subscription(topic!, "subscribe");
+  async subscribe(topic: string): Promise<Subscription> {
+    return this.#subscription(topic, "subscribe");
   }
 
   async follow(topic: string): Promise<Subscription> {
