@@ -69,6 +69,7 @@ export class Bus {
       const trouble = this.#troubleOf(dispatch(queue));
       return new Dispatcher({ ...common, gateway: service.gateway, room, queue, trouble });
     });
+    await Promise.all(dispatchers.map((dispatcher) => dispatcher.announce()));
     this.#work = Promise.all([
       serve(start, (messages) => starts.handle(messages)),
       serve(complete, (messages) => reports.handle(messages)),

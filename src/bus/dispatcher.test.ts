@@ -35,7 +35,8 @@ class World {
 
   dispatch(queue = "q"): Promise<void> {
     const { kafka, host, room } = this;
-    const gateway: Pick<Gateway, "lease" | "keep" | "post"> = {
+    const gateway: Pick<Gateway, "heartbeat" | "lease" | "keep" | "post"> = {
+      heartbeat: async () => ({ cancelled: [] }),
       lease: async (_caller, { max }) => {
         this.leases++;
         const tasks = this.waiting.splice(0, max).map((token) => ({ token, task_id: token }) as ShownTask);

@@ -9,7 +9,7 @@ import type { Topics } from "./topics.ts";
 export interface DispatcherParts {
   readonly kafka: Kafka;
   readonly topics: Topics;
-  readonly gateway: Pick<Gateway, "lease" | "keep" | "post">;
+  readonly gateway: Pick<Gateway, "heartbeat" | "lease" | "keep" | "post">;
   readonly room: Room;
   readonly host: Host;
   readonly queue: string;
@@ -48,6 +48,12 @@ export class Dispatcher {
   constructor(parts: DispatcherParts) {
     this.#parts = parts;
     this.#worker = `bus-${parts.host.id()}`;
+  }
+
+  /** Says that its queue is served, so that whoever comes next may name the handler. */
+  async announce(): Promise<void> {
+    const { gateway, queue } = this.#parts;
+    await gateway.heartbeat(CALLER, this.#worker, [], { handlers: [queue], queues: [queue] });
   }
 
   /** Until it is told to stop. */
