@@ -81,7 +81,11 @@ async function load(): Promise<typeof Library> {
   } catch (error) {
     const isMissing = (error as { code?: unknown }).code === "ERR_MODULE_NOT_FOUND";
     if (!isMissing) throw error;
-    throw new KafkaError(`MILLRACE_BUS needs the package ${PACKAGE}: npm install ${PACKAGE}`, { cause: error });
+    const fix = `npm install ${PACKAGE}`;
+    throw new KafkaError(`its client is a package of its own, ${PACKAGE}, which is not installed`, {
+      cause: error,
+      fix,
+    });
   }
 }
 

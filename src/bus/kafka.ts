@@ -52,9 +52,12 @@ export class KafkaError extends Error {
   override readonly name = "KafkaError";
   /** A message is larger than the topic takes. */
   readonly isTooLarge: boolean;
+  /** What somebody can do about it, if it is not to see to the brokers. */
+  readonly fix: string | undefined;
 
-  constructor(message: string, options?: ErrorOptions & { readonly isTooLarge?: boolean }) {
+  constructor(message: string, options?: ErrorOptions & { readonly isTooLarge?: boolean; readonly fix?: string }) {
     super(message, options);
     this.isTooLarge = options?.isTooLarge === true;
+    this.fix = options?.fix;
   }
 }

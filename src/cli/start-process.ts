@@ -88,7 +88,7 @@ export function startFailure(error: unknown, port: number, command = "", flag = 
     return new Failure(EXIT.unreachable, `${error.message} (${error.code})`, { code: error.code, hint });
   }
   if (error instanceof KafkaError) {
-    const hint = "name brokers that answer: --bus kafka://HOST:PORT,…";
+    const hint = error.fix ?? "name brokers that answer: --bus kafka://HOST:PORT,…";
     const told = `the bus cannot be used: ${error.message}`;
     return new Failure(EXIT.unreachable, told, { code: "BUS_UNAVAILABLE", hint });
   }

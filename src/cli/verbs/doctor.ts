@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
 import { connect as connectSocket, type NetConnectOpts } from "node:net";
 import { dirname, resolve } from "node:path";
+import type { KafkaError } from "../../bus/kafka.ts";
 import { openKafka } from "../../bus/kafka-client.ts";
 import { counted } from "../../errors/counted.ts";
 import { isNearlyFull } from "../../host/disk-room.ts";
@@ -142,8 +143,9 @@ async function busFindings({ settings }: ReadSettings): Promise<readonly Finding
     await kafka.close();
     return [{ what, state: "ok", told: `${told} answers` }];
   } catch (error) {
-    const fix = "start it, or name brokers that answer: MILLRACE_BUS=kafka://HOST:PORT,…";
-    return [{ what, state: "bad", told: `${told}: ${(error as Error).message}`, fix }];
+    const { message, fix = "start it, or name brokers that answer: MILLRACE_BUS=kafka://HOST:PORT,…" } =
+      error as KafkaError;
+    return [{ what, state: "bad", told: `${told}: ${message}`, fix }];
   }
 }
 
