@@ -77,7 +77,7 @@ export async function openKafka({ address, client, partitions }: KafkaOptions): 
 
 async function load(): Promise<typeof Library> {
   try {
-    return await import(PACKAGE);
+    return await import("@platformatic/kafka");
   } catch (error) {
     const isMissing = (error as { code?: unknown }).code === "ERR_MODULE_NOT_FOUND";
     if (!isMissing) throw error;

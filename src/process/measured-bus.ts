@@ -25,8 +25,9 @@ export function measuredKafka(kafka: Kafka, count: CountMessages): Kafka {
       await kafka.send(records);
       for (const [topic, its] of byTopic(records)) count(topic, "sent", its.length);
     },
-    subscribe: (topics, group) => read(kafka.subscribe(topics, group)),
+    subscribe: (topic, group) => read(kafka.subscribe(topic, group)),
     follow: (topic) => read(kafka.follow(topic)),
+    stopReading: () => kafka.stopReading(),
     close: () => kafka.close(),
   };
 }

@@ -1,6 +1,5 @@
 import { hostname } from "node:os";
 import { extname } from "node:path";
-import type { Bus } from "../bus/bus.ts";
 import type { HealthServer } from "../api/http/health-server.ts";
 import type { Route } from "../api/http/route.ts";
 import type { ApiServer } from "../api/http/server.ts";
@@ -23,6 +22,7 @@ import type { StoreError } from "../store/store-error.ts";
 import type { Handler } from "../worker/handler.ts";
 import { type LeaseKeeping, Worker } from "../worker/worker.ts";
 import type { UserHandlers } from "./user-handlers.ts";
+import type { BusMembership } from "./bus-membership.ts";
 import { archiveNotes, foreignStore, openArchive, shippingOf } from "./archive.ts";
 import { briefError, type Log, logDegraded, logTask } from "./log.ts";
 import { LeaseWatch } from "./lease-watch.ts";
@@ -186,7 +186,7 @@ interface Parts {
   /** Whether the worker can take tasks. */
   leases?: LeaseWatch;
   traces?: TraceExport;
-  bus?: Bus;
+  bus?: BusMembership;
   /** Where it listens, once it does. */
   url?: string | undefined;
 }
@@ -195,7 +195,7 @@ interface Parts {
 interface Behind {
   readonly archive?: Archive;
   engine?: Engine;
-  bus?: Bus;
+  bus?: BusMembership;
 }
 
 function serviceOf({ user, env, settings }: ProcessOptions, store: Store, host: Host, behind: Behind): Service {
@@ -403,8 +403,10 @@ async function joinBus(parts: Parts): Promise<void> {
   if (address === undefined || !roles.includes("api")) return;
   if ("fault" in address) throw new TypeError(address.fault);
   // Nobody loads it who has no bus.
-  const { startBus } = await import("./start-bus.ts");
-  parts.bus = await startBus({ address, settings, service, host, log, metrics: parts.metrics });
+  const { BusMembership } = await import("./bus-membership.ts");
+  const { metrics } = parts;
+  parts.bus = new BusMembership({ address, settings, service, host, log, metrics });
+  await parts.bus.join();
 }
 
 async function stopParts(parts: Parts): Promise<void> {

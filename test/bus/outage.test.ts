@@ -62,6 +62,15 @@ test("a broker that is killed and comes back keeps nothing back for good", async
     worker.child.kill("SIGTERM");
     expect((await worker.ended).code).toBe(0);
     expect((await server.stop()).code).toBe(0);
+
+    // One that is started meanwhile serves too, and joins when it can.
+    const next = await serve(redis.url, ["--roles", "api,engine"], { cwd, env });
+    const part = async (): Promise<string | undefined> =>
+      (await getJson<{ parts: Record<string, string> }>(`${next.url}/health/ready`)).parts["bus"];
+    await expect.poll(part).toContain("ECONNREFUSED");
+    await broker.begin();
+    await expect.poll(part, { timeout: 60_000 }).toBe("ok");
+    expect((await next.stop()).code).toBe(0);
   } finally {
     await redis.stop();
     await broker.stop();
