@@ -75,7 +75,7 @@ export class Dispatcher {
   async #round(): Promise<void> {
     const { gateway, kafka, topics, room, queue, host, stopping } = this.#parts;
     // Each task that is taken in vain is two entries in a journal: not before there is somebody to give it to.
-    if (this.#failures > 0) await kafka.topicId(topics.dispatch(queue));
+    if (this.#failures > 0) await kafka.makeTopics([topics.dispatch(queue)]);
     const left = await room.of(queue);
     if (left === 0) return host.sleep(ROOM_MS, stopping);
     const { tasks } = await gateway.lease(
@@ -103,9 +103,7 @@ export class Dispatcher {
       this.#failures = 0;
     } catch (error) {
       if (isTooLarge(error) && tasks.length > 1) {
-        // One of them is; they may have been written, and are written twice then.
-        for (const task of tasks) await this.#send([task]);
-        return;
+        return this.#sendEach(tasks);
       }
       const results = tasks.map(({ token }): TaskResult => {
         return isTooLarge(error) ? { token, error: tooLarge(error) } : { token, handedBack: true };
@@ -116,6 +114,19 @@ export class Dispatcher {
       return;
     }
     await this.#keep(tasks.map(({ token }) => token));
+  }
+
+  /** One of them is too large. They may have been written, and are written twice then. */
+  async #sendEach(tasks: readonly ShownTask[]): Promise<void> {
+    for (const [i, task] of tasks.entries()) {
+      try {
+        await this.#send([task]);
+      } catch (error) {
+        const rest = tasks.slice(i + 1).map(({ token }): TaskResult => ({ token, handedBack: true }));
+        if (rest.length > 0) await this.#parts.gateway.post(CALLER, rest);
+        throw error;
+      }
+    }
   }
 
   /** Again while they are ours: what nobody knows to be in Kafka goes there once more. */

@@ -27,6 +27,8 @@ interface Held {
 /** An output that is nested too deeply fails its node: the message that brings it has to be readable for that. */
 const MAX_DEPTH = 1_000;
 const CALLER: Caller = { ...LOCAL, by: "bus", secrets: false };
+/** In one message, so that any topic takes it. */
+const MOST_CANCELLED = 100;
 /** As everywhere: a token that is none of ours. */
 const INVALID = { code: "TASK_TOKEN_INVALID", message: "The token is none that was given out." };
 
@@ -52,7 +54,7 @@ export class Reports {
   }
 
   async #beat(told: readonly Told[]): Promise<void> {
-    const { gateway, kafka, topics, observer } = this.#parts;
+    const { gateway, observer } = this.#parts;
     const held = new Map<string, Held>();
     for (const { report } of told) {
       if (!("tokens" in report)) continue;
@@ -73,9 +75,20 @@ export class Reports {
         observer.delayed(error);
       }
     }
-    if (over.length === 0) return;
-    const value: CancelMessage = { tokens: over };
-    await kafka.send([{ topic: topics.cancel, value: JSON.stringify(value) }]);
+    await this.#cancel(over);
+  }
+
+  /** As well as it can: whoever has such a task tells of it again in a few seconds, and is answered again. */
+  async #cancel(over: readonly string[]): Promise<void> {
+    const { kafka, topics, observer } = this.#parts;
+    try {
+      for (let from = 0; from < over.length; from += MOST_CANCELLED) {
+        const value: CancelMessage = { tokens: over.slice(from, from + MOST_CANCELLED) };
+        await kafka.send([{ topic: topics.cancel, value: JSON.stringify(value) }]);
+      }
+    } catch (error) {
+      observer.delayed(error);
+    }
   }
 
   /** All at once; each by itself if one of them cannot be posted, so that it keeps nobody else back. */

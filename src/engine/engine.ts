@@ -64,6 +64,8 @@ const AT_ONCE_MS = 50;
 const CAREFUL_ITEMS = 20;
 /** After so many commits in a row that the store has rejected, their owner is careful. */
 const MAX_REJECTIONS = 3;
+/** After so many who were blamed without anybody else being committed, it is not they who are the trouble. */
+const MAX_BLAMED = 3;
 /** So much of what the store says of a value is kept. */
 const MAX_REASON_CHARS = 200;
 
@@ -92,6 +94,8 @@ export class Engine {
   private readonly tries = new Map<string, number>();
   /** How many commits of a partition the store has rejected in a row, though it answers. */
   private readonly rejections = new Map<number, number>();
+  /** Whom it was said of that the store rejects them and no others, since another was committed alone. */
+  private readonly blamed = new Set<string>();
   private carefulTurn = 0;
   private inFlight: Promise<void> = Promise.resolve();
   private loops: Promise<unknown> | undefined;
@@ -556,15 +560,16 @@ export class Engine {
     return this.decide(owner, isMessage ? incoming : NOTHING_READ, isMessage ? [] : [item], item);
   }
 
-  /** A decision threw: after a few tries its entity is left alone, and the partition goes on. */
-  private giveUp(owner: Owner, failure: DecisionFailed): void {
+  /** A decision threw: after a few tries its entity is left alone, and the partition goes on. Answers whether it is now. */
+  private giveUp(owner: Owner, failure: DecisionFailed): boolean {
     const tries = (this.tries.get(failure.key) ?? 0) + 1;
     this.tries.set(failure.key, tries);
-    if (tries < this.settings.maxTries) return;
+    if (tries < this.settings.maxTries) return false;
     this.tries.delete(failure.key);
     this.observer.quarantined?.(failure.key, failure);
     owner.suspects.set(failure.key, { code: "DECISION_FAILED", message: failure.message, retryable: false });
     owner.wakes.file(failure.key, owner.time.nowMs());
+    return true;
   }
 
   // ── committing ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -654,7 +659,9 @@ export class Engine {
       return await this.store.journal.commit(batches);
     } catch (error) {
       await this.leaveAlone();
-      return batches.map((): Sent => ({ kind: "unknown", error }));
+      // Of several that were sent together nobody knows whose value it is.
+      const why = batches.length === 1 ? error : new StoreError("STORE_UNAVAILABLE", "it took none of several batches");
+      return batches.map((): Sent => ({ kind: "unknown", error: why }));
     }
   }
 
@@ -665,7 +672,7 @@ export class Engine {
       case "alreadyApplied":
         owner.committed(builder);
         if (builder.orphans.length > 0) this.hurryOrphans(builder.orphans);
-        if (this.rejections.size > 0) this.rejections.delete(owner.partition);
+        if (this.rejections.size > 0) this.noteTaken(owner, builder);
         if (this.tries.size > 0) for (const key of builder.touched) this.tries.delete(key);
         this.tenures.acknowledge(owner);
         return;
@@ -675,26 +682,39 @@ export class Engine {
         return this.refuse(owner);
       case "unknown":
         // Our own commit may still arrive. A new epoch and nonce shut it out; then the store says what is true.
-        return this.tenures.reacquire(owner, (fresh) => this.doubt(fresh, builder, outcome.error));
+        return this.tenures.reacquire(owner, (fresh) => {
+          // Else a message that is always rejected would be tried first by every new owner.
+          fresh.carefulItems = owner.carefulItems % 2;
+          this.doubt(fresh, builder, outcome.error);
+        });
     }
+  }
+
+  /** What a careful owner commits says nothing of the rest: that is known when all goes on together again. */
+  private noteTaken({ partition }: Owner, { item, announcement }: BatchBuilder): void {
+    const isOfAll = item === null && !announcement;
+    if (isOfAll) this.rejections.delete(partition);
+    if (isOfAll || (item !== null && !this.blamed.has(item))) this.blamed.clear();
   }
 
   /**
    * The store has rejected a batch twice, and answers: there is a new tenure. One that says itself what ails it has nothing
    * against a value. Else its owner is careful after a few, so that each item is committed alone, between commits that the
-   * store takes; and who cannot be committed then is left alone like one who cannot be decided.
+   * store takes; and who cannot be committed then is left alone like one who cannot be decided. But only a few in a row: a
+   * store that takes announcements and nothing else has something against everybody.
    */
   private doubt(fresh: Owner, { item }: BatchBuilder, error: unknown): void {
     if (error instanceof StoreError) return;
     const rejections = (this.rejections.get(fresh.partition) ?? 0) + 1;
     this.rejections.set(fresh.partition, rejections);
     if (rejections >= MAX_REJECTIONS) fresh.careful = true;
-    if (item === null) return;
+    if (item === null || (this.blamed.size >= MAX_BLAMED && !this.blamed.has(item))) return;
     // It may quote the very value, and has to be stored.
     const reason = String(error)
       .replace(/[^ -~]/g, "?")
       .slice(0, MAX_REASON_CHARS);
-    this.giveUp(fresh, new DecisionFailed(item, `The store rejects its commits, and no others: ${reason}`));
+    const failure = new DecisionFailed(item, `The store rejects its commits, and no others: ${reason}`);
+    if (this.giveUp(fresh, failure)) this.blamed.add(item);
   }
 
   /** Children go with their parent, as far as they are ours: any other owner notices when it looks for it. */

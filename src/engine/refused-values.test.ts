@@ -140,4 +140,27 @@ describe("nobody is blamed", () => {
     for (const id of ["bad", "good"]) expect(await world.ended(id)).toMatchObject({ status: "COMPLETED" });
     expect(quarantined).toEqual([]);
   });
+
+  test("beyond a few, by a store that rejects whoever comes", async () => {
+    let isBroken = true;
+    let rejected = 0;
+    run((batches) => {
+      // As with a table of tasks that somebody has changed: all the rest is taken, quarantines too.
+      if (!isBroken || !batches.some(({ tasks }) => tasks.length > 0)) return undefined;
+      rejected++;
+      return mismatch;
+    });
+    const ids = Array.from({ length: 8 }, (_, i) => `one-${i}`);
+    const answers = Promise.allSettled(ids.map((id) => world.submit(healthy, null, id)));
+    await expect.poll(() => quarantined.length).toBe(3);
+    const then = rejected;
+    await expect.poll(() => rejected).toBeGreaterThan(then + 30);
+    expect(quarantined).toHaveLength(3);
+    isBroken = false;
+    await answers;
+    const blamed = new Set(quarantined.map(([key]) => key));
+    const others = ids.filter((id) => !blamed.has(entityKey("execution", id)));
+    expect(others).toHaveLength(5);
+    for (const id of others) expect(await world.ended(id)).toMatchObject({ status: "COMPLETED" });
+  });
 });

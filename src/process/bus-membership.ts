@@ -65,9 +65,9 @@ export class BusMembership {
       try {
         if (signal.aborted || (await this.#tryToJoin())) return;
       } catch (error) {
+        // The store may be away too. Nothing is asked of either that could not be asked again.
         this.#away = (error as Error).message;
-        log.error({ trouble: this.#away }, "the bus cannot be used");
-        return;
+        log.warn({ trouble: this.#away }, "the bus could not be joined; trying again");
       }
     }
   }

@@ -388,8 +388,9 @@ function serverOf({ options, service }: Parts, api: Api, metrics: Metrics): ApiS
 }
 
 /** Said before anything begins. */
-function checkBus({ settings, address }: ProcessOptions): void {
-  if (settings.bus === undefined || settings.busQueues.length === 0 || !isOwnStore(address)) return;
+function checkBus({ settings, address, roles }: ProcessOptions): void {
+  if (settings.bus === undefined || settings.busQueues.length === 0) return;
+  if (!roles.includes("api") || !isOwnStore(address)) return;
   throw new TypeError(
     "MILLRACE_BUS_QUEUES needs a store on Postgres or Redis: on SQLite and memory tasks live in the process, and after a restart all that are in Kafka would be sent again.",
   );

@@ -47,7 +47,8 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedE
   const roles: readonly Role[] = port === undefined ? ["engine", "worker"] : ["engine", "worker", "api"];
   const running = await MillraceProcess.start({
     // Functions and built-in handlers have a worker each here: from one queue for all, each would take what only the other has.
-    settings: { ...settings, singleQueue: undefined },
+    // And what others start by a bus is not for a store of its own.
+    settings: { ...settings, singleQueue: undefined, bus: undefined, busQueues: [] },
     address,
     env,
     roles,

@@ -47,6 +47,7 @@ describe("the address of a bus", () => {
   });
 
   test("shows no password of an address that it does not understand", () => {
-    expect(JSON.stringify(read("amqp://me:secret@a"))).not.toContain("secret");
+    for (const wrong of ["amqp://me:secret@a", "kafka://me:a/b/secret@a", "kafka://me:p@secret@a"])
+      expect(JSON.stringify(read(wrong))).not.toContain("secret");
   });
 });

@@ -70,5 +70,6 @@ function addressOf(written: {
 }
 
 function withoutLogin(url: string): string {
-  return url.replace(/\/\/[^@/]*@/, "//…@");
+  // Whatever it was meant to be: a password may have slashes and further signs in it that should not be there.
+  return url.replace(/\/\/.*@/, "//…@");
 }

@@ -123,7 +123,7 @@ describe("bin/millrace", () => {
     [
       ["worker", "--store", "memory:"],
       2,
-      "millrace: a memory store belongs to one process, which has its own worker.\n  hint: name a store that is shared: --store postgres://… or redis://…   or a server: --url http://…\n",
+      "millrace: a memory store belongs to one process, which has its own worker.\n  hint: name a store that is shared: --store postgres://… or redis://…   a server: --url http://…   or a bus: --bus kafka://…\n",
     ],
     [
       ["serve", "--roles", "worker", "--port", "0"],

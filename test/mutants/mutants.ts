@@ -494,7 +494,9 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "poison-stops-the-partition",
     thought: "try again until it works",
-    patches: [{ file: "engine/engine.ts", find: "if (tries < this.settings.maxTries) return;", put: "return;" }],
+    patches: [
+      { file: "engine/engine.ts", find: "if (tries < this.settings.maxTries) return false;", put: "return false;" },
+    ],
   },
   {
     name: "rejected-for-ever",

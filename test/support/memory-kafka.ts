@@ -7,8 +7,10 @@ export class MemoryKafka implements Kafka {
   readonly made: string[] = [];
   open = 0;
   /** Asked before each call: to throw here is to fail it. */
-  fault: (call: "send" | "subscribe" | "follow" | "commit" | "topicId", topic: string) => void | Promise<void> =
-    () => {};
+  fault: (
+    call: "makeTopics" | "send" | "subscribe" | "follow" | "commit" | "topicId",
+    topic: string,
+  ) => void | Promise<void> = () => {};
   /** What the topics take; a message that is larger is refused. */
   maxBytes = Infinity;
   readonly #waiting = new Map<string, BusMessage[]>();
@@ -34,6 +36,7 @@ export class MemoryKafka implements Kafka {
   }
 
   async makeTopics(topics: readonly string[]): Promise<void> {
+    for (const topic of topics) await this.fault("makeTopics", topic);
     this.made.push(...topics);
   }
 

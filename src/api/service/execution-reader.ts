@@ -23,7 +23,7 @@ interface Folded {
   knownAtMs: number;
 }
 
-/** In so short a time nothing that was open ends, is removed, and is there again under its id. */
+/** Within this time an open one hardly ends, is removed for want of room, and is there again under its id. */
 const KNOWN_MS = 1_000;
 
 /** What of an execution is looked at. `answer` keeps a text that follows from this version alone. */

@@ -13,6 +13,13 @@ const BY_CODE: readonly (readonly [string, StoreErrorCode])[] = [
   ["42P07", "STORE_INVALID"],
   ["42703", "STORE_INVALID"],
   ["42883", "STORE_INVALID"],
+  // Tables that somebody has changed: other types, an index that is gone, a trigger.
+  ["42804", "STORE_INVALID"],
+  ["42P10", "STORE_INVALID"],
+  ["P0", "STORE_INVALID"],
+  // A pool in front of the server that knows no prepared statements, or a server that lacks something.
+  ["26", "STORE_UNAVAILABLE"],
+  ["0A", "STORE_UNAVAILABLE"],
   ["XX001", "STORE_CORRUPT"],
   ["XX002", "STORE_CORRUPT"],
   // No answer in time, no connection, no room, no right to write now, or the server is going down.

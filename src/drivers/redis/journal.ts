@@ -1,3 +1,4 @@
+import { ErrorReply } from "@redis/client";
 import type {
   CommitBatch,
   CommitOutcome,
@@ -11,10 +12,11 @@ import type {
   WatchOptions,
 } from "../../store/contract.ts";
 import type { HandOver } from "../../store/hand-over.ts";
+import { StoreError } from "../../store/store-error.ts";
 import { pushCommit } from "./commit-arguments.ts";
 import { handedOf, inboxKeys, partitionsOf } from "./inbox.ts";
 import { placesFrom } from "./places.ts";
-import { checkPartition, type Redis, run, runCall, scriptCall, whyRefused } from "./redis.ts";
+import { checkPartition, keyOf, type Redis, run, runCall, scriptCall, whyRefused } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 import { bellOf } from "./tasks.ts";
 import type { Standing, VersionHints } from "./version-hints.ts";
@@ -122,9 +124,23 @@ export class RedisJournal implements Journal {
     } catch (error) {
       const reason = whyRefused(error);
       if (reason !== undefined) return { kind: "refused", reason };
-      throw error;
+      throw isOfOneEntity(error, this.#redis) ? error : faultOf(error);
     }
   }
+}
+
+/** What is wrong with the journal of one entity is nobody else's trouble. */
+function isOfOneEntity(error: unknown, redis: Redis): boolean {
+  if (!(error instanceof ErrorReply)) return false;
+  return (
+    error.message.startsWith("VERSION ") || error.message.startsWith(`FOREIGN the key ${keyOf(redis, "journal", "")}`)
+  );
+}
+
+/** By its name, so that nobody's values are suspected of it: a key that is not ours, a right that we lack. */
+function faultOf(error: unknown): unknown {
+  if (!(error instanceof ErrorReply)) return error;
+  return new StoreError("STORE_INVALID", `Redis: ${error.message}`, { cause: error });
 }
 
 function snapshotOf(entity: EntityKey, stored: string): Snapshot {
