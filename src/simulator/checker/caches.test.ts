@@ -91,7 +91,39 @@ function answered(afterMs: number, ...parkedMs: readonly number[]): World {
   return world.world({ liveness: false });
 }
 
+/** Its question comes to the entry behind its own return, while another does the work and never says what came of it. */
+function overtaken(isReturned: boolean, more: Partial<World>): World {
+  const world = begun();
+  const { now: atMs, entity: execution } = world;
+  const other = "execution/e2";
+  const given = { kind: "gatesReturned", atMs, returns: [{ gate: ENTRY, ask: 1 }] } as const;
+  const error = { code: "STOP", message: "", retryable: false };
+  world.commit([
+    { ...world.ended(), status: "failed", reason: "cancel", error } as ExecutionEvent,
+    ...(isReturned ? [given] : []),
+  ]);
+  return world
+    .tell(
+      { kind: "cacheAsked", atMs, execution: other, ask: 1, node: "a" },
+      { kind: "cacheGranted", atMs, execution: other, ask: 1 },
+      { kind: "cacheAsked", atMs, execution, ask: 1, node: "a" },
+    )
+    .world(more);
+}
+
+const ofCaches = (world: World): readonly string[] =>
+  check(world)
+    .filter(({ invariant }) => invariant === "I47")
+    .map(({ message }) => message);
+
 describe("caches", () => {
+  it("lets a question stand that its own return has overtaken, behind one who is left alone, and no other", () => {
+    const poisoned = ["e2"];
+    expect(ofCaches(overtaken(true, { poisoned }))).toEqual([]);
+    expect(ofCaches(overtaken(false, { poisoned }))).toEqual([expect.stringContaining("execution/e1 1")]);
+    expect(ofCaches(overtaken(true, {}))).toEqual([expect.stringContaining("execution/e2 1, execution/e1 1")]);
+  });
+
   it("is no new answer when one that was parked comes again with the release of whom it is for", () => {
     expect(check(answered(1000, 60_000))).toEqual([]);
   });

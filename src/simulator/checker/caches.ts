@@ -1,4 +1,5 @@
 import type { CacheEvent } from "../../core/cache/events.ts";
+import type { GatesReturned } from "../../core/execution/events.ts";
 import type { CacheAnswered } from "../../core/message.ts";
 import type { Value } from "../../core/value.ts";
 import { type Commit, type Evidence, executionOf } from "./evidence.ts";
@@ -110,8 +111,10 @@ const keysAreKept: Invariant = {
   name: "time and places of the cache",
   world(evidence, _stories, found) {
     const keys = new Map<string, Key>();
+    const returned = new Set<string>();
     for (const commit of evidence.surviving) {
       for (const { entity, events } of commit.entry.records) {
+        for (const event of events) if (event.kind === "gatesReturned") noteReturns(returned, entity, event);
         if (!entity.startsWith("cache/")) continue;
         let key = keys.get(entity);
         if (key === undefined)
@@ -122,9 +125,13 @@ const keysAreKept: Invariant = {
       // Last, as the store does it.
       for (const entity of commit.entry.purge ?? []) judgeRemoval(entity, keys, commit, found);
     }
-    judgeRemains(evidence, keys, found);
+    judgeRemains(evidence, keys, returned, found);
   },
 };
+
+function noteReturns(returned: Set<string>, execution: string, { returns }: GatesReturned): void {
+  for (const { gate, ask } of returns) returned.add(`${gate} ${execution} ${ask}`);
+}
 
 /** Only what is of no use is removed. */
 function judgeRemoval(entity: string, keys: Map<string, Key>, commit: Commit, found: Found): void {
@@ -173,10 +180,24 @@ function judgeMail(evidence: Evidence, commit: Commit, keys: ReadonlyMap<string,
   }
 }
 
-function judgeRemains({ world, poisoned }: Evidence, keys: ReadonlyMap<string, Key>, found: Found): void {
+/**
+ * Mail may overtake: a question that comes behind its own return stands in line until it is answered, and is given back
+ * then. Behind one who is left alone no line moves, and so it stays.
+ */
+function judgeRemains(
+  { world, poisoned }: Evidence,
+  keys: ReadonlyMap<string, Key>,
+  returned: ReadonlySet<string>,
+  found: Found,
+): void {
   if (!world.liveness) return;
+  const isPoisoned = (name: string): boolean => poisoned.has(executionOf(name.split(" ")[0]!));
   for (const [entity, { held, waiting }] of keys) {
-    const left = [...held.keys(), ...waiting].filter((name) => !poisoned.has(executionOf(name.split(" ")[0]!)));
+    const stands = [...held.keys()].some(isPoisoned);
+    const isOvertaken = (name: string): boolean => stands && returned.has(`${entity} ${name.replace(/ anew$/, "")}`);
+    const left = [...held.keys(), ...[...waiting].filter((name) => !isOvertaken(name))].filter(
+      (name) => !isPoisoned(name),
+    );
     if (left.length > 0) found(`At ${entity} these are not done: ${left.join(", ")}`);
   }
 }
