@@ -19,6 +19,7 @@ export interface FarTask {
   readonly item?: number;
   readonly iteration?: number;
   readonly inputs?: Json;
+  /** The secrets that stand in its config, so that whoever works on it can keep them out of its logs. */
   readonly secrets?: readonly string[];
 }
 

@@ -11,6 +11,7 @@ import { isJsonObject, type Json } from "../../json/json.ts";
 import type { LeasedTask, Settlement, Store } from "../../store/contract.ts";
 import { Concealment } from "../../worker/concealment.ts";
 import { heartbeatOf } from "../../worker/delivery.ts";
+import type { FarTask } from "../../worker/far-tasks.ts";
 import { storableOutput } from "../../worker/output.ts";
 import { HEARTBEAT_SECONDS, MAX_LEASE_BYTES, MAX_TASK_BYTES, WORKER_ALIVE_MS } from "../limits.ts";
 import type { Caller } from "./caller.ts";
@@ -34,23 +35,8 @@ export interface LeaseCall {
   readonly isParked?: true;
 }
 
-export interface ShownTask {
-  readonly task_id: string;
-  readonly token: string;
-  readonly execution_id: string;
-  readonly node_id: string;
-  readonly handler: string;
-  readonly attempt: number;
-  readonly generation: number;
-  readonly config: Json;
-  readonly idempotency_key: string;
+export interface ShownTask extends FarTask {
   readonly deadline: string;
-  readonly timeout_seconds: number;
-  readonly item?: number;
-  readonly iteration?: number;
-  readonly inputs?: Json;
-  /** The secrets that stand in its config, so that whoever works on it can keep them out of its logs. */
-  readonly secrets?: readonly string[];
 }
 
 export interface Leased {
