@@ -50,21 +50,25 @@ function bareLoop(folder: string): Side {
   // The same tables and settings, by the driver itself.
   new FileWriter(file, "incarnation").close();
   const db = new DatabaseSync(file);
-  db.exec("pragma synchronous = full; pragma cache_size = -32768; pragma wal_autocheckpoint = 4000");
+  db.exec("pragma synchronous = full; pragma cache_size = -32768; pragma wal_autocheckpoint = 2000");
   const advance = db.prepare("update partitions set seq = seq + 1, last_batch = ? where id = 0");
   const append = db.prepare("insert into journal (entity, version, count, format, text) values (?, ?, ?, ?, ?)");
+  const begin = db.prepare("insert into entities (entity, last, next_version) values (?, ?, ?)");
   const put = db.prepare(
-    `insert or replace into headers (entity, class, status, workflow, tenant, created_at_ms, ended_at_ms, version)
-    values (?, ?, ?, ?, ?, ?, ?, ?)`,
+    `update entities set class = ?, status = ?, workflow = ?, tenant = ?, created_at_ms = ?, ended_at_ms = ?,
+    header_version = ? where entity = ?`,
   );
   return {
     commit: ({ records, headers }) => {
       db.exec("begin immediate");
       advance.run("batch");
-      for (const { entity, version, count, format, text } of records) append.run(entity, version, count, format, text);
+      for (const { entity, version, count, format, text } of records) {
+        const { lastInsertRowid } = append.run(entity, version, count, format, text);
+        begin.run(entity, lastInsertRowid, version + count);
+      }
       for (const one of headers) {
         const { entity, status, workflow, tenant, createdAtMs, endedAtMs, version } = one;
-        put.run(entity, one.class, status, workflow, tenant, createdAtMs, endedAtMs, version);
+        put.run(one.class, status, workflow, tenant, createdAtMs, endedAtMs, version, entity);
       }
       db.exec("commit");
     },

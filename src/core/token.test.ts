@@ -1,11 +1,16 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { formatToken, parseToken } from "./token.ts";
+import { firstTryOf, formatToken, parseToken } from "./token.ts";
 
 const token = { nonce: "5f", execution: "0198", generation: 2, instance: "ocr[17]@3", attempt: 4, delivery: 1 };
 
 test("a token is its parts, in order, between colons", () => {
   expect(formatToken(token)).toBe("5f:0198:2:ocr[17]@3:4:1");
+});
+
+test("the end of a first try is what follows the execution", () => {
+  const first = { ...token, generation: 1, attempt: 1, delivery: 1 };
+  expect(`${first.nonce}:${first.execution}${firstTryOf(first.instance)}`).toBe(formatToken(first));
 });
 
 test("whatever was formatted is parsed to the same", () => {

@@ -16,6 +16,11 @@ export function formatToken(token: Token): string {
   return `${token.nonce}:${token.execution}:${token.generation}:${token.instance}:${token.attempt}:${token.delivery}`;
 }
 
+/** Its end, behind the execution's name, for the first try of a node instance in the first generation: most never have another. */
+export function firstTryOf(instance: string): string {
+  return `:1:${instance}:1:1`;
+}
+
 export function parseToken(text: string): Token | undefined {
   // By hand: it is read for every result, and a list of its parts would be thrown away.
   const a = text.indexOf(":");

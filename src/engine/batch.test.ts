@@ -4,6 +4,10 @@ import { BatchBuilder } from "./batch.ts";
 const FENCE = { partition: 0, incarnation: "i", epoch: 1, nonce: "n", seq: 0 };
 const letter = { id: "x:1:a", class: "poison" as const, queue: "q", text: "{}" };
 
+function decider(id: string): Parameters<BatchBuilder["add"]>[0] {
+  return { key: `execution/${id}`, state: {}, written: null, machine: { eventFormat: 1 } };
+}
+
 function sealed(build: (builder: BatchBuilder) => void): { letters: string[]; discard: readonly string[] } {
   const builder = new BatchBuilder(1, 0, { partitionCount: 1 });
   build(builder);
@@ -38,14 +42,14 @@ test("the times of wakes are whole and finite: a store that refuses one would be
 test("values that are written beside a batch count for its size: what it holds is in memory at once", () => {
   const builder = new BatchBuilder(1, 0, { partitionCount: 1 });
   const blobs = [{ hash: "h", text: "x".repeat(5_000) }];
-  builder.add("execution/x", { events: [{ kind: "k", atMs: 1 }], blobs }, 1, 1, 0);
+  builder.add(decider("x"), { events: [{ kind: "k", atMs: 1 }], blobs }, 1, 0);
   expect(builder.size).toBeGreaterThan(5_000);
 });
 
 test("a definition that many bring is written and counted once", () => {
   const builder = new BatchBuilder(1, 0, { partitionCount: 1 });
   const blobs = [{ scope: "definition", hash: "h", text: "x".repeat(5_000) }];
-  for (const id of ["x", "y"]) builder.add(`execution/${id}`, { events: [{ kind: "k", atMs: 1 }], blobs }, 1, 1, 0);
+  for (const id of ["x", "y"]) builder.add(decider(id), { events: [{ kind: "k", atMs: 1 }], blobs }, 1, 0);
   expect(builder.blobs).toHaveLength(1);
   expect(builder.size).toBeLessThan(6_000);
 });
@@ -68,5 +72,5 @@ test("an event of a batch can be read again, also one that came after another wa
     { entity: "execution/x", version: 5, count: 3, format: 1, text: JSON.stringify([event(1), event(2), event(3)]) },
     { entity: "execution/y", version: 1, count: 1, format: 1, text: JSON.stringify([event(4)]) },
   ]);
-  expect([...builder.touched]).toEqual(["execution/x", "execution/y"]);
+  expect([...builder.touched()]).toEqual(["execution/x", "execution/y"]);
 });

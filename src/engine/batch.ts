@@ -1,4 +1,4 @@
-import type { Answer, Decision, MachineEvent, TaskDraft } from "../core/machine.ts";
+import type { Answer, Decision, Machine, MachineEvent, TaskDraft } from "../core/machine.ts";
 import type { Message, ReplyAddress } from "../core/message.ts";
 import { messageText } from "../core/message.ts";
 import { DEFINITION_SCOPE, partitionOf } from "../core/entity.ts";
@@ -19,7 +19,7 @@ import type {
   Task,
 } from "../store/contract.ts";
 import type { Recalled } from "./recall.ts";
-import type { Orphan } from "./resident.ts";
+import type { Entity, Orphan, Resident, Written } from "./resident.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -29,24 +29,22 @@ const LATEST_MS = Number.MAX_SAFE_INTEGER;
 /** What of the store matters to a batch. */
 type BatchStore = Pick<Capabilities, "partitionCount" | "sameProcess">;
 
-/** The events of one entity. */
-interface Written {
-  readonly version: number;
-  readonly format: number;
-  count: number;
-  /**
-   * All of them, without the bracket that closes the list. By adding up and not by `join`, which would copy it all one time
-   * more: it is put together when the store takes it.
-   */
-  text: string;
-}
+/** Who has decided something. */
+type Decider = Pick<Resident, "key" | "state" | "written"> & {
+  readonly machine: Pick<Machine, "eventFormat" | "eventText">;
+};
 
 /** A batch while it is being formed: what one commit of one partition will hold. */
 export class BatchBuilder {
   readonly number: number;
   readonly partition: number;
   consumed: Position | null = null;
-  readonly touched: Set<string> = new Set();
+  /** Who is in memory and was touched by it, each once: who touches it notes on itself by which batch it was touched last. */
+  readonly entities: Entity[] = [];
+  /** Of those, in the order in which they were sent something, who goes on when all is taken. */
+  next: Resident[] = [];
+  /** Who was touched by its name alone. */
+  private readonly named = new Set<string>();
   readonly tasks: Task[] = [];
   /** Entities that were let out of quarantine only to be cancelled. */
   readonly cancelled: Set<string> = new Set();
@@ -65,7 +63,10 @@ export class BatchBuilder {
   item: string | null = null;
 
   private readonly store: BatchStore;
-  private readonly records = new Map<string, Written>();
+  private readonly records: Written[] = [];
+  /** Their places by name, of as many as there were when somebody last asked: few ask, and there is one for nearly every step. */
+  private readonly recordOf = new Map<string, Written>();
+  private recordsNamed = 0;
   /** The events of one of them, read again, and how many they were then. */
   private reread: {
     readonly record: Written;
@@ -105,7 +106,7 @@ export class BatchBuilder {
     return (
       this.consumed === null &&
       !this.announcement &&
-      this.records.size === 0 &&
+      this.records.length === 0 &&
       this.restored.length === 0 &&
       this.wakes.size === 0 &&
       this.snapshots.length === 0 &&
@@ -118,9 +119,15 @@ export class BatchBuilder {
   }
 
   /** Adds a decision's events and effects. `firstVersion` is the version of its first event. */
-  add(key: string, decision: Decision<MachineEvent>, firstVersion: number, format: number, nowMs: number): void {
+  add(by: Decider, decision: Decision<MachineEvent>, firstVersion: number, nowMs: number): void {
+    const { key, machine, state } = by;
+    const { eventFormat } = machine;
     const { events, tasks, revoke, mail, blobs, deadLetters, discard, listings } = decision;
-    this.events(key, events, firstVersion, format);
+    for (let i = 0; i < events.length; i++) {
+      const text = machine.eventText?.(state, events[i]!) ?? JSON.stringify(events[i]);
+      const before = by.written?.batch === this.number ? by.written : undefined;
+      by.written = this.write(before, key, text, firstVersion + i, eventFormat);
+    }
     // Asked one by one: most decisions have none of these, and there are several for each step.
     if (tasks !== undefined) {
       for (const task of tasks) {
@@ -148,27 +155,48 @@ export class BatchBuilder {
     this.chars += record.text.length;
   }
 
+  /** Events that the shell has to say of an entity, whatever its kind is. */
   events(key: string, events: readonly MachineEvent[], firstVersion: number, format: number): void {
-    if (events.length === 0) return;
-    let record = this.records.get(key);
-    for (const event of events) {
-      const text = JSON.stringify(event);
-      this.chars += text.length;
-      if (record === undefined) {
-        this.touched.add(key);
-        record = { version: firstVersion, format, count: 1, text: `[${text}` };
-        this.records.set(key, record);
-      } else {
-        record.count++;
-        record.text += `,${text}`;
-      }
+    this.named.add(key);
+    for (const [i, event] of events.entries()) {
+      this.write(this.record(key), key, JSON.stringify(event), firstVersion + i, format);
     }
-    this.eventCount += events.length;
+  }
+
+  private write(before: Written | undefined, entity: string, text: string, version: number, format: number): Written {
+    this.chars += text.length;
+    this.eventCount++;
+    if (before === undefined) {
+      const record: Written = { entity, batch: this.number, version, format, count: 1, text: `[${text}` };
+      this.records.push(record);
+      return record;
+    }
+    before.count++;
+    before.text += `,${text}`;
+    return before;
+  }
+
+  private record(key: string): Written | undefined {
+    for (; this.recordsNamed < this.records.length; this.recordsNamed++) {
+      const record = this.records[this.recordsNamed]!;
+      this.recordOf.set(record.entity, record);
+    }
+    return this.recordOf.get(key);
+  }
+
+  /** Everybody whom it touched, by name. */
+  touched(): ReadonlySet<string> {
+    return this.entities.length === 0 ? this.named : new Set([...this.entities.map(({ key }) => key), ...this.named]);
+  }
+
+  /** Those of them who need not be in memory. */
+  touchedByName(): ReadonlySet<string> {
+    return this.named;
   }
 
   /** Puts an entity back as it was shipped: what it says here is no news to anybody. */
   restore(entity: string, { records, header, letters }: Recalled): void {
-    this.touched.add(entity);
+    this.named.add(entity);
     this.restoredEntities.push(entity);
     this.restored.push(...records);
     const first = records[0]?.version ?? 1;
@@ -178,12 +206,12 @@ export class BatchBuilder {
   }
 
   hasEvents(key: string): boolean {
-    return this.records.has(key);
+    return this.record(key) !== undefined;
   }
 
   /** Whose events it holds, and which. */
   *written(): Generator<{ readonly entity: string; readonly first: number; readonly last: number }, void> {
-    for (const [entity, { version, count }] of this.records) {
+    for (const { entity, version, count } of this.records) {
       yield { entity, first: version, last: version + count - 1 };
     }
   }
@@ -191,7 +219,7 @@ export class BatchBuilder {
   /** Whose dead letters come with it, and whose may go: those who say that letters go have events that say why. */
   *lettered(): Generator<string, void> {
     for (const { entity } of this.deadLetters.values()) yield entity;
-    if (this.discard.size > 0) yield* this.records.keys();
+    if (this.discard.size > 0) for (const { entity } of this.records) yield entity;
   }
 
   listing(listing: Listing): void {
@@ -200,7 +228,7 @@ export class BatchBuilder {
 
   /** An event of this batch, by its version; undefined if it holds none such. */
   eventAt(key: string, version: number): MachineEvent | undefined {
-    const record = this.records.get(key);
+    const record = this.record(key);
     if (record === undefined || version < record.version || version >= record.version + record.count) return undefined;
     // Asked for many in a row, as a rule.
     if (this.reread?.record !== record || this.reread.count !== record.count) {
@@ -232,8 +260,13 @@ export class BatchBuilder {
   }
 
   header(header: Header): void {
-    this.touched.add(header.entity);
     this.headers.set(header.entity, header);
+  }
+
+  /** The same of somebody who may have nothing else to do with this batch. */
+  wakeByName(key: string, atMs: number | null): void {
+    this.named.add(key);
+    this.wake(key, atMs);
   }
 
   /**
@@ -241,7 +274,6 @@ export class BatchBuilder {
    * be called again after any time. To look too early costs nothing.
    */
   wake(key: string, atMs: number | null): void {
-    this.touched.add(key);
     this.wakes.set(key, atMs === null ? null : Math.min(Math.floor(atMs), LATEST_MS));
   }
 
@@ -251,7 +283,6 @@ export class BatchBuilder {
   }
 
   snapshot(snapshot: Snapshot): void {
-    this.touched.add(snapshot.entity);
     this.snapshots.push(snapshot);
     this.chars += snapshot.text.length;
   }
@@ -259,9 +290,10 @@ export class BatchBuilder {
   /** The batch as it goes to the store. Built once: a resend carries the same bytes. */
   seal(fence: Fence, id: string, timeMs: number, suspect: string | null): CommitBatch {
     const records: JournalRecord[] = [...this.restored];
-    this.records.forEach(({ version, format, count, text }, entity) => {
+    for (let i = 0; i < this.records.length; i++) {
+      const { entity, version, count, format, text } = this.records[i]!;
       records.push({ entity, version, count, format, text: `${text}]` });
-    });
+    }
     const wakes: CommitBatch["wakes"][number][] = [];
     this.wakes.forEach((atMs, entity) => wakes.push({ entity, atMs }));
     return {

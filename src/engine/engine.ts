@@ -60,6 +60,8 @@ const STORE_TROUBLE_MS = 200;
 const UNLIMITED_RENEWALS = 60;
 /** After how long it is asked again while there is more to remove. */
 const AT_ONCE_MS = 50;
+/** So few are decided in less time than a commit takes; whoever comes until that has ended is worth the time. */
+const FEW_MESSAGES = 50;
 /** Careful mode ends after this many items that did not kill us. */
 const CAREFUL_ITEMS = 20;
 /** After so many commits in a row that the store has rejected, their owner is careful. */
@@ -98,6 +100,7 @@ export class Engine {
   private readonly blamed = new Set<string>();
   private carefulTurn = 0;
   private inFlight: Promise<void> = Promise.resolve();
+  private isCommitting = false;
   private loops: Promise<unknown> | undefined;
 
   constructor(options: EngineOptions) {
@@ -172,11 +175,22 @@ export class Engine {
         await this.inFlight;
         const current = formed.filter(({ owner, builder }) => owner.valid && !builder.isEmpty);
         for (const { owner, builder } of formed) if (owner.valid && builder.isEmpty) owner.cameToNothing(builder);
-        if (current.length > 0) this.inFlight = this.commit(current).catch(() => this.distrust(current));
+        if (current.length > 0) this.inFlight = this.underWay(current);
       } catch {
         // The store did not answer a read. Nothing was decided on it, so there is nothing to undo.
         await this.host.sleep(STORE_TROUBLE_MS, this.stopping.signal);
       }
+    }
+  }
+
+  private async underWay(formed: readonly Formed[]): Promise<void> {
+    this.isCommitting = true;
+    try {
+      await this.commit(formed);
+    } catch {
+      this.distrust(formed);
+    } finally {
+      this.isCommitting = false;
     }
   }
 
@@ -206,7 +220,7 @@ export class Engine {
     }));
     const committed = owners.map((owner) => owner.committedBatch);
     const reads = await this.read(requests, this.idleTime(owners));
-    if (reads === undefined) return [];
+    if (reads === undefined || this.isWorthWaiting(owners, reads)) return [];
     const byPartition = new Map(reads.map((read) => [read.partition, read]));
     for (const [i, owner] of owners.entries()) {
       const { partition, limit, maxChars } = requests[i]!;
@@ -236,6 +250,17 @@ export class Engine {
     if (trouble && formed.every(({ builder }) => builder.isEmpty))
       await this.host.sleep(STORE_TROUBLE_MS, this.stopping.signal);
     return formed;
+  }
+
+  /**
+   * Few messages came while a commit is under way. What is formed now would leave behind all who come until that has ended:
+   * of those who wait for an answer a third would be in each commit, where it can be half of them. Nobody waits longer, as
+   * the next commit cannot go out before. Where a read is a round trip it is not made twice.
+   */
+  private isWorthWaiting(owners: readonly Owner[], reads: readonly ReadResult[]): boolean {
+    if (!this.isCommitting || !this.store.capabilities.volatileInbox) return false;
+    const count = reads.reduce((sum, { messages }) => sum + messages.length, 0);
+    return count > 0 && count < FEW_MESSAGES && owners.every(({ busy }) => busy.size === 0);
   }
 
   /** undefined = not waited for, since there is something better to do; nothing is known of the inbox then. */
@@ -333,7 +358,8 @@ export class Engine {
     owner.definitions.begin();
     const missing = new Set<string>();
     const starts = new Map<string, Message>();
-    for (const message of messages) {
+    for (let i = 0; i < messages.length; i++) {
+      const message = messages[i]!;
       const { to } = message;
       pinned.add(to);
       owner.touch(to);
@@ -673,7 +699,7 @@ export class Engine {
         owner.committed(builder);
         if (builder.orphans.length > 0) this.hurryOrphans(builder.orphans);
         if (this.rejections.size > 0) this.noteTaken(owner, builder);
-        if (this.tries.size > 0) for (const key of builder.touched) this.tries.delete(key);
+        if (this.tries.size > 0) for (const key of builder.touched()) this.tries.delete(key);
         this.tenures.acknowledge(owner);
         return;
       case "fenced":

@@ -204,11 +204,15 @@ export class Owner {
     this.deadlines.noteRead(note, this.time.nowMs());
   }
 
+  // What walks through all of a batch counts, here and in what hands it on: it is called once for hundreds of steps, too seldom to be
+  // compiled well, and until then `of` makes an object for each of them.
+
   /** Takes what was read and is due: whom it concerns must be in memory by now. */
   take(builder: BatchBuilder, incoming: Incoming, due: readonly string[]): void {
+    const { messages } = incoming;
     builder.consumed = incoming.position;
     for (const text of incoming.rubbish) this.throwOut(builder, text);
-    for (const message of incoming.messages) this.takeMessage(builder, message);
+    for (let i = 0; i < messages.length; i++) this.takeMessage(builder, messages[i]!);
     for (const key of due) this.takeWake(builder, key);
   }
 
@@ -250,7 +254,9 @@ export class Owner {
     const decision = this.decide(entity, message);
     this.apply(builder, entity, decision);
     builder.reply(message.reply, decision.reply);
-    this.busy.add(entity.key);
+    if (entity.goesOnIn === builder.number) return;
+    entity.goesOnIn = builder.number;
+    builder.next.push(entity);
   }
 
   /**
@@ -276,7 +282,7 @@ export class Owner {
   private mark(builder: BatchBuilder, entity: Entity): void {
     if (entity.touchedBy === builder.number) return;
     entity.touchedBy = builder.number;
-    builder.touched.add(entity.key);
+    builder.entities.push(entity);
   }
 
   private takeWake(builder: BatchBuilder, key: string): void {
@@ -335,8 +341,10 @@ export class Owner {
   /** Lets every busy entity go on for as long as the batch has room. Answers what has to be fetched first. */
   advance(builder: BatchBuilder, only?: string): Map<string, readonly Need[]> {
     const needs = new Map<string, readonly Need[]>();
-    do this.advanceBusy(builder, only, needs);
-    while (only === undefined && this.window.passRoomOn() && !this.isFull(builder));
+    do {
+      this.advanceBusy(builder, only, needs);
+      this.advanceNext(builder, only, needs);
+    } while (only === undefined && this.window.passRoomOn() && !this.isFull(builder));
     return needs;
   }
 
@@ -352,10 +360,28 @@ export class Owner {
       this.rest(key);
       if (entity.kind === "quarantine") continue;
       this.mark(builder, entity);
-      const wanted = this.advanceOne(builder, entity);
-      if (wanted.length > 0) needs.set(key, wanted);
-      this.withdraw(builder, entity);
+      this.goOn(builder, entity, needs);
     }
+  }
+
+  /** Those that were sent something, behind those that were busy before. Nearly all go on at once, and never stand among these. */
+  private advanceNext(builder: BatchBuilder, only: string | undefined, needs: Map<string, readonly Need[]>): void {
+    const { next, number } = builder;
+    builder.next = [];
+    for (let i = 0; i < next.length; i++) {
+      const entity = next[i]!;
+      if (entity.goesOnIn !== number || !entity.isHeld) continue;
+      const mayGoOn = !this.isFull(builder) && (only === undefined || entity.key === only);
+      if (mayGoOn) this.goOn(builder, entity, needs);
+      else this.busy.add(entity.key);
+    }
+  }
+
+  private goOn(builder: BatchBuilder, entity: Resident, needs: Map<string, readonly Need[]>): void {
+    entity.goesOnIn = 0;
+    const wanted = this.advanceOne(builder, entity);
+    if (wanted.length > 0) needs.set(entity.key, wanted);
+    this.withdraw(builder, entity);
   }
 
   /**
@@ -364,9 +390,10 @@ export class Owner {
    */
   finish(builder: BatchBuilder): void {
     this.unshipped?.form(builder, this.batchMs);
-    for (const key of builder.touched) {
-      const entity = this.entities.get(key);
-      if (entity?.kind === "resident") this.keep(builder, entity);
+    const { entities } = builder;
+    for (let i = 0; i < entities.length; i++) {
+      const entity = entities[i]!;
+      if (entity.kind === "resident" && entity.isHeld) this.keep(builder, entity);
     }
     const limit = Math.ceil(this.capabilities.maxBatchEntries / 4);
     this.unshipped?.takeOff(builder, this.batchMs, limit, (key, untilMs) =>
@@ -462,7 +489,7 @@ export class Owner {
       if (decision.blobs !== undefined) {
         for (const { hash, text, scope } of decision.blobs) this.freshBlobs.set(`${scope ?? entity.key} ${hash}`, text);
       }
-      builder.add(entity.key, decision, firstVersion, machine.eventFormat, this.batchMs);
+      builder.add(entity, decision, firstVersion, this.batchMs);
       this.window.count(entity);
     }
     if (!wasEnded && machine.isEnded(state)) entity.withdrawing = machine.withdrawn(state);
@@ -516,19 +543,25 @@ export class Owner {
 
   /** Header, snapshot and wake time of an entity that this batch has touched. */
   private keep(builder: BatchBuilder, entity: Resident): void {
-    const { machine, state, key } = entity;
+    const { machine, state } = entity;
     const version = machine.versionOf(state);
     if (version === 0) return;
-    const header = machine.header(state);
-    if (header !== null && header.status !== entity.headerStatus) {
-      entity.headerStatus = header.status;
-      builder.header({ entity: key, version, ...header });
-    }
+    this.list(builder, entity, version);
     const tail = version - entity.snapshotVersion;
     const due = Math.max(this.settings.snapshotEvents, entity.snapshotChars / SNAPSHOT_CHARS_PER_EVENT);
     if (tail >= due) this.snapshot(builder, entity);
     this.cut(builder, entity);
     this.fileWake(builder, entity);
+  }
+
+  /** The header changes with the status: that is asked for alone, since most touches leave it as it is. */
+  private list(builder: BatchBuilder, entity: Resident, version: number): void {
+    const { machine, state, key } = entity;
+    if (machine.listedAs !== undefined && machine.listedAs(state) === entity.headerStatus) return;
+    const header = machine.header(state);
+    if (header === null || header.status === entity.headerStatus) return;
+    entity.headerStatus = header.status;
+    builder.header({ entity: key, version, ...header });
   }
 
   private snapshot(builder: BatchBuilder, entity: Resident): void {
@@ -574,24 +607,36 @@ export class Owner {
     this.dropFreshBlobs(builder);
     this.definitions.prove(builder.definitions);
     this.unshipped?.committed(builder, this.host.monotonicMs());
-    for (const key of builder.touched) {
-      if (this.released.size > 0 && this.released.get(key) === builder.number) this.released.delete(key);
-      this.letGo(builder, key);
-    }
+    for (const [key, batch] of this.released) if (batch === builder.number) this.released.delete(key);
+    this.letAllGo(builder);
     this.fileStored(builder);
     this.shrink();
   }
 
   /** Nothing came of the batch, and all that were before it are committed. Who was only looked at need not stay. */
   cameToNothing(builder: BatchBuilder): void {
-    for (const key of builder.touched) this.letGo(builder, key);
+    this.letAllGo(builder);
+  }
+
+  private letAllGo(builder: BatchBuilder): void {
+    const { entities } = builder;
+    for (let i = 0; i < entities.length; i++) {
+      const entity = entities[i]!;
+      if (entity.kind === "resident") this.letGo(builder, entity);
+    }
+    for (const key of builder.touchedByName()) {
+      const entity = this.entities.get(key);
+      if (entity?.kind === "resident") this.letGo(builder, entity);
+    }
   }
 
   /** What is over leaves memory. */
-  private letGo(builder: BatchBuilder, key: string): void {
-    const entity = this.entities.get(key);
-    if (entity?.kind !== "resident" || entity.touchedBy > builder.number || this.pinned.has(key)) return;
-    if (!entity.machine.isEnded(entity.state) || entity.withdrawing.length > 0) return;
+  private letGo(builder: BatchBuilder, entity: Resident): void {
+    const { key } = entity;
+    // Its text would be kept for as long as it is.
+    if (entity.written?.batch === builder.number) entity.written = null;
+    if (!entity.machine.isEnded(entity.state) || entity.withdrawing.length > 0 || !entity.isHeld) return;
+    if (entity.touchedBy > builder.number || this.pinned.has(key)) return;
     // What is to be removed as soon as its tasks are called back is looked at once more.
     if (entity.machine.hasWork(entity.state) || this.retention.hurried.has(key)) return;
     this.forget(key);
@@ -601,9 +646,11 @@ export class Owner {
 
   /** What the store has been told to have looked at, and was read up to there while it was not told yet. */
   private fileStored({ wakes }: BatchBuilder): void {
-    for (const [key, atMs] of wakes) {
-      if (atMs !== null && atMs <= this.readMs && !this.hasFiled(key)) this.wakes.file(key, atMs);
-    }
+    const { readMs } = this;
+    // By `forEach`, which makes no pairs.
+    wakes.forEach((atMs, key) => {
+      if (atMs !== null && atMs <= readMs && !this.hasFiled(key)) this.wakes.file(key, atMs);
+    });
   }
 
   /** What is in memory has filed its timers; but nothing of when it may go, nor has it taken back what it said of that. */
@@ -641,14 +688,16 @@ export class Owner {
     const entity = this.entities.get(key);
     this.entities.delete(key);
     this.rest(key);
-    if (entity?.kind === "resident") this.window.uncount(entity);
+    if (entity?.kind !== "resident") return;
+    entity.isHeld = false;
+    this.window.uncount(entity);
   }
 
   /** The batch will not be stored: what it touched is not the truth, and is read again when it is next needed. */
   abandon(builder: BatchBuilder): void {
     this.dropFreshBlobs(builder);
     this.unshipped?.forget();
-    for (const key of builder.touched) {
+    for (const key of builder.touched()) {
       this.forget(key);
       if (this.released.get(key) === builder.number) this.released.delete(key);
       this.wakes.file(key, this.time.nowMs());

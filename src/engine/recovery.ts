@@ -263,7 +263,7 @@ class Rebuilding {
       const isCalledOff = await this.isCalledOff(resident);
       const given = await this.givenBackTo(resident);
       const { tasks, blobs = [] } = openTasks(owner, resident, recalled);
-      builder.add(entity, { events: [], tasks, blobs }, 0, machine.eventFormat, owner.time.nowMs());
+      builder.add(resident, { events: [], tasks, blobs }, 0, owner.time.nowMs());
       this.calls += sayAgain(owner, builder, resident);
       for (const message of given) builder.send(message);
       if (isCalledOff) builder.send(machine.calledOff!(state));
@@ -358,7 +358,7 @@ function sayAgain(owner: Owner, builder: BatchBuilder, resident: Resident): numb
     for (const event of decision.events) machine.evolve(state, event);
     // The first time says all lists.
     const said = count === 0 ? { ...decision, listings } : decision;
-    builder.add(resident.key, said, version, machine.eventFormat, owner.time.nowMs());
+    builder.add(resident, said, version, owner.time.nowMs());
     count += decision.events.length;
     if (decision.events.length === 0) return count;
   }

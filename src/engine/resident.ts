@@ -4,6 +4,21 @@ import { FewMap } from "../core/few-map.ts";
 import { SparseMap } from "../core/sparse.ts";
 import type { Json } from "../json/json.ts";
 
+/** The events of one entity that a batch holds. */
+export interface Written {
+  readonly entity: string;
+  /** Which batch holds them. */
+  readonly batch: number;
+  readonly version: number;
+  readonly format: number;
+  count: number;
+  /**
+   * All of them, without the bracket that closes the list. By adding up and not by `join`, which would copy it all one time
+   * more: it is put together when the store takes it.
+   */
+  text: string;
+}
+
 /** An entity in the owner's memory: its state, and what the store and the workers know of it. */
 export interface Resident {
   readonly kind: "resident";
@@ -31,6 +46,12 @@ export interface Resident {
   readonly fetched: SparseMap<string, Json>;
   /** The batch that touched it last; it may leave memory only when that is committed. */
   touchedBy: number;
+  /** The batch in which it is to go on when all that was read is taken; 0 if it has. */
+  goesOnIn: number;
+  /** Its events in a batch that is not committed. */
+  written: Written | null;
+  /** False once it has left memory: whoever still has it at hand has nothing. */
+  isHeld: boolean;
 }
 
 /** An entity that cannot be decided: its messages are kept until somebody releases it. */
@@ -80,5 +101,8 @@ export function newResident(key: string, id: string, machine: Machine, state: un
     withdrawing: NONE,
     fetched: new SparseMap(),
     touchedBy: 0,
+    goesOnIn: 0,
+    written: null,
+    isHeld: true,
   };
 }

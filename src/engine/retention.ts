@@ -93,7 +93,7 @@ export class Retention {
       entity.keepUntilMs = untilMs;
       entity.storedWakeMs = untilMs;
     }
-    builder.wake(key, untilMs);
+    builder.wakeByName(key, untilMs);
   }
 
   /** When an entity may be removed, as far as is known now; null if it may not. */

@@ -10,6 +10,8 @@ export class TaskWindow {
   private readonly letThrough: (key: string) => void;
   private readonly out = new Map<string, number>();
   private readonly waiting = new Map<string, Set<string>>();
+  /** Of whom is being counted. */
+  private counting: Resident["countedTasks"] | undefined;
 
   constructor(size: number, letThrough: (key: string) => void) {
     this.size = size;
@@ -24,13 +26,9 @@ export class TaskWindow {
   count(entity: Resident): void {
     const now = entity.machine.liveTasks(entity.state);
     const counted = entity.countedTasks;
-    // Called with every decision: by `forEach`, which makes no pairs.
-    now.forEach((count, queue) => {
-      const before = counted.get(queue) ?? 0;
-      if (count === before) return;
-      counted.set(queue, count);
-      this.change(queue, count - before);
-    });
+    // Called with every decision: by `forEach`, which makes no pairs, with a function that is there already.
+    this.counting = counted;
+    now.forEach(this.countOne);
     if (counted.size === now.size) return;
     counted.forEach((before, queue) => {
       if (now.has(queue)) return;
@@ -38,6 +36,13 @@ export class TaskWindow {
       this.change(queue, -before);
     });
   }
+
+  private readonly countOne = (count: number, queue: string): void => {
+    const before = this.counting!.get(queue) ?? 0;
+    if (count === before) return;
+    this.counting!.set(queue, count);
+    this.change(queue, count - before);
+  };
 
   /** An entity leaves memory: others may use its room. */
   uncount(entity: Resident): void {

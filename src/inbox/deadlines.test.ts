@@ -51,3 +51,30 @@ test("what is over is not told, and nothing ticks while nobody waits", async () 
   await pass(20);
   expect(late).toEqual(["next"]);
 });
+
+test("each is found again, whoever was taken away before", async () => {
+  const { deadlines, pass } = world();
+  const late: number[] = [];
+  const open = [0, 1, 2, 3, 4].map((i) => deadlines.add(100, () => late.push(i)));
+  expect([0, 4, 2].map((i) => deadlines.delete(open[i]!))).toEqual([true, true, true]);
+  expect(deadlines.delete(open[0]!)).toBe(false);
+  await pass(100);
+  expect(new Set(late)).toEqual(new Set([1, 3]));
+});
+
+test("one that is told may end another", async () => {
+  const { deadlines, pass } = world();
+  const late: string[] = [];
+  const other = deadlines.add(100, () => late.push("other"));
+  deadlines.delete(other);
+  const first = deadlines.add(100, () => {
+    late.push("first");
+    deadlines.delete(second);
+  });
+  const second = deadlines.add(100, () => {
+    late.push("second");
+    deadlines.delete(first);
+  });
+  await pass(100);
+  expect(late).toHaveLength(1);
+});

@@ -2,6 +2,8 @@
 export interface Deadline {
   readonly untilMs: number;
   readonly late: () => void;
+  /** Where it stands among the others. */
+  place: number;
 }
 
 /** How late one may be told at most. */
@@ -12,7 +14,8 @@ const TICK_MS = 100;
  * would only be made to be taken away again. Nothing ticks while nobody waits.
  */
 export class Deadlines {
-  readonly #open = new Set<Deadline>();
+  /** Not a `Set`, whose old tables would keep alive all that ever waited: see `core/slot-map.ts`. */
+  readonly #open: Deadline[] = [];
   readonly #nowMs: () => number;
   readonly #sleep: (ms: number) => Promise<void>;
   #isTicking = false;
@@ -23,25 +26,31 @@ export class Deadlines {
   }
 
   add(ms: number, late: () => void): Deadline {
-    const deadline = { untilMs: this.#nowMs() + ms, late };
-    this.#open.add(deadline);
+    const deadline = { untilMs: this.#nowMs() + ms, late, place: this.#open.length };
+    this.#open.push(deadline);
     if (!this.#isTicking) void this.#tick();
     return deadline;
   }
 
-  delete(deadline: Deadline): void {
-    this.#open.delete(deadline);
+  /** Answers whether it was still open. */
+  delete(deadline: Deadline): boolean {
+    const { place } = deadline;
+    if (this.#open[place] !== deadline) return false;
+    const last = this.#open.pop()!;
+    if (last === deadline) return true;
+    this.#open[place] = last;
+    last.place = place;
+    return true;
   }
 
   async #tick(): Promise<void> {
     this.#isTicking = true;
-    while (this.#open.size > 0) {
+    while (this.#open.length > 0) {
       await this.#sleep(this.#pauseMs());
       const nowMs = this.#nowMs();
-      for (const deadline of this.#open) {
-        if (deadline.untilMs > nowMs) continue;
-        this.#open.delete(deadline);
-        deadline.late();
+      for (const deadline of this.#open.filter(({ untilMs }) => untilMs <= nowMs)) {
+        // One that is told may end others.
+        if (this.delete(deadline)) deadline.late();
       }
     }
     this.#isTicking = false;

@@ -6,7 +6,8 @@ import { GateState } from "../core/gate/state.ts";
 import { type MemoryStore, openMemory } from "../drivers/memory/memory-store.ts";
 import { TestWorld } from "../engine/test-engine.ts";
 import { nodeHost } from "../host/node-host.ts";
-import type { Inbox, Store } from "../store/contract.ts";
+import { type Message, readMessage, type Start } from "../core/message.ts";
+import type { Inbox, Outgoing, Store } from "../store/contract.ts";
 import { type Request, Requests } from "./requests.ts";
 
 let world: TestWorld;
@@ -121,6 +122,45 @@ test("a command to a gate is known by what the gate says of itself, when its own
   requests = new Requests(world.memory, nodeHost);
   expect(await requests.send(trip("r1"), 50)).toEqual({ kind: "answered", answer: { ok: {} } });
   expect(await requests.send(trip("r2"), 50)).toEqual({ kind: "unknown" });
+});
+
+describe("in one process a start is handed over as it is", () => {
+  const body = { kind: "start" as const, workflow: "w", definition: "d", input: { json: { n: [1] } }, bodyHash: "" };
+
+  /** What a store that is all one process, or any other, is given for a start. */
+  async function given(start: Start, sameProcess: boolean): Promise<Outgoing> {
+    const seen: Outgoing[] = [];
+    const append: Inbox["append"] = async (messages) => {
+      seen.push(...messages);
+      return messages.map(() => "overloaded");
+    };
+    const store = withInbox(world.memory, { append });
+    const capabilities = { ...store.capabilities, ...(sameProcess && { sameProcess }) };
+    requests = new Requests({ ...store, capabilities }, nodeHost);
+    await requests.send({ to: to("x"), by: "t", id: "s", body: start }, 50);
+    return seen[0]!;
+  }
+
+  test("and says what its text would", async () => {
+    const inHand = await given({ ...body, hold: true, keyAtMs: 7 }, true);
+    const written = await given({ ...body, hold: true, keyAtMs: 7 }, false);
+    const said = readMessage(written.text)!;
+    expect(inHand).toMatchObject({ text: "", start: true });
+    expect(inHand.message).toEqual({ ...said, reply: (inHand.message as Message).reply });
+  });
+
+  test("with an input of its own: the caller may change his", async () => {
+    const input = { json: { n: [1] } };
+    const { message } = await given({ ...body, input }, true);
+    input.json.n.push(2);
+    expect(message).toMatchObject({ body: { input: { json: { n: [1] } } } });
+  });
+
+  test("but is written down if it has more that somebody may change", async () => {
+    const { text, message } = await given({ ...body, labels: { of: "it" } }, true);
+    expect(readMessage(text)).toMatchObject({ body: { labels: { of: "it" } } });
+    expect(message).toBeUndefined();
+  });
 });
 
 test("a start that the inbox has no room for is refused before anything has happened", async () => {

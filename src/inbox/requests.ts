@@ -84,12 +84,31 @@ export class Requests {
   }
 
   /** The same as `sendAll` for one, which nearly all are: without the lists. */
-  async send(request: Request, timeoutMs: number = DECISION_TIMEOUT_MS): Promise<RequestOutcome> {
+  send(request: Request, timeoutMs: number = DECISION_TIMEOUT_MS): Promise<RequestOutcome> {
     const place = this.place();
-    const appended = await this.post([this.messageTo(request, place)], [place], timeoutMs);
-    this.waiting.delete(place.address.request);
-    const { answer } = place;
-    return answer === undefined ? this.undecided(request, appended, 0) : { kind: "answered", answer };
+    return new Promise((resolve) => {
+      let appended: Appended = LATE;
+      const end = (): void => {
+        // Once: what comes later is about a request that is over.
+        if (!this.waiting.delete(place.address.request)) return;
+        this.deadlines.delete(deadline);
+        const { answer } = place;
+        resolve(answer === undefined ? this.undecided(request, appended, 0) : { kind: "answered", answer });
+      };
+      const deadline = this.deadlines.add(timeoutMs, end);
+      place.heard = end;
+      this.append(
+        [this.messageTo(request, place)],
+        (outcomes) => {
+          appended = { outcomes };
+          if (outcomes[0] !== "appended") end();
+        },
+        (trouble) => {
+          appended = { trouble };
+          end();
+        },
+      );
+    });
   }
 
   /** Posts several at once, and waits for all of them. */
@@ -138,7 +157,7 @@ export class Requests {
 
   /** Nobody looks at these places any more. To be called for each, whatever happens. */
   forget(expected: readonly Expected[]): void {
-    for (const { address } of expected) this.waiting.delete(address.request);
+    for (let i = 0; i < expected.length; i++) this.waiting.delete(expected[i]!.address.request);
   }
 
   private undecided(request: Request, appended: Appended, i: number): RequestOutcome | Promise<RequestOutcome> {
@@ -155,11 +174,13 @@ export class Requests {
   }
 
   private messageTo(request: Request, { address }: Place): Outgoing {
-    return {
-      partition: partitionOf(request.to, this.store.capabilities.partitionCount),
-      start: request.body.kind === "start",
-      text: messageText(messageOf(request, address)),
-    };
+    const { sameProcess, partitionCount } = this.store.capabilities;
+    const partition = partitionOf(request.to, partitionCount);
+    const start = request.body.kind === "start";
+    const value = sameProcess === true ? startInHand(request, address) : undefined;
+    return value === undefined
+      ? { partition, start, text: messageText(messageOf(request, address)) }
+      : { partition, start, text: "", ...value };
   }
 
   /**
@@ -181,20 +202,28 @@ export class Requests {
       for (const place of places) place.heard = settled;
       const taken = (outcomes: readonly AppendOutcome[]): void => {
         appended = { outcomes };
-        for (const [i, { answer }] of places.entries()) {
-          if (outcomes[i] !== "appended" && answer === undefined) settled();
+        for (let i = 0; i < places.length; i++) {
+          if (outcomes[i] !== "appended" && places[i]!.answer === undefined) settled();
         }
       };
       const failed = (trouble: unknown): void => {
         appended = { trouble };
         end();
       };
-      try {
-        this.store.inbox.append(messages).then(taken, failed);
-      } catch (trouble) {
-        failed(trouble);
-      }
+      this.append(messages, taken, failed);
     });
+  }
+
+  private append(
+    messages: readonly Outgoing[],
+    taken: (outcomes: readonly AppendOutcome[]) => void,
+    failed: (trouble: unknown) => void,
+  ): void {
+    try {
+      this.store.inbox.append(messages).then(taken, failed);
+    } catch (trouble) {
+      failed(trouble);
+    }
   }
 
   /** Replies are best effort. What was decided stands in the journal, under the id of the request. */
@@ -237,6 +266,24 @@ export class Requests {
 function messageOf(request: Request, reply: ReplyAddress): Message {
   const { id, to, by, trace = "", tenant = "default", body } = request;
   return { id, to, by, trace, tenant, reply, body };
+}
+
+/** About how long a start is besides its input. */
+const START_CHARS = 1_000;
+
+/**
+ * A start that stays in the process need not be written down, but for its input: that is the caller's, who may change it. Whatever
+ * else could be is left to the text.
+ */
+function startInHand(request: Request, reply: ReplyAddress): Pick<Outgoing, "message" | "messageChars"> | undefined {
+  const { body } = request;
+  if (body.kind !== "start" || !("json" in body.input)) return undefined;
+  const { parent, around, fork, labels, input } = body;
+  if (parent !== undefined || around !== undefined || fork !== undefined || labels !== undefined) return undefined;
+  const text = JSON.stringify(input);
+  const own = JSON.parse(text) as typeof input;
+  const message = messageOf({ ...request, body: { ...body, input: own } }, reply);
+  return { message, messageChars: START_CHARS + text.length };
 }
 
 /** The part of an event that tells how a request was decided. */

@@ -139,6 +139,10 @@ export interface Outgoing {
   /** A start may be refused; a command or a result may not. */
   readonly start: boolean;
   readonly text: string;
+  /** The same as a value, for a store of the same process. It has no text then, and nobody changes it any more. */
+  readonly message?: unknown;
+  /** About how long its text would be. */
+  readonly messageChars?: number;
 }
 
 /** A start is refused by an inbox that is `overloaded`, or by a store that is `full`. */

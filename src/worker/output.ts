@@ -32,7 +32,8 @@ export function storableOutput(
     const change = checkJson(copy);
     if (change !== undefined) return invalid(concealment.text(told(change)));
     const json = concealment.json(copy);
-    const text = json === copy ? read : JSON.stringify(json);
+    if (json === copy) return { json, text: read, bytes: readBytes };
+    const text = JSON.stringify(json);
     return { json, text, bytes: Buffer.byteLength(text) };
   } catch {
     return invalid("reading it throws");

@@ -217,7 +217,8 @@ export class Worker {
       try {
         const fresh = (await this.lease(slots)).filter((leased) => !this.isKnown(leased));
         this.thread?.add(fresh);
-        for (const leased of fresh) this.run(leased, slots);
+        // Counted, as what walks through a batch.
+        for (let i = 0; i < fresh.length; i++) this.run(fresh[i]!, slots);
       } catch {
         await this.host.sleep(SETTLE_RETRY_MS, this.stopping.signal);
       }

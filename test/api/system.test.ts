@@ -97,6 +97,32 @@ test("/docs is a page of its own: no scripts, nothing from elsewhere", async () 
 });
 
 describe("/metrics", () => {
+  test("counts every answer once: refusals, what no route has, and streams when they end", async () => {
+    const counted = async (): Promise<ReadonlyMap<string, number>> => {
+      const { body } = await api.get("/metrics");
+      const lines = (body as string).matchAll(/^millrace_http_requests_total\{(.*)\} (\d+)$/gm);
+      return new Map([...lines].map(([, labels, value]) => [labels!, Number(value)]));
+    };
+    const id = await api.run({ name: "counted", nodes: [{ id: "a", handler: "step" }] });
+    await api.ended(id);
+    const before = await counted();
+    await api.post("/v1/workflow", { name: "no nodes" });
+    await api.get("/nobody-has-this");
+    await (await fetch(`${api.url}/v1/executions/${id}/events`, { headers: { accept: "text/event-stream" } })).text();
+    const expected = {
+      'method="POST",route="/v1/workflow",status="422"': 1,
+      'method="(any)",route="(none)",status="404"': 1,
+      'method="GET",route="/v1/executions/:id/events",status="200"': 1,
+    };
+    await expect
+      .poll(async () => {
+        const then = await counted();
+        const more = (labels: string): number => (then.get(labels) ?? 0) - (before.get(labels) ?? 0);
+        return Object.fromEntries(Object.keys(expected).map((labels) => [labels, more(labels)]));
+      })
+      .toEqual(expected);
+  });
+
   test("counts executions, tasks, commits, requests and queues", async () => {
     const id = await api.run({ name: "m", nodes: [{ id: "a", handler: "step" }] });
     await api.ended(id);

@@ -27,7 +27,7 @@ test("a broker that is killed and comes back keeps nothing back for good", async
     const server = await serve(redis.url, ["--roles", "api,engine"], { cwd, env });
     const worker = start(["worker", "--bus", broker.url, "--handlers", "handlers.mjs", "--queues", "note"], { cwd });
     await worker.says(/"started"/);
-    const items = Array.from({ length: 400 }, (_, n) => n);
+    const items = Array.from({ length: 900 }, (_, n) => n);
     const config = { items, max_concurrency: 100, handler: "note", config: { n: "{{ item }}" } };
     const definition = { name: "outage", nodes: [{ id: "m", handler: "map", config }] };
     const { execution_id: id } = await postJson<{ execution_id: string }>(
@@ -42,6 +42,9 @@ test("a broker that is killed and comes back keeps nothing back for good", async
     await broker.end("SIGKILL");
     const readiness = (): Promise<{ status: string; parts: Record<string, string> }> =>
       getJson(`${server.url}/health/ready`);
+    // All may have been sent by then: who has something to send notices at once.
+    const one = { name: "one more", nodes: [{ id: "o", handler: "note", config: { n: 0 } }] };
+    await postJson(`${server.url}/v1/workflow?start=true`, one);
     // The server serves without it, and says what is wrong.
     await expect.poll(async () => (await readiness()).parts["bus"], { timeout: 60_000 }).not.toBe("ok");
     expect((await readiness()).status).toBe("ok");
@@ -55,7 +58,9 @@ test("a broker that is killed and comes back keeps nothing back for good", async
     await expect.poll(async () => (await readiness()).parts["bus"], { timeout: 60_000 }).toBe("ok");
     const now = await measured();
     expect(now).toMatch(/^millrace_bus_up 1$/m);
-    expect(now).toMatch(/^millrace_bus_messages_total\{topic="millrace.task.dispatch.note",way="sent"\} 4\d\d$/m);
+    expect(now).toMatch(
+      /^millrace_bus_messages_total\{topic="millrace.task.dispatch.note",way="sent"\} (9|1[0-2])\d\d$/m,
+    );
     expect(now).toMatch(/^millrace_bus_messages_total\{topic="millrace.task.complete",way="handled"\} \d+$/m);
     // Neither waits for a broker that may never come back.
     await broker.end("SIGKILL");

@@ -67,10 +67,14 @@ export const FAILPOINTS: readonly Failpoint[] = [
     1,
   ),
   beforeIt("api.beforeAccept", ["inbox/requests.ts", "this.store.inbox.append(messages).then("], 12),
-  beforeIt("api.afterAccept", ["inbox/requests.ts", "appended = { outcomes };"], 12),
+  beforeIt("api.afterAccept", ["inbox/requests.ts", 'if (outcomes[0] !== "appended") end();'], 12),
   beforeIt(
     "api.beforeAnswer",
-    ["inbox/requests.ts", "return answer === undefined ? this.undecided(request, appended, 0)", "answer !== undefined"],
+    [
+      "inbox/requests.ts",
+      "resolve(answer === undefined ? this.undecided(request, appended, 0)",
+      "answer !== undefined",
+    ],
     12,
   ),
 
@@ -127,7 +131,7 @@ export const FAILPOINTS: readonly Failpoint[] = [
 
   // ── the thread that writes ────────────────────────────────────────────────────────────────────────────────────
   afterIt("sqlite.afterBegin", [`${FILE}/group-commit.ts`, 'this.#db.run("begin immediate");'], 25),
-  beforeIt("sqlite.midBatch", [`${FILE}/commit.ts`, "this.#append(batch.records, batch.cut);"], 20),
+  beforeIt("sqlite.midBatch", [`${FILE}/commit.ts`, "this.#append(batch.records, besides, batch.cut);"], 20),
   afterIt(
     "sqlite.afterSnapshot",
     [`${FILE}/commit.ts`, "db.runAll(SQL.putSnapshot, batch.snapshots);", "batch.snapshots[0].length > 0"],
@@ -173,7 +177,7 @@ export const FAILPOINTS: readonly Failpoint[] = [
     "dlq.replay",
     [
       "engine/owner.ts",
-      "builder.reply(message.reply, decision.reply);\n    this.busy.add(entity.key);",
+      "builder.reply(message.reply, decision.reply);\n    if (entity.goesOnIn === builder.number) return;",
       'message.body.kind === "retry"',
     ],
     1,
@@ -192,7 +196,7 @@ export const FAILPOINTS: readonly Failpoint[] = [
     2,
     "removal",
   ),
-  afterIt("purge.midSweep", [`${FILE}/purge.ts`, "left -= this.#remove(next.entity, left);"], 3, "removal"),
+  afterIt("purge.midSweep", [`${FILE}/purge.ts`, "left -= this.#remove(next, left);"], 3, "removal"),
 
   // ── the worker ────────────────────────────────────────────────────────────────────────────────────────────────
   beforeIt(

@@ -6,7 +6,7 @@ const FILE = "drivers/sqlite/file";
 /** What is rare in a short life is made frequent: removals in pieces, checkpoints of the log. */
 const TUNING: readonly Patch[] = [
   { file: `${FILE}/purge.ts`, find: "MAX_ROWS = 200;", put: "MAX_ROWS = 20;" },
-  { file: `${FILE}/open-file.ts`, find: "pragma wal_autocheckpoint = 4000;", put: "pragma wal_autocheckpoint = 50;" },
+  { file: `${FILE}/open-file.ts`, find: "LOG_BYTES = 16 * 1024 * 1024;", put: "LOG_BYTES = 50 * PAGE_BYTES;" },
 ];
 
 /**

@@ -66,7 +66,13 @@ export const MUTANTS: readonly Mutant[] = [
     thought: "who waits is in memory, and knows how long",
     failpoints: ["worker.afterSettle"],
     says: /is stuck/,
-    patches: [{ file: `${FILE}/commit.ts`, find: "db.runAll(SQL.setWake, batch.wakes);", put: "" }],
+    patches: [
+      {
+        file: `${FILE}/commit.ts`,
+        find: "for (let i = 0; i < entities.length; i++) this.wakes.set(entities[i]!, times[i]!);",
+        put: "",
+      },
+    ],
   },
   {
     name: "short-transactions",
@@ -76,8 +82,8 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${FILE}/commit.ts`,
-        find: "this.#append(batch.records, batch.cut);",
-        put: 'db.script("commit; begin immediate"); this.#append(batch.records, batch.cut);',
+        find: "this.#append(batch.records, besides, batch.cut);",
+        put: 'db.script("commit; begin immediate"); this.#append(batch.records, besides, batch.cut);',
       },
     ],
   },

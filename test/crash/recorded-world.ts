@@ -86,12 +86,15 @@ function remainsIn(copy: StoreCopy, folds: Remains["folds"]): Remains {
     // Queues live in the process; the last one has shown that they are empty.
     tasks: [],
     inbox: copy.rows("select id from mail").length,
-    wakes: withoutRemoval(copy.rows<Wake>("select entity, at_ms as atMs from wakes"), Date.now()).flatMap(
-      ({ entity, atMs }) => (atMs === null ? [] : entity),
-    ),
+    wakes: withoutRemoval(
+      copy.rows<Wake>("select entity, wake_at_ms as atMs from entities where wake_at_ms is not null"),
+      Date.now(),
+    ).flatMap(({ entity, atMs }) => (atMs === null ? [] : entity)),
     deadLetters: copy.rows<StoredLetter>("select * from dead_letters").map(letterOf),
     listed: copy.rows<{ list: string; id: string }>("select * from listings").map(({ list, id }) => `${list} ${id}`),
-    headers: copy.rows<Remains["headers"][number]>("select * from headers"),
+    headers: copy.rows<Remains["headers"][number]>(
+      "select entity, class, status, header_version as version from entities where class is not null",
+    ),
     folds,
   };
 }

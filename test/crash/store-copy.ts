@@ -8,8 +8,7 @@ import type { StoredJournals } from "../world/journals.ts";
 const TRUTH: readonly string[] = [
   "journal",
   "snapshots",
-  "headers",
-  "wakes",
+  "entities",
   "mail",
   "dead_letters",
   "listings",

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import type { Service } from "../../scripts/services/service.ts";
 import { Database } from "../../src/drivers/postgres/database.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
@@ -76,4 +76,17 @@ test("all of it is one transaction", async () => {
   const same = `insert into numbers (n) values ($1) returning txid_current() as id`;
   const [first, second] = await database.atOnce([1, 2].map((n) => ({ sql: same, values: [n] })));
   expect(first!.rows).toEqual(second!.rows);
+});
+
+test("what goes behind a statement or a transaction may fail, and that is nobody's failure", async () => {
+  await database.run(INSERT, [1, null]);
+  expect((await database.run(DOUBLED, [2], insert(1))).rows).toMatchObject([{ doubled: 4 }]);
+  expect((await database.atOnce([{ sql: DOUBLED, values: [3] }], insert(1)))[0]!.rows).toMatchObject([{ doubled: 6 }]);
+  expect(await all()).toHaveLength(3);
+});
+
+test("what goes behind a transaction sees what that has written", async () => {
+  const count = { sql: `insert into numbers (n) select count(*) + 10 from numbers`, values: [] };
+  await database.atOnce([insert(1), insert(2)], count);
+  await vi.waitFor(async () => expect(await all()).toMatchObject([{ n: 1 }, { n: 2 }, { n: 12 }]));
 });

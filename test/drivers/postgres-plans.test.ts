@@ -54,6 +54,7 @@ interface Plan {
   readonly "Node Type": string;
   readonly "Relation Name"?: string;
   readonly "Index Cond"?: string;
+  readonly "Sort Key"?: readonly string[];
   readonly Plans?: readonly Plan[];
 }
 
@@ -68,7 +69,7 @@ const STATEMENTS = [COMMITS, JOURNALS, MESSAGES, PURGES, RECORDS, TASKS, WRITES]
   .flatMap((sql): [string, string][] => Object.entries(sql))
   .filter(([name, sql]) => !FROM_ONE_END.has(name) && TABLES.some((table) => new RegExp(`\\b${table}\\b`).test(sql)));
 
-async function scansBy(name: string, sql: string): Promise<readonly Plan[]> {
+async function planOf(name: string, sql: string): Promise<Plan> {
   const parameters = Math.max(0, ...[...sql.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)));
   const given = parameters === 0 ? "" : `(${Array.from({ length: parameters }, () => "null").join(", ")})`;
   await client.query(`prepare ${name} as ${sql}`);
@@ -76,7 +77,15 @@ async function scansBy(name: string, sql: string): Promise<readonly Plan[]> {
     `explain (format json) execute ${name}${given}`,
   );
   await client.query(`deallocate ${name}`);
-  return scansOf(rows[0]!["QUERY PLAN"][0].Plan);
+  return rows[0]!["QUERY PLAN"][0].Plan;
+}
+
+async function scansBy(name: string, sql: string): Promise<readonly Plan[]> {
+  return scansOf(await planOf(name, sql));
+}
+
+function nodesOf(plan: Plan): readonly Plan[] {
+  return [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
 }
 
 /** What reads a queue from one end to the other for each that it looks for is a hundred times slower, in the morning. */
@@ -96,4 +105,17 @@ test.each([
 ])("%s does so by both columns: by the first it would find thousands", async (name, sql, table, second) => {
   const scans = (await scansBy(name, sql)).filter((scan) => scan["Relation Name"] === table);
   expect(scans.some((scan) => scan["Index Cond"]?.includes(`(${second} <= `))).toBe(true);
+});
+
+/** Two who settle the same tasks in another order would lock each other out. */
+test("settle removes tasks in the order of their tokens: sorted first, and then looked up one by one", async () => {
+  const nodes = nodesOf(await planOf("settle", TASKS.settle));
+  const removal = nodes.find((node) => node["Node Type"] === "ModifyTable" && node["Relation Name"] === "tasks")!;
+  const [join] = removal.Plans!;
+  expect(join!["Node Type"]).toBe("Nested Loop");
+  const [outer, inner] = join!.Plans!;
+  expect(nodesOf(outer!).find((node) => node["Node Type"] === "Sort")?.["Sort Key"]).toEqual([
+    expect.stringContaining("token"),
+  ]);
+  expect(inner!["Index Cond"]).toMatch(/^\(token = /);
 });

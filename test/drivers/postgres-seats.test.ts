@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Service } from "../../scripts/services/service.ts";
 import { Database } from "../../src/drivers/postgres/database.ts";
@@ -79,6 +80,24 @@ describe("workers that wait beside the one who commits", () => {
     await expect(owner.send(batch)).rejects.toThrow("gone");
     expect(await owner.send(batch)).toEqual({ kind: "alreadyApplied" });
     expect(tokensOf(await waiting)).toEqual(["t"]);
+  });
+
+  test("do not have what was withdrawn while the answer was lost", async () => {
+    const schema = `test_${nodeHost.id()}`;
+    const store = await openPostgres({ url: service.url, schema, host: nodeHost, partitions: 4 });
+    open.push(store);
+    const owner = await acquire(store);
+    const waiting = lease(store, { waitMs: 1_500 });
+    await sleep(200);
+    const batch = owner.batch({ tasks: [task("t")] });
+    failOnce("atOnce", true);
+    await expect(owner.send(batch)).rejects.toThrow("gone");
+    const client = new Client(service.url);
+    await client.connect();
+    const { rowCount } = await client.query(`update ${schema}.tasks set is_revoked = true`);
+    await client.end();
+    expect([rowCount, await owner.send(batch)]).toEqual([1, { kind: "alreadyApplied" }]);
+    expect(await waiting).toEqual([]);
   });
 
   test("are given nothing when the store is closed", async () => {

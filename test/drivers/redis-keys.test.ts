@@ -12,6 +12,8 @@ import {
   lease,
   leaseOne,
   message,
+  numbered,
+  QUEUE,
   read,
   record,
   settlement,
@@ -423,6 +425,29 @@ describe("what the Redis driver does to its keys", () => {
     await owner.commit({ tasks: [task("d")] });
     expect(await leasing).toMatchObject([{ token: "d" }]);
     monitor.destroy();
+  });
+
+  test("a queue has no more than a hundred bells, of whichever priority its tasks are", async () => {
+    const owner = await acquire(store);
+    const bell = `${prefix}:bell:${QUEUE}`;
+    await owner.commit({ tasks: numbered(70).map((token) => task(token)) });
+    expect(await client.lLen(bell)).toBe(70);
+    const urgent = numbered(20, "urgent").map((token) => task(token, { priority: 5 }));
+    await owner.commit({ tasks: [...numbered(20, "n").map((token) => task(token)), ...urgent] });
+    expect(await client.lLen(bell)).toBe(100);
+    await owner.commit({ tasks: numbered(20, "o").map((token) => task(token)) });
+    expect(await client.lLen(bell)).toBe(100);
+  });
+
+  test("one load knows the wake time of each by its partition", async () => {
+    const names = ["execution/a", "execution/b", "execution/c", "execution/d"];
+    for (const partition of [1, 2]) {
+      const owner = await acquire(store, partition);
+      await owner.commit({ wakes: names.map((entity, i) => ({ entity, atMs: 100 * partition + i })) });
+    }
+    const requests = [1, 1, 2, 1].map((partition, i) => ({ partition, entity: names[i]! }));
+    const loaded = await store.journal.load([{ partition: 3, entity: names[0]! }, ...requests]);
+    expect(loaded.map(({ wakeAtMs }) => wakeAtMs)).toEqual([null, 100, 101, 202, 103]);
   });
 
   test("a queue whose line somebody removed serves what comes next", async () => {

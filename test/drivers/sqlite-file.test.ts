@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { FileBatch } from "../../src/drivers/sqlite/file/commit.ts";
 import { GroupCommit } from "../../src/drivers/sqlite/file/group-commit.ts";
 import { FileReader } from "../../src/drivers/sqlite/file/reader.ts";
+import { PAGE_BYTES } from "../../src/drivers/sqlite/file/open-file.ts";
 import { FileWriter } from "../../src/drivers/sqlite/file/writer.ts";
 import { openSqlite } from "../../src/drivers/sqlite/sqlite-store.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
@@ -152,6 +153,27 @@ describe("a purge", () => {
     expect(sightOf("e/x")).toEqual([0, 0, ['"blob 0"']]);
   });
 
+  test("that is said twice before it is finished still finds all of it", () => {
+    fill();
+    commit({ purge: [ENTITY] });
+    commit({ records: records("e/x", 1, ROWS_A_COMMIT) });
+    // A wake alone is no life.
+    commit({ wakes: [[ENTITY], [5]] });
+    commit({ purge: ["e/x", OTHER, ENTITY] });
+    while (writer.tidy());
+    expect([rowsOf("journal"), rowsOf("records"), rowsOf("purges")]).toEqual([0, 0, 0]);
+  });
+
+  test("of a journal that was cut takes nothing of another's", () => {
+    fill();
+    commit({ cut: [{ entity: ENTITY, belowVersion: 400 }] });
+    expect([sightOf(ENTITY), rowsOf("journal")]).toEqual([[101, 500, ['"blob 0"']], 104]);
+    commit({ purge: [ENTITY] });
+    while (writer.tidy());
+    expect([rowsOf("journal"), rowsOf("records")]).toEqual([3, 3]);
+    expect(sightOf(OTHER)).toEqual([3, 3, ['"blob 0"']]);
+  });
+
   test("that was rolled back is not forgotten by what is known of it outside the file", () => {
     fill();
     commit({ purge: [ENTITY] });
@@ -173,7 +195,7 @@ describe("a purge", () => {
     while (writer.tidy());
     expect(pages()).toBeLessThan(before / 2);
     writer.db.script("pragma wal_checkpoint(truncate)");
-    expect(statSync(file).size).toBe(pages() * 4096);
+    expect(statSync(file).size).toBe(pages() * PAGE_BYTES);
   });
 
   test("comes to its end by itself while the store is open", async () => {

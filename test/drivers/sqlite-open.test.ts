@@ -15,6 +15,7 @@ import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { MIGRATIONS } from "../../src/drivers/sqlite/file/migrations.ts";
+import { PAGE_BYTES } from "../../src/drivers/sqlite/file/open-file.ts";
 import { openSqlite } from "../../src/drivers/sqlite/sqlite-store.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
 import { acquire } from "../../src/store/conformance/owner.ts";
@@ -120,9 +121,9 @@ describe("opening", () => {
     const owner = await acquire(await open(file));
     await owner.commit({ headers: [header(ENTITY)] });
     const db = new DatabaseSync(file, { readOnly: true });
-    expect(db.prepare("select count(*) as count from headers").get()).toEqual({ count: 1 });
+    expect(db.prepare("select count(*) as count from entities").get()).toEqual({ count: 1 });
     await owner.commit({ headers: [header("execution/other")] });
-    expect(db.prepare("select count(*) as count from headers").get()).toEqual({ count: 2 });
+    expect(db.prepare("select count(*) as count from entities").get()).toEqual({ count: 2 });
     db.close();
   });
 });
@@ -180,7 +181,7 @@ describe("a file that cannot be opened", () => {
     await (await open(file)).close();
     const bytes = readFileSync(file);
     // The first page is left: it is a database, and what it says about its tables leads nowhere.
-    bytes.fill(0xa5, 4096);
+    bytes.fill(0xa5, PAGE_BYTES);
     writeFileSync(file, bytes);
     expect(await refusal(file)).toMatchObject({ code: "STORE_CORRUPT", message: expect.stringContaining(file) });
     expect((await refusal(file)).code).toBe("STORE_CORRUPT");

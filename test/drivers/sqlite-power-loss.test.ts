@@ -7,13 +7,13 @@ import { FileReader } from "../../src/drivers/sqlite/file/reader.ts";
 import { FileWriter } from "../../src/drivers/sqlite/file/writer.ts";
 import { openSqlite } from "../../src/drivers/sqlite/sqlite-store.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
+import { PAGE_BYTES } from "../../src/drivers/sqlite/file/open-file.ts";
 import { acquire } from "../../src/store/conformance/owner.ts";
 import { read } from "../../src/store/conformance/things.ts";
 import { partsOf, sightAfter, sightOf, sightOfFile } from "./sqlite/history.ts";
 
 const COMMITS = 20;
 const HEADER_BYTES = 32;
-const PAGE_BYTES = 4096;
 const FRAME_BYTES = 24 + PAGE_BYTES;
 
 /** A thousand files are opened here, and what a sync does is made up for by cutting the log: memory will do. */

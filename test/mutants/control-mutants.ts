@@ -309,7 +309,7 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/spread.ts`,
-        find: "    if (isOpen && !hasDue) setDue(state, child, atMs + seconds * 1000);\n",
+        find: "  if (isOpen && !hasDue) setDue(state, child, atMs + seconds * 1000);\n",
         put: "",
       },
     ],
@@ -321,7 +321,7 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
       UNWATCHED,
       {
         file: `${EXECUTION}/spread.ts`,
-        find: "    if (!isOpen && hasDue) setDue(state, child, null);\n",
+        find: "  if (!isOpen && hasDue) setDue(state, child, null);\n",
         put: "",
       },
     ],
@@ -648,8 +648,8 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/scope.ts`,
-        find: "const seen = state.runs[reader]?.seen ?? map?.seen ?? state.version;",
-        put: "const seen = state.runs[reader]?.seen ?? state.version;",
+        find: "return state.runs[reader]?.seen ?? map?.seen ?? state.version;",
+        put: "return state.runs[reader]?.seen ?? state.version;",
       },
     ],
   },

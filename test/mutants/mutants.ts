@@ -389,8 +389,8 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "engine/owner.ts",
-        find: "    for (const message of incoming.messages) this.takeMessage(builder, message);",
-        put: "    for (const message of incoming.messages.slice(0, Math.max(1, incoming.messages.length - 1))) this.takeMessage(builder, message);",
+        find: "i < messages.length; i++) this.takeMessage(builder, messages[i]!);",
+        put: "i < Math.max(1, messages.length - 1) && i < messages.length; i++) this.takeMessage(builder, messages[i]!);",
       },
     ],
   },
@@ -444,8 +444,8 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "engine/owner.ts",
-        find: " || entity.touchedBy > builder.number || this.pinned.has(key)) return;",
-        put: " || entity.touchedBy > builder.number) return;",
+        find: "    if (entity.touchedBy > builder.number || this.pinned.has(key)) return;",
+        put: "    if (entity.touchedBy > builder.number) return;",
       },
       {
         file: "engine/owner.ts",

@@ -38,8 +38,8 @@ export const INSTRUMENTS: readonly Patch[] = [
 
 /** What is done after a script, with its answer in `outcome`. */
 const AFTER_SCRIPTS: Readonly<Record<string, string>> = {
-  // arguments: prefix, incarnation, partition, incarnation, epoch, nonce, seq, id, …
-  commit: `if outcome == 'committed' then
+  // arguments: prefix, incarnation, partition, incarnation, epoch, nonce, seq, id, …; 'queued' is committed as well
+  commit: `if outcome == 'committed' or outcome == 'queued' then
     local time = redis.call('TIME')
     redis.call('RPUSH', key('witness'), cjson.encode({ 'commit', time[1], time[2], ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8] }))
   end`,

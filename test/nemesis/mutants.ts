@@ -155,8 +155,8 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "engine/recovery.ts",
-        find: "builder.add(entity, { events: [], tasks, blobs }, 0, machine.eventFormat, owner.time.nowMs());",
-        put: "builder.add(entity, { events: [], blobs }, 0, machine.eventFormat, owner.time.nowMs());",
+        find: "builder.add(resident, { events: [], tasks, blobs }, 0, owner.time.nowMs());",
+        put: "builder.add(resident, { events: [], blobs }, 0, owner.time.nowMs());",
       },
     ],
     scripts: [],

@@ -39,8 +39,9 @@ export class Answering {
     this.#metrics = metrics;
   }
 
-  /** Before the body is read. */
-  admit(route: Route, request: FastifyRequest, reply: FastifyReply, go: (error?: Error) => void): void {
+  /** Before the body is read. `url` is the address of the route as it is counted. */
+  admit(route: Route, url: string, request: FastifyRequest, reply: FastifyReply, go: (error?: Error) => void): void {
+    request.arrival = { url, atMs: performance.now() };
     const refuse = (error: unknown): void => this.#refuse(route, request, reply, error as Error, go);
     let entered: Soon<void>;
     try {
@@ -67,6 +68,7 @@ export class Answering {
       return;
     }
     const location = `/login?next=${encodeURIComponent(request.url)}`;
+    this.measure(request, 303);
     void reply
       .code(303)
       .headers({ ...HEADERS, location })
@@ -80,7 +82,8 @@ export class Answering {
     if (encoding !== undefined && encoding.toLowerCase() !== "chunked") return refuseEncoding(encoding);
     const limitBytes = route.body?.limitBytes ?? MAX_BODY_BYTES;
     if (Number(length ?? 0) > limitBytes) throw tooLarge(limitBytes);
-    reply.raw.once("close", this.admission.reserve(length, encoding !== undefined, limitBytes));
+    // Not once: an answer closes once, and every request would pay for the guard.
+    reply.raw.on("close", this.admission.reserve(length, encoding !== undefined, limitBytes));
     return undefined;
   }
 
@@ -108,17 +111,27 @@ export class Answering {
         : undefined;
     const answer = await route.handle(call);
     use?.remember();
-    return this.#send(answer, caller, reply);
+    return this.#send(answer, caller, request, reply);
   }
 
-  #send(answer: Reply, caller: Caller, reply: FastifyReply): FastifyReply {
+  #send(answer: Reply, caller: Caller, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     if (caller.trace !== "") void reply.header("traceparent", caller.trace);
     if ("stream" in answer) {
       if (this.#streams.size >= MAX_STREAMS) throw tooManyStreams();
       reply.hijack();
+      // Whoever asked may be gone already.
+      if (reply.raw.destroyed) this.measure(request, answer.status);
+      else reply.raw.once("close", () => this.measure(request, answer.status));
       void this.#stream(answer.stream, reply.raw);
       return reply;
     }
+    // Counted when it is written: one that cannot be is answered, and counted, as an error.
+    const written = this.#write(answer, reply);
+    this.measure(request, answer.status);
+    return written;
+  }
+
+  #write(answer: Exclude<Reply, { readonly stream: unknown }>, reply: FastifyReply): FastifyReply {
     void reply.code(answer.status);
     if ("location" in answer) {
       const { location, cookie } = answer;
@@ -133,16 +146,19 @@ export class Answering {
       .send(text);
   }
 
-  measure(request: FastifyRequest, reply: FastifyReply): void {
-    const { url } = request.routeOptions;
-    const { method } = request;
-    const route = url ?? "(none)";
-    this.#metrics.httpRequests.inc({
-      method: url === undefined ? "(any)" : method,
-      route,
-      status: String(reply.statusCode),
-    });
-    if (url !== undefined) this.#metrics.httpSeconds.observe({ method, route }, reply.elapsedTime / 1000);
+  /**
+   * Counts an answer when it is given to the socket, a stream when it has ended. Not by a hook of Fastify behind the answer:
+   * two listeners for each request, put there and taken away, to learn how long the socket took.
+   */
+  measure(request: FastifyRequest, status: number): void {
+    const { method, arrival } = request;
+    if (arrival === undefined) {
+      this.#metrics.httpRequests.inc({ method: "(any)", route: "(none)", status: String(status) });
+      return;
+    }
+    const { url: route, atMs } = arrival;
+    this.#metrics.httpRequests.inc({ method, route, status: String(status) });
+    this.#metrics.httpSeconds.observe({ method, route }, (performance.now() - atMs) / 1000);
   }
 
   /** Clients come again, to another process or later, with the number of the last event they saw. */

@@ -11,6 +11,8 @@ declare module "fastify" {
   interface FastifyRequest {
     /** Who asks, once that is known. */
     admitted?: Admitted;
+    /** Its route, and when that was found. */
+    arrival?: { readonly url: string; readonly atMs: number };
   }
 }
 

@@ -145,7 +145,8 @@ export class ApiServer {
       forceCloseConnections: "idle",
       routerOptions: { maxParamLength: MAX_PARAM_CHARS },
       http: { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false, connectionsCheckingInterval: 5_000 },
-      frameworkErrors: (error, _request, reply) => this.#frameworkError(error, reply as unknown as FastifyReply),
+      frameworkErrors: (error, request, reply) =>
+        this.#frameworkError(error, request as FastifyRequest, reply as unknown as FastifyReply),
       clientErrorHandler: (error, socket) => clientError(error, socket),
     });
     app.server.headersTimeout = HEADERS_MS;
@@ -159,6 +160,7 @@ export class ApiServer {
       endSocket(socket, plainProblem("METHOD_NOT_ALLOWED", { method: "CONNECT", allowed: ["GET", "POST"] }));
     });
     app.decorateRequest("admitted");
+    app.decorateRequest("arrival");
     app.removeAllContentTypeParsers();
     // Read here, understood by the route: a definition is not parsed twice.
     // JSON by its name too: Fastify remembers which parser that leads to, and takes all other types apart each time.
@@ -167,20 +169,17 @@ export class ApiServer {
     }
     app.setErrorHandler((error, request, reply) => this.#error(error, request, reply));
     app.setNotFoundHandler((request, reply) => this.#notFound(request, reply));
-    app.addHook("onResponse", (request, reply, done) => {
-      this.#answering.measure(request, reply);
-      done();
-    });
     return app;
   }
 
   #add(route: Route): void {
+    const url = route.path.replaceAll(/\{(\w+)\}/g, ":$1");
     this.app.route({
       method: route.method,
-      url: route.path.replaceAll(/\{(\w+)\}/g, ":$1"),
+      url,
       ...(route.body !== undefined && { bodyLimit: route.body.limitBytes }),
       config: { route },
-      onRequest: (request, reply, done) => this.#answering.admit(route, request, reply, done),
+      onRequest: (request, reply, done) => this.#answering.admit(route, url, request, reply, done),
       handler: (request, reply) => this.#answering.answer(route, request, reply),
     });
   }
@@ -190,25 +189,39 @@ export class ApiServer {
     const methods = this.#patterns.filter(({ pattern }) => pattern.test(path)).map(({ route }) => route.method);
     const allowed = methods.flatMap((method) => (method === "GET" ? [method, "HEAD"] : [method]));
     if (allowed.length === 0) {
-      return send(reply, problemOf(new MillraceError("NOT_FOUND", { what: "route", id: path.slice(0, 200) }), String));
+      return this.#refuse(
+        request,
+        reply,
+        problemOf(new MillraceError("NOT_FOUND", { what: "route", id: path.slice(0, 200) }), String),
+      );
     }
     void reply.header("allow", allowed.join(", "));
-    return send(reply, plainProblem("METHOD_NOT_ALLOWED", { method: request.method, allowed }));
+    return this.#refuse(request, reply, plainProblem("METHOD_NOT_ALLOWED", { method: request.method, allowed }));
   }
 
   #error(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const problem = frameworkProblem(error);
-    if (problem !== undefined) return send(reply, problem);
+    if (problem !== undefined) return this.#refuse(request, reply, problem);
     // Fastify has its own ideas of methods that we do not have, such as QUERY.
     if (request.routeOptions.url === undefined) return this.#notFound(request, reply);
-    return send(
+    return this.#refuse(
+      request,
       reply,
       problemOf(error, () => this.#incident(error, request)),
     );
   }
 
-  #frameworkError(error: unknown, reply: FastifyReply): void {
-    send(reply, frameworkProblem(error) ?? plainProblem("BAD_REQUEST", { reason: "The address is not well-formed" }));
+  #frameworkError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+    this.#refuse(
+      request,
+      reply,
+      frameworkProblem(error) ?? plainProblem("BAD_REQUEST", { reason: "The address is not well-formed" }),
+    );
+  }
+
+  #refuse(request: FastifyRequest, reply: FastifyReply, answer: ProblemAnswer): FastifyReply {
+    this.#answering.measure(request, answer.problem.status);
+    return send(reply, answer);
   }
 
   #incident(error: unknown, request: FastifyRequest): string {

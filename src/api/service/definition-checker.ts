@@ -7,6 +7,7 @@ import { MAX_DEFINITION_CHARS, THREAD_BYTES } from "../limits.ts";
 import { type Checked, type CheckOrder, checkSource } from "./check-definition.ts";
 import type { HandlerDirectory, KnownEntries } from "./handler-directory.ts";
 import { Lru } from "./lru.ts";
+import { RecentTexts } from "./recent-texts.ts";
 import { type Soon, soon } from "./soon.ts";
 
 /** A definition as it arrives: text, or a value that somebody has built. */
@@ -17,37 +18,54 @@ export type DefinitionSource =
 type Text = Pick<CheckOrder, "source" | "format" | "isWritten">;
 
 /**
- * Checks definitions. The same text again costs one hash: whoever submits a workflow for every execution does not pay
+ * Checks definitions. The same text again costs one hash, or less: whoever submits a workflow for every execution does not pay
  * for its check each time.
  */
 export class DefinitionChecker {
   readonly #directory: HandlerDirectory;
   readonly #cache = new Lru<Checked>(MAX_DEFINITION_CHARS);
+  readonly #recent = new RecentTexts<Checked>();
 
   constructor(directory: HandlerDirectory) {
     this.#directory = directory;
   }
 
   async check(given: DefinitionSource, allowMissing: boolean): Promise<Checked> {
+    return this.checkSoon(given, allowMissing);
+  }
+
+  /** The same, at once if all is known. */
+  checkSoon(given: DefinitionSource, allowMissing: boolean): Soon<Checked> {
     const text: Text =
       "source" in given
         ? { ...given, isWritten: true }
         : { source: JSON.stringify(given), format: "json", isWritten: false };
-    const handlers = this.#directory.fresh() ?? (await this.#directory.refresh());
-    const against = this.#against(handlers, text, allowMissing);
-    const checked = against instanceof Promise ? await against : against;
-    const isUnknown = checked.errors.some(({ code }) => code === "UNKNOWN_HANDLER");
-    if (!isUnknown) return withLiveWorkers(checked, handlers);
-    // The worker that serves a handler may have come a moment ago.
+    return soon(this.#directory.fresh() ?? this.#directory.refresh(), (handlers) =>
+      soon(this.#against(handlers, text, allowMissing), (checked) => {
+        const isUnknown = checked.errors.some(({ code }) => code === "UNKNOWN_HANDLER");
+        return isUnknown ? this.#again(handlers, checked, text, allowMissing) : withLiveWorkers(checked, handlers);
+      }),
+    );
+  }
+
+  /** The worker that serves a handler may have come a moment ago. */
+  async #again(handlers: KnownEntries, checked: Checked, text: Text, allowMissing: boolean): Promise<Checked> {
     const now = await this.#directory.refresh();
     const isNews = now.revision !== handlers.revision;
     return withLiveWorkers(isNews ? await this.#against(now, text, allowMissing) : checked, now);
   }
 
   #against(handlers: KnownEntries, { source, format, isWritten }: Text, allowMissing: boolean): Soon<Checked> {
-    const key = `${format} ${isWritten} ${allowMissing} ${handlers.revision} ${hash("sha256", source, "hex")}`;
+    const about = `${format} ${isWritten} ${allowMissing} ${handlers.revision}`;
+    const recent = this.#recent.get(source, about);
+    if (recent !== undefined) return recent;
+    const key = `${about} ${hash("sha256", source, "hex")}`;
     const cached = this.#cache.get(key);
-    if (cached !== undefined) return cached;
+    if (cached !== undefined) {
+      // Not the first time already: what comes once need not be kept twice.
+      this.#recent.set(source, about, cached);
+      return cached;
+    }
     const { defaults } = this.#directory;
     const order: CheckOrder = { source, format, isWritten, allowMissing, defaults, handlers: [...handlers.entries] };
     return soon(source.length > THREAD_BYTES ? inThread(order) : checkSource(order), (checked) => {

@@ -143,7 +143,8 @@ export class Submissions {
 
   /** Stores a definition and accepts an execution of it, which runs at once or waits to be triggered. */
   async submit(caller: Caller, source: DefinitionSource, { start, allowMissing }: SubmitOptions): Promise<Submitted> {
-    const { definition, checked } = await this.#good(source, allowMissing);
+    const good = this.#good(source, allowMissing);
+    const { definition, checked } = good instanceof Promise ? await good : good;
     // Without an input of its own the execution is judged by the one that its trigger brings.
     if (start || checked.input !== undefined) checkInput(definition, checked.input ?? {});
     // Nothing is stored of what is refused.
@@ -332,11 +333,12 @@ export class Submissions {
   }
 
   /** A definition without errors; any other is refused as a whole. */
-  async #good(source: DefinitionSource, allowMissing: boolean): Promise<{ definition: Definition; checked: Checked }> {
-    const checked = await this.#checker.check(source, allowMissing || this.#allowMissing);
-    if (checked.unknown !== undefined) throw unknownFields(checked.unknown);
-    if (checked.good === undefined) throw rejected(checked);
-    return { definition: this.#definitions.of(checked.good), checked };
+  #good(source: DefinitionSource, allowMissing: boolean): Soon<{ definition: Definition; checked: Checked }> {
+    return soon(this.#checker.checkSoon(source, allowMissing || this.#allowMissing), (checked) => {
+      if (checked.unknown !== undefined) throw unknownFields(checked.unknown);
+      if (checked.good === undefined) throw rejected(checked);
+      return { definition: this.#definitions.of(checked.good), checked };
+    });
   }
 
   /** Publishes the definition, and has the execution accepted: by then it has to be there for those that call it by its name. */
@@ -397,12 +399,12 @@ export class Submissions {
   }
 
   async #accept(caller: Caller, draft: Draft): Promise<Answer> {
-    const request = this.#request(caller, draft);
-    return decided(await this.#send(draft, request instanceof Promise ? await request : request));
+    return decided(await this.#outcome(caller, draft));
   }
 
-  async #outcome(caller: Caller, draft: Draft): Promise<RequestOutcome> {
-    return this.#send(draft, await this.#request(caller, draft));
+  #outcome(caller: Caller, draft: Draft): Promise<RequestOutcome> {
+    const request = this.#request(caller, draft);
+    return request instanceof Promise ? request.then((made) => this.#send(draft, made)) : this.#send(draft, request);
   }
 
   async #send(draft: Draft, request: Request): Promise<RequestOutcome> {

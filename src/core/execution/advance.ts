@@ -80,7 +80,7 @@ function skips(state: ExecutionState, context: Context): ExecutionDecision | und
 
 /** What the walk over the ready units has gathered. Lists that most walks have no use for are made when something comes. */
 interface Gathered {
-  readonly events: ExecutionEvent[];
+  events: ExecutionEvent[];
   tasks: TaskDraft[] | undefined;
   blobs: BlobDraft[] | undefined;
   mail: Message[] | undefined;
@@ -344,7 +344,11 @@ function dispatch(state: ExecutionState, unit: number, prepared: Prepared, conte
   };
   if (until !== null) event.round = Math.max(1, run?.round ?? 1);
   if (config !== undefined) event.config = config;
-  gathered.events.push(event);
+  // Not pushed to while there are few: a list that grows makes room for sixteen more, and most have one or two.
+  const { events } = gathered;
+  if (events.length === 0) gathered.events = [event];
+  else if (events.length === 1) gathered.events = [events[0]!, event];
+  else events.push(event);
   const task = taskOf(state, unit, event, prepared);
   if (gathered.tasks === undefined) gathered.tasks = [task];
   else gathered.tasks.push(task);

@@ -18,8 +18,11 @@ type Extras = Omit<ExecutionDecision, "events">;
 
 /** Nearly all events: they entail nothing. */
 function isPlain(state: ExecutionState, event: ExecutionEvent): boolean {
-  if (event.kind === "taskCompleted") return event.delivery === runOf(state, event.node).delivery;
-  return event.kind === "taskDispatched" || event.kind === "taskStarted" || event.kind === "nodeSkipped";
+  const { kind } = event;
+  if (kind === "taskCompleted") return event.delivery === runOf(state, event.node).delivery;
+  if (kind === "accepted" || kind === "started") return event.labels === undefined;
+  if (kind === "executionEnded") return state.parent === null;
+  return kind === "taskDispatched" || kind === "taskStarted" || kind === "nodeSkipped";
 }
 
 function arePlain(state: ExecutionState, events: readonly ExecutionEvent[]): boolean {

@@ -261,7 +261,7 @@ function taskDispatched(state: ExecutionState, event: TaskDispatched): void {
   run.round = event.round ?? 0;
   run.delivery = event.delivery;
   // Most have one, and a list that grows makes room for sixteen more, also one that begins with the items of another.
-  run.nonces = run.nonces.length === 0 ? [event.nonce] : [...run.nonces, event.nonce];
+  run.nonces = run.nonces.length === 0 ? sole(event.nonce) : [...run.nonces, event.nonce];
   run.inputHash = event.inputHash;
   run.seen = event.seen;
   run.answered = false;
@@ -272,6 +272,13 @@ function taskDispatched(state: ExecutionState, event: TaskDispatched): void {
   dequeue(state, unit);
   setLive(state, unit, true);
   setDue(state, unit, event.queueDeadlineAtMs);
+}
+
+/** All that one owner dispatches for the first time have the same list, which nobody writes to. */
+let lastSole: readonly [string] = [""];
+
+function sole(nonce: string): readonly string[] {
+  return lastSole[0] === nonce ? lastSole : (lastSole = [nonce]);
 }
 
 function taskCompleted(state: ExecutionState, event: TaskCompletedEvent): void {

@@ -10,8 +10,7 @@ export class InvariantBroken extends Error {
 /** What is cheap enough to hold after every decision, whatever the size of the graph. */
 export function checkTouched(state: ExecutionState): void {
   const { id, live, openCount } = state;
-  let liveTasks = 0;
-  state.liveByQueue.forEach((count) => (liveTasks += count));
+  const liveTasks = state.liveByQueue.fold(sum, 0);
   if (liveTasks !== live.size) broken(id, `${live.size} tasks are out, ${liveTasks} are counted by queue`);
   if (openCount < 0) broken(id, `${openCount} nodes are open`);
   if (state.closing < 0) broken(id, `${state.closing} units have to be closed`);
@@ -25,6 +24,10 @@ export function checkTouched(state: ExecutionState): void {
   if (state.isEnded && state.asks.size > 0) broken(id, "it has ended and still stands at a gate");
   const limit = state.plan.workflow.max_parallel_nodes;
   if (limit !== null && live.size > limit) broken(id, `${live.size} nodes run at once, ${limit} may`);
+}
+
+function sum(before: number, count: number): number {
+  return before + count;
 }
 
 /** Something that will make this execution move: work that `advance` sees, a task with its deadline, a timer, a child. */

@@ -6,11 +6,13 @@ import { advance } from "./advance.ts";
 import { decide } from "./decide.ts";
 import { newestToken } from "./decision.ts";
 import { needsEntry } from "./entry.ts";
+import { eventText } from "./event-text.ts";
 import { EVENT_FORMAT, type ExecutionEvent } from "./events.ts";
 import { evolve } from "./evolve.ts";
 import { gaveBack } from "./gates.ts";
 import { checkTouched, checkWhole } from "./invariants.ts";
 import { buildPlan, type Plan } from "./plan.ts";
+import { EXECUTION_STATUSES, type ExecutionStatus } from "./moves.ts";
 import { farewell } from "./farewell.ts";
 import { lettersLeft } from "./letters-left.ts";
 import { prepare, taskOf } from "./prepare.ts";
@@ -44,6 +46,7 @@ export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
   calledOff,
   gaveBack,
   evolve,
+  eventText: (state, event) => eventText(event, state.plan),
   check: (state, whole) => (whole ? checkWhole(state) : checkTouched(state)),
   hasWork,
   nextWakeMs: (state) => (state.isEnded ? null : state.timers.peekMs()),
@@ -61,6 +64,7 @@ export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
   lettersLeft: (id, definition, events) => lettersLeft(new ExecutionState(id, definition as Plan), events),
   versionOf: (state) => state.version,
   header,
+  listedAs: (state) => LISTED_AS[state.status],
   snapshot,
   restore: (id, definition, text) => restore(id, definition as Plan, text),
   definitionOfSnapshot,
@@ -111,15 +115,23 @@ function openTasks(state: ExecutionState, context: Context): OpenTasks {
   return { tasks, needs, ...(blobs.length > 0 && { blobs }) };
 }
 
-function tokensOf(state: ExecutionState): string[] {
+const NO_TOKENS: readonly string[] = [];
+
+function tokensOf(state: ExecutionState): readonly string[] {
+  if (state.live.size === 0) return NO_TOKENS;
   return Array.from(state.live, (node) => newestToken(state, state.nameOf(node)));
 }
+
+/** By status, since it is asked for with every touch. */
+const LISTED_AS = Object.fromEntries(EXECUTION_STATUSES.map((status) => [status, status.toUpperCase()])) as Readonly<
+  Record<ExecutionStatus, string>
+>;
 
 function header(state: ExecutionState): EntityHeader {
   const ended = state.end?.status;
   return {
     class: ended === undefined ? "open" : ended === "completed" ? "endedWell" : "endedBadly",
-    status: state.status.toUpperCase(),
+    status: LISTED_AS[state.status],
     workflow: state.plan.workflow.name,
     tenant: state.tenant,
     createdAtMs: state.createdAtMs,

@@ -5,6 +5,8 @@ import type { CompiledCondition, CompiledValue, Reference } from "../../expressi
 import { compileValue } from "../../expression/template.ts";
 import { canonicalHash } from "../../json/canonical.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
+import { firstTryOf } from "../token.ts";
+import { GivenText } from "./given-text.ts";
 import { type JoinRule, joinRule } from "./joins.ts";
 import { type PlanCache, planCache } from "./plan-cache.ts";
 import { type PlanEntry, planEntry } from "./plan-entry.ts";
@@ -16,6 +18,8 @@ export interface Plan {
   readonly workflow: Workflow;
   readonly graph: Graph;
   readonly nodes: readonly PlanNode[];
+  /** The ids of the nodes as JSON has them, for what is written of every step. */
+  readonly quotedIds: readonly string[];
   /** The nodes whose outputs make the execution's output. */
   readonly outputs: readonly number[];
   /** Where ready units wait: the engine's own first, then by priority. */
@@ -50,6 +54,10 @@ export interface PlanNode {
   /** Its line in the plan. */
   readonly line: number;
   readonly config: CompiledValue;
+  /** Its config and inputs as text. */
+  readonly given: GivenText;
+  /** The end of the token of its first try in the first generation; most never have another. */
+  readonly firstTry: string;
   readonly condition: CompiledCondition | null;
   readonly join: JoinRule;
   /** Has a dependant `on: failed | done`, so that its failure is somebody's business and stops nothing. */
@@ -125,6 +133,7 @@ export function buildPlan(hash: string, workflow: Workflow): Plan {
     workflow,
     graph,
     nodes,
+    quotedIds: graph.ids.map((id) => JSON.stringify(id)),
     outputs,
     lines: places.lines,
     lineOrder: Array.from(places.lines.keys()),
@@ -213,6 +222,8 @@ function planNode(
     engine,
     line: lines.of(queueOf({ engine, spec }), spec.priority),
     config,
+    given: new GivenText(config),
+    firstTry: firstTryOf(spec.id),
     condition,
     join: joinRule(spec.join),
     caught: false,
@@ -282,6 +293,7 @@ function planItem(
     inputs: false,
   };
   const engine = handler === GRAPH || ENGINE_HANDLERS.has(handler);
+  const compiled = compileValue(spec.config, { nodeIds });
   const gates = engine ? NO_GATES : planGates(spec, workflow, nodeIds);
   const cache = engine ? null : planCache(spec, workflow, nodeIds);
   return {
@@ -290,7 +302,9 @@ function planItem(
     spec,
     engine,
     line: lines.of(queueOf({ engine, spec }), spec.priority),
-    config: compileValue(spec.config, { nodeIds }),
+    config: compiled,
+    given: new GivenText(compiled),
+    firstTry: firstTryOf(map.id),
     condition: null,
     join: joinRule("none_failed"),
     caught: false,

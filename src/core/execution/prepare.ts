@@ -1,7 +1,6 @@
 import { fillHoles } from "../../expression/fill-holes.ts";
 import { MAX_RESOLVED_BYTES } from "../../expression/json-size.ts";
 import type { BlobRef, Hole, Scope } from "../../expression/scope.ts";
-import { contentHash } from "../../json/hash.ts";
 import { isJsonObject, type Json } from "../../json/json.ts";
 import type { Context, Need, TaskDraft } from "../machine.ts";
 import type { ErrorValue } from "../message.ts";
@@ -9,7 +8,7 @@ import { formatToken } from "../token.ts";
 import { fallbackModel, isRated } from "./asks.ts";
 import { instanceOf } from "./instance.ts";
 import type { TaskDispatched } from "./events.ts";
-import { itemNumber, missingValues, scopeOf } from "./scope.ts";
+import { itemNumber, missingValues, scopeOf, viewedBy } from "./scope.ts";
 import type { ExecutionState } from "./state.ts";
 import { keyNumber } from "./units.ts";
 
@@ -28,6 +27,8 @@ export type Preparation =
   | { readonly kind: "needs"; readonly needs: readonly Need[] }
   | { readonly kind: "failed"; readonly error: ErrorValue };
 
+const NO_SCOPE: Scope = { input: { kind: "none" }, executionId: "", node: () => undefined };
+
 /**
  * Resolves what a node is given. The same state gives the same bytes, so a task can be made again at any time: a large
  * output that is passed on whole stays a hole, whether or not it happens to be in memory.
@@ -40,14 +41,14 @@ export function prepare(state: ExecutionState, index: number, context: Context):
     const { message, pointer } = config.problems[0]!;
     return { kind: "failed", error: templateError({ code: "CONFIG_INVALID", message, pointer }) };
   }
-  const scope = scopeOf(state, index, context);
-  const resolution = config.resolve(scope);
+  // What has no templates looks at nothing, and most of it is made for nothing then.
+  const resolution = config.resolve(config.constant ? NO_SCOPE : scopeOf(state, index, context));
   if (resolution.kind === "failed") return { kind: "failed", error: templateError(resolution.failure) };
   if (resolution.kind === "needs") return needed(resolution.blobs);
   const model = fallbackModel(state, index);
   const own = resolution.value;
   const resolved = model !== undefined && isJsonObject(own) ? { ...own, model } : own;
-  return withInputs(state, index, scope, resolved, resolution.holes);
+  return withInputs(state, index, context, resolved, resolution.holes, resolved !== own);
 }
 
 /** As `prepare`, for a node that the engine runs itself: large values must be there, and a secret has no business. */
@@ -85,20 +86,21 @@ export function tooLarge(bytes: number): ErrorValue {
 function withInputs(
   state: ExecutionState,
   index: number,
-  scope: Scope,
+  context: Context,
   config: Json,
   holes: readonly Hole[],
+  isChanged: boolean,
 ): Preparation {
+  const { spec, given } = state.planOf(index);
   let inputs: Json | undefined;
-  if (state.planOf(index).spec.inputs) {
-    const collected = parentOutputs(state, index, scope);
+  if (spec.inputs) {
+    const collected = parentOutputs(state, index, context);
     if (collected.kind !== "collected") return collected;
     inputs = collected.value;
   }
-  const text = JSON.stringify(inputs === undefined ? { config, holes } : { config, holes, inputs });
+  const text = given.write(config, holes, inputs, isChanged);
   if (text.length > MAX_RESOLVED_BYTES) return { kind: "failed", error: tooLarge(text.length) };
-  const inputHash = contentHash(text).slice(0, 32);
-  return { kind: "prepared", prepared: { config, holes, inputs, inputHash, text } };
+  return { kind: "prepared", prepared: { config, holes, inputs, inputHash: given.hash(text), text } };
 }
 
 export function templateError(failure: { code: string; message: string; pointer: string }): ErrorValue {
@@ -114,16 +116,17 @@ export function templateError(failure: { code: string; message: string; pointer:
 export function parentOutputs(
   state: ExecutionState,
   index: number,
-  scope: Scope,
+  context: Context,
 ): { kind: "collected"; value: Json } | Exclude<Preparation, { kind: "prepared" }> {
   const { graph } = state.plan;
   const entries: [string, Json][] = [];
   const needs: BlobRef[] = [];
   for (let edge = graph.parentStart[index]!; edge < graph.parentStart[index + 1]!; edge++) {
-    const id = graph.ids[graph.edgeParent[edge]!]!;
-    const view = scope.node(id);
-    if (view?.kind === "output") entries.push([id, view.value]);
-    if (view?.kind === "blob") {
+    const parent = graph.edgeParent[edge]!;
+    const id = graph.ids[parent]!;
+    const view = viewedBy(state, index, parent, context);
+    if (view.kind === "output") entries.push([id, view.value]);
+    if (view.kind === "blob") {
       if (view.value === undefined) needs.push(view.ref);
       else entries.push([id, view.value]);
     }
@@ -139,11 +142,14 @@ export function taskOf(
   dispatch: Pick<TaskDispatched, "attempt" | "delivery" | "nonce" | "config" | "atMs" | "round">,
   prepared: Prepared,
 ): TaskDraft {
-  const { id, spec } = state.planOf(unit);
+  const { id, spec, firstTry } = state.planOf(unit);
   const { attempt, delivery, nonce, round, config } = dispatch;
   const { generation } = state;
   const instance = instanceOf(state, unit, round);
-  const token = formatToken({ nonce, execution: state.id, generation, instance, attempt, delivery });
+  const isFirst = generation === 1 && attempt === 1 && delivery === 1 && instance === id;
+  const token = isFirst
+    ? `${nonce}:${state.id}${firstTry}`
+    : formatToken({ nonce, execution: state.id, generation, instance, attempt, delivery });
   const head: { -readonly [Field in keyof TaskText]: TaskText[Field] } = {
     token,
     execution: state.id,
@@ -196,13 +202,27 @@ class DispatchedTask implements TaskDraft {
 
   /** Read from what was written: the state keeps the same values, and a handler may change what it is given. */
   value(): TaskText {
-    const task: { -readonly [Field in keyof TaskText]: TaskText[Field] } = { ...this.head };
-    if (this.given === null) return task;
-    // One by one: to spread a second object costs more than to read it.
-    const { config, holes, inputs } = JSON.parse(this.given) as Partial<TaskText>;
-    if (config !== undefined) task.config = config;
-    if (holes !== undefined) task.holes = holes;
+    const { head, given } = this;
+    if (given === null) return { ...head };
+    const { config, holes, inputs } = JSON.parse(given) as Pick<Prepared, "config" | "holes" | "inputs">;
+    // By their names and all at once: to copy an object and then add to it costs more than to read the text.
+    const task: { -readonly [Field in keyof TaskText]: TaskText[Field] } = {
+      token: head.token,
+      execution: head.execution,
+      node: head.node,
+      handler: head.handler,
+      generation: head.generation,
+      attempt: head.attempt,
+      delivery: head.delivery,
+      idempotencyKey: head.idempotencyKey,
+      timeoutMs: head.timeoutMs,
+      config,
+      holes,
+    };
     if (inputs !== undefined) task.inputs = inputs;
+    if (head.item !== undefined) task.item = head.item;
+    if (head.iteration !== undefined) task.iteration = head.iteration;
+    if (head.limited !== undefined) task.limited = head.limited;
     return task;
   }
 }

@@ -16,7 +16,7 @@ type Fetched = Pick<Context, "fetched">;
  */
 export function scopeOf(state: ExecutionState, reader: number, context: Fetched): Scope {
   const map = state.isItem(reader) ? state.mapOf(reader) : undefined;
-  const seen = state.runs[reader]?.seen ?? map?.seen ?? state.version;
+  const seen = seenBy(state, reader);
   const scope: Scope = {
     input: valueView(state.input, context),
     executionId: executionIdOf(state),
@@ -32,6 +32,17 @@ export function scopeOf(state: ExecutionState, reader: number, context: Fetched)
   }
   if (state.around === null) return scope;
   return { ...scope, item: jsonOf(state.around.item, context) ?? null, index: state.around.index };
+}
+
+/** One node of that scope, without the rest. */
+export function viewedBy(state: ExecutionState, reader: number, node: number, context: Fetched): NodeView {
+  return nodeView(state, node, seenBy(state, reader), context);
+}
+
+/** Up to which version a unit sees. */
+function seenBy(state: ExecutionState, reader: number): number {
+  const map = state.isItem(reader) ? state.mapOf(reader) : undefined;
+  return state.runs[reader]?.seen ?? map?.seen ?? state.version;
 }
 
 /**

@@ -21,15 +21,17 @@ export const placeJoined: Joined = (state, node, verdict) => {
  */
 export function spread(state: ExecutionState, node: number, atMs: number): void {
   routeAway(state, node);
-  eachDecided(state, node, (child) => {
-    join(state, child, placeJoined);
-    const seconds = state.plan.nodes[child]!.spec.join_timeout_seconds;
-    if (seconds === undefined || state.statusOf(child) !== "pending") return;
-    const isOpen = state.joined[child] === 0;
-    const hasDue = (state.runs[child]?.dueAtMs ?? null) !== null;
-    if (isOpen && !hasDue) setDue(state, child, atMs + seconds * 1000);
-    if (!isOpen && hasDue) setDue(state, child, null);
-  });
+  eachDecided(state, node, joinDecided, atMs);
+}
+
+function joinDecided(state: ExecutionState, child: number, atMs: number): void {
+  join(state, child, placeJoined);
+  const seconds = state.plan.nodes[child]!.spec.join_timeout_seconds;
+  if (seconds === undefined || state.statusOf(child) !== "pending") return;
+  const isOpen = state.joined[child] === 0;
+  const hasDue = (state.runs[child]?.dueAtMs ?? null) !== null;
+  if (isOpen && !hasDue) setDue(state, child, atMs + seconds * 1000);
+  if (!isOpen && hasDue) setDue(state, child, null);
 }
 
 /** What a router has not chosen is not run, whatever its other parents say; unless it has begun already. */
@@ -50,7 +52,12 @@ function routeAway(state: ExecutionState, node: number): void {
   }
 }
 
-function eachDecided(state: ExecutionState, node: number, then: (child: number) => void): void {
+function eachDecided(
+  state: ExecutionState,
+  node: number,
+  then: (state: ExecutionState, child: number, atMs: number) => void,
+  atMs: number,
+): void {
   const { graph } = state.plan;
   const verdicts = EDGE_TABLE[endOf(state, node)];
   for (let k = graph.childStart[node]!; k < graph.childStart[node + 1]!; k++) {
@@ -62,7 +69,7 @@ function eachDecided(state: ExecutionState, node: number, then: (child: number) 
     state.undecided[child]!--;
     if (verdict === "ok") state.okEdges[child]!++;
     if (verdict === "bad") state.badEdges[child]!++;
-    then(child);
+    then(state, child, atMs);
   }
 }
 
@@ -122,7 +129,7 @@ export function deriveGraph(state: ExecutionState, joined: Joined = () => {}): v
     state.joined[node] = 1;
     if (state.statusOf(node) === "completed") state.completedCount++;
     for (const read of state.planOf(node).reads) state.readersLeft[read]!--;
-    eachDecided(state, node, () => {});
+    eachDecided(state, node, () => {}, 0);
   }
   if (state.status === "new" || state.status === "pending") return;
   for (const node of state.skipReasons.keys()) state.joined[node] = 1;

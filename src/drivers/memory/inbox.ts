@@ -59,25 +59,28 @@ function readOne(memory: Memory, request: ReadRequest): ReadResult {
   const { inbox } = partitionData(memory, partition);
   // Not "ids beyond the greatest": one with a smaller id may have become visible since.
   const inFlight = after === null ? [] : idsOf(after);
-  const found: StoredMessage[] = [];
+  const chosen = choose(inbox, inFlight, limit);
+  const messages: string[] = [];
+  const values: unknown[] = [];
+  const ids: number[] = [];
+  let hasValues = false;
   let chars = 0;
   let isPartial = false;
-  for (const message of choose(inbox, inFlight, limit)) {
-    chars += message.chars;
+  for (let i = 0; i < chosen.length; i++) {
+    const { id, text, value, chars: more } = chosen[i]!;
+    chars += more;
     // The first is always given: one too long for every reader would block its partition for ever.
-    if (chars > maxChars && found.length > 0) {
+    if (chars > maxChars && ids.length > 0) {
       isPartial = true;
       break;
     }
-    found.push(message);
+    ids.push(id);
+    messages.push(text);
+    values.push(value);
+    hasValues ||= value !== undefined;
   }
-  return {
-    partition,
-    messages: found.map(({ text }) => text),
-    ...(found.some(({ value }) => value !== undefined) && { values: found.map(({ value }) => value) }),
-    position: positionOf(found.map(({ id }) => id)),
-    ...(isPartial && { isPartial }),
-  };
+  const position = positionOf(ids);
+  return { partition, messages, position, ...(hasValues && { values }), ...(isPartial && { isPartial }) };
 }
 
 /**
@@ -88,7 +91,8 @@ function choose(inbox: readonly StoredMessage[], inFlight: readonly number[], li
   const starts: StoredMessage[] = [];
   const others: StoredMessage[] = [];
   let next = 0;
-  for (const message of inbox) {
+  for (let i = 0; i < inbox.length; i++) {
+    const message = inbox[i]!;
     if (others.length === limit) break;
     // Both are in the order of their ids.
     while (inFlight[next]! < message.id) next++;
@@ -116,8 +120,9 @@ export function postValue(memory: Memory, partition: number, value: unknown, cha
   insertAt(memory, partition, { id: memory.data.nextMessageId++, start: false, text: "", value, chars });
 }
 
-function insert(memory: Memory, id: number, { partition, start, text }: Outgoing): void {
-  insertAt(memory, partition, { id, text, start, chars: text.length });
+function insert(memory: Memory, id: number, outgoing: Outgoing): void {
+  const { partition, start, text, message: value, messageChars: chars = text.length } = outgoing;
+  insertAt(memory, partition, value === undefined ? { id, text, start, chars } : { id, text, start, value, chars });
 }
 
 function insertAt(memory: Memory, partition: number, stored: StoredMessage): void {

@@ -96,24 +96,20 @@ export interface StoredTask {
   readonly task: Task;
   /** Who has it, and in which life of the store it was taken; empty while queued. */
   ref: string;
+  readonly priority: number;
   readonly order: number;
   /** When it came, by the wall clock. */
   readonly atMs: number;
   /** null while queued. */
   leaseUntilMs: number | null;
+  /** Its owner wants it no more: who has it is told, and one that nobody has is only left in the heap of its queue. */
   isRevoked: boolean;
 }
 
 export interface QueueData {
   /** How many of `heap` are still queued. */
   size: number;
-  readonly heap: QueueEntry[];
-}
-
-export interface QueueEntry {
-  readonly priority: number;
-  readonly order: number;
-  readonly token: string;
+  readonly heap: StoredTask[];
 }
 
 export interface RegistrationData {
@@ -152,10 +148,11 @@ export function emptyTasks(): TaskData {
 /** All of it once more. */
 export function copyOf(data: MemoryData): MemoryData {
   const { tasks, ...rest } = data;
-  const { byToken, ...others } = tasks;
+  // All of the tasks at once: the queues hold the same ones that are found by their tokens.
+  const { byToken, ...others } = structuredClone({ ...tasks, byToken: new Map(tasks.byToken) });
   const copied = new SlotMap<string, StoredTask>();
-  for (const [token, task] of structuredClone(new Map(byToken))) copied.set(token, task);
-  return { ...structuredClone(rest), tasks: { ...structuredClone(others), byToken: copied } };
+  for (const [token, task] of byToken) copied.set(token, task);
+  return { ...structuredClone(rest), tasks: { ...others, byToken: copied } };
 }
 
 function emptyPartition(): PartitionData {

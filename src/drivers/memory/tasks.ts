@@ -11,7 +11,7 @@ import type {
 } from "../../store/contract.ts";
 import { isMostlyStale, popHeap, pushHeap, rebuildHeap } from "./heap.ts";
 import { post, postValue } from "./inbox.ts";
-import type { QueueData, QueueEntry, StoredTask, TaskData } from "./memory-data.ts";
+import type { QueueData, StoredTask, TaskData } from "./memory-data.ts";
 import type { Memory } from "./memory.ts";
 import { isBefore, type Place } from "./sorted-places.ts";
 
@@ -122,8 +122,8 @@ export class MemoryTasks implements Tasks {
       const queue = tasks.queues.get(name);
       if (queue === undefined) continue;
       while (queue.size > 0 && taken.length < request.max) {
-        const stored = queued(tasks, popHeap(queue.heap, comesFirst)!);
-        if (stored === undefined) continue;
+        const stored = popHeap(queue.heap, comesFirst)!;
+        if (!isQueued(stored)) continue;
         const ref = `${stored.order}/${holder}`;
         this.#give(stored, ref, untilMs);
         taken.push(leaseOf(stored.task, ref));
@@ -213,19 +213,20 @@ export function addTask(memory: Memory, task: Task): void {
   const { byToken, queues } = data.tasks;
   const { token, priority } = task;
   if (byToken.has(token)) return;
-  const order = data.nextTaskOrder++;
-  byToken.set(token, {
+  const stored: StoredTask = {
     task,
     ref: "",
-    order,
+    priority,
+    order: data.nextTaskOrder++,
     atMs: memory.host.wallMs(),
     leaseUntilMs: null,
     isRevoked: false,
-  });
+  };
+  byToken.set(token, stored);
   let queue = queues.get(task.queue);
   if (queue === undefined) queues.set(task.queue, (queue = { size: 0, heap: [] }));
   queue.size += 1;
-  pushHeap(queue.heap, { priority, order, token }, comesFirst);
+  pushHeap(queue.heap, stored, comesFirst);
   memory.waiters.wakeOne(queueKey(task.queue));
 }
 
@@ -238,6 +239,7 @@ export function revokeTask(memory: Memory, token: string): void {
     stored.isRevoked = true;
     return;
   }
+  stored.isRevoked = true;
   tasks.byToken.delete(token);
   shrink(tasks, stored.task.queue, tasks.queues.get(stored.task.queue)!);
 }
@@ -250,8 +252,7 @@ function shrink(tasks: TaskData, name: string, queue: QueueData): void {
     queue.heap.length = 0;
     if (tasks.queues.size > MOST_EMPTY) tasks.queues.delete(name);
   } else if (isMostlyStale(queue.heap.length, queue.size)) {
-    const isLive = (entry: QueueEntry): boolean => queued(tasks, entry) !== undefined;
-    rebuildHeap(queue.heap, queue.heap.filter(isLive), comesFirst);
+    rebuildHeap(queue.heap, queue.heap.filter(isQueued), comesFirst);
   }
 }
 
@@ -260,12 +261,12 @@ function holderOf(ref: string): { readonly life: string; readonly worker: string
   return { life, worker: worker.join("/") };
 }
 
-function queued(tasks: TaskData, entry: QueueEntry): StoredTask | undefined {
-  const stored = tasks.byToken.get(entry.token);
-  return stored?.order === entry.order && stored.leaseUntilMs === null ? stored : undefined;
+/** Whether it still waits in its queue: a heap forgets lazily. */
+function isQueued({ leaseUntilMs, isRevoked }: StoredTask): boolean {
+  return leaseUntilMs === null && !isRevoked;
 }
 
-function comesFirst(a: QueueEntry, b: QueueEntry): boolean {
+function comesFirst(a: StoredTask, b: StoredTask): boolean {
   return a.priority !== b.priority ? a.priority > b.priority : a.order < b.order;
 }
 

@@ -1,25 +1,19 @@
 import assert from "node:assert/strict";
 import type { QueryResult } from "pg";
 import type { CommitBatch, CommitOutcome, Task } from "../../store/contract.ts";
-import { are, is } from "./by-index.ts";
+import { are } from "./by-index.ts";
 import { columns, type Connection, rows, type Statement } from "./database.ts";
 import { answerOf, whyRefused } from "./faults.ts";
 import type { Postgres } from "./postgres.ts";
 import { finishPurges } from "./purge.ts";
 import type { Seated } from "./seats.ts";
-import { IS_LEASED } from "./tasks.ts";
+import { SQL as TASKS } from "./tasks.ts";
 import { wakeKey } from "./wake-ups.ts";
 import { beginnings, consumedBy, GUARD_FAILED, leasedBy, statementsOf } from "./write.ts";
 
 export const SQL = {
   // In order of their ids, so that two commits of the same partitions wait for each other and do not lock each other out.
   lock: `select id, epoch, nonce, seq, last_batch as "lastBatch" from partitions where id = any ($1) order by id for update`,
-  free: `
-    with leased as materialized (
-      select tasks.token from unnest($1::text[]) as asked (token) join tasks on ${is("tasks.token", "asked.token")}
-      where ${IS_LEASED} order by asked.token collate "C" for update of tasks
-    )
-    update tasks set lease_until_ms = null from leased where ${is("tasks.token", "leased.token")}`,
   present: `
     select asked.partition, count(*) as count from unnest($1::integer[], $2::bigint[]) as asked (partition, id)
     join inbox on ${are(["inbox.partition", "inbox.id"], ["asked.partition", "asked.id"])} group by asked.partition`,
@@ -83,9 +77,12 @@ export async function commitBatches(
     const done = await commitAll(postgres, batches, seated);
     leased = done.leased;
     const passed = batches.filter((_, i) => done.outcomes[i]!.kind === "committed");
-    const changed = passed.filter(({ records }) => records.length > 0);
-    wakeUps.announceElsewhere(changed.map(({ fence }) => wakeKey.versions(fence.partition)));
-    wakeUps.announce(new Set(passed.flatMap((batch) => keysOf(batch, leased))));
+    for (const { fence } of passed) wakeUps.forgetOwner(fence.partition);
+    if (done.isHinted) wakeUps.announceHere(hintsOf(passed, seated));
+    else {
+      wakeUps.announceElsewhere(versionsOf(passed));
+      wakeUps.announce(hintsOf(passed, leased));
+    }
     wakeUps.tellHere(new Set(passed.flatMap((batch) => watched.keysOf(batch))));
     await freeDoubtful(postgres, batches, done.outcomes);
     return done.outcomes;
@@ -115,7 +112,7 @@ async function freeDoubtful(
     const tokens = seats.settleDoubt(id);
     if (tokens.length === 0 || outcomes[i]!.kind !== "alreadyApplied") continue;
     try {
-      await database.run(SQL.free, [tokens]);
+      await database.run(TASKS.free, [tokens]);
     } catch {
       // Their leases run out.
     }
@@ -127,6 +124,8 @@ async function freeDoubtful(
 interface Done {
   readonly outcomes: readonly CommitOutcome[];
   readonly leased: ReadonlyMap<string, string>;
+  /** Whether the hints for others went with it. */
+  readonly isHinted: boolean;
 }
 
 /**
@@ -140,8 +139,13 @@ async function commitAll(
   if (batches.every(({ fence }) => fence.incarnation === postgres.incarnation)) {
     try {
       const statements = [advancing(batches), ...statementsOf(batches, false, seated)];
-      const answers = await postgres.database.atOnce(statements);
-      return { outcomes: batches.map(() => ({ kind: "committed" })), leased: leasedBy(statements, answers) };
+      const hints = hintsOf(batches, seated);
+      // Of what somebody waits for here others need not hear at once; nor of what is only watched.
+      const isUrgent = hints.values().some((key) => !postgres.wakeUps.isAwaitedHere(key));
+      const hint = isUrgent ? postgres.wakeUps.behind([...hints, ...versionsOf(batches)]) : undefined;
+      const answers = await postgres.database.atOnce(statements, hint);
+      const outcomes = batches.map((): CommitOutcome => ({ kind: "committed" }));
+      return { outcomes, leased: leasedBy(statements, answers), isHinted: hint !== undefined };
     } catch (error) {
       if (!GUARD_FAILED.has(answerOf(error)?.code ?? "")) throw error;
     }
@@ -166,7 +170,7 @@ async function commitEach(
       return { kind: kind === "committed" && !isWhole ? "fenced" : kind };
     });
     const passed = batches.filter((_, i) => outcomes[i]!.kind === "committed");
-    if (passed.length === 0) return { outcomes, leased: new Map() };
+    if (passed.length === 0) return { outcomes, leased: new Map(), isHinted: false };
     const later = beginnings(passed);
     const begun = passed.flatMap(({ records }) =>
       records.filter(({ entity, version }) => version === 1 || version === later.get(entity)),
@@ -178,7 +182,7 @@ async function commitEach(
     const statements = [advancing(passed), ...statementsOf(passed, true, seated)];
     const answers: QueryResult[] = [];
     for (const { sql, values } of statements) answers.push(await connection.run(sql, values));
-    return { outcomes, leased: leasedBy(statements, answers) };
+    return { outcomes, leased: leasedBy(statements, answers), isHinted: false };
   });
 }
 
@@ -215,10 +219,17 @@ function advancing(batches: readonly CommitBatch[]): Statement {
   return { sql: SQL.advance, values };
 }
 
-function keysOf(batch: CommitBatch, leased: ReadonlyMap<string, string>): readonly string[] {
-  return [
-    ...batch.tasks.filter(({ token }) => !leased.has(token)).map(({ queue }) => wakeKey.queue(queue)),
-    ...batch.mail.map(({ partition }) => wakeKey.inbox(partition)),
-    ...batch.replies.map(({ process }) => wakeKey.replies(process)),
-  ];
+function versionsOf(batches: readonly CommitBatch[]): readonly string[] {
+  return batches.filter(({ records }) => records.length > 0).map(({ fence }) => wakeKey.versions(fence.partition));
+}
+
+/** @param given tasks that somebody has already, by token */
+function hintsOf(batches: readonly CommitBatch[], given: ReadonlyMap<string, unknown>): ReadonlySet<string> {
+  return new Set(
+    batches.flatMap(({ tasks, mail, replies }) => [
+      ...tasks.filter(({ token }) => !given.has(token)).map(({ queue }) => wakeKey.queue(queue)),
+      ...mail.map(({ partition }) => wakeKey.inbox(partition)),
+      ...replies.map(({ process }) => wakeKey.replies(process)),
+    ]),
+  );
 }

@@ -139,8 +139,17 @@ export class Database implements Connection {
     await sayGoodbye(this.#host, this.#pool.end(), () => this.#clients);
   }
 
-  run(sql: string, values: readonly unknown[] = []): Promise<QueryResult> {
-    return this.#lend((client) => client.query(prepared({ sql, values })));
+  /** @param behind sent together with it, for after its commit; nobody waits for what becomes of that */
+  run(sql: string, values: readonly unknown[] = [], behind?: Statement): Promise<QueryResult> {
+    if (behind === undefined) return this.#lend((client) => client.query(prepared({ sql, values })));
+    return this.#lend((client, following) => {
+      const { stream } = (client as unknown as WithStream).connection;
+      stream.cork();
+      const answer = client.query(prepared({ sql, values }));
+      following.push(client.query(prepared(behind)));
+      stream.uncork();
+      return answer;
+    });
   }
 
   /** All of it or nothing. */
@@ -158,14 +167,19 @@ export class Database implements Connection {
     });
   }
 
-  /** One transaction of statements that need nothing of each other's answers: all are sent at once. */
-  atOnce(statements: readonly Statement[]): Promise<readonly QueryResult[]> {
-    return this.#lend(async (client) => {
+  /**
+   * One transaction of statements that need nothing of each other's answers: all are sent at once.
+   *
+   * @param behind as for `run`
+   */
+  atOnce(statements: readonly Statement[], behind?: Statement): Promise<readonly QueryResult[]> {
+    return this.#lend(async (client, following) => {
       const { stream } = (client as unknown as WithStream).connection;
       stream.cork();
       const begun = client.query("begin");
       const sent = statements.map((statement) => client.query(prepared(statement)));
       const ended = client.query("commit");
+      if (behind !== undefined) following.push(client.query(prepared(behind)));
       stream.uncork();
       const answers = await Promise.allSettled([begun, ...sent, ended]);
       // The first to fail is the reason; those behind it were only told that there had been one.
@@ -176,15 +190,17 @@ export class Database implements Connection {
   }
 
   /** A connection on which something failed is thrown away with whatever it was doing. */
-  async #lend<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+  async #lend<Result>(work: (client: PoolClient, following: Promise<unknown>[]) => Promise<Result>): Promise<Result> {
     for (let tries = 1; ; tries++) {
       let client: PoolClient | undefined;
+      const following: Promise<unknown>[] = [];
       try {
         client = await this.#pool.connect();
-        const result = await work(client);
-        client.release();
+        const result = await work(client, following);
+        giveBack(client, following);
         return result;
       } catch (error) {
+        for (const one of following) one.catch(() => {});
         client?.release(true);
         if (tries === MAX_TRIES || !isCollision(error)) throw faultOf(error);
         await this.#host.sleep(this.#host.random() * 10 * 2 ** tries);
@@ -204,6 +220,12 @@ export async function rows<Row extends object>(
 /** The columns of a list of rows, as `unnest` takes them. */
 export function columns<Item>(items: readonly Item[], ...fields: readonly (keyof Item)[]): readonly unknown[][] {
   return fields.map((field) => items.map((item) => item[field]));
+}
+
+/** Once there is nothing under way on it. */
+function giveBack(client: PoolClient, following: readonly Promise<unknown>[]): void {
+  if (following.length === 0) client.release();
+  else void Promise.allSettled(following).then(() => client.release());
 }
 
 const names = new Map<string, string>();

@@ -45,6 +45,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   const database = new Database(host, settings);
   try {
     const wakeUps = new WakeUps(host, settings, incarnation);
+    wakeUps.send = ({ sql, values }) => database.run(sql, values);
     await wakeUps.connect();
     const { warn, longTransactionMs = LONG_MS } = options;
     const watch = warn && new LongTransactionWatch(host, database, warn, longTransactionMs);
@@ -109,6 +110,7 @@ class PostgresStore implements Store {
 
   async close(): Promise<void> {
     this.#watch?.stop();
+    this.tasks.errands.close();
     this.tasks.handOver.close();
     await this.#postgres.wakeUps.close();
     await this.#postgres.database.close();

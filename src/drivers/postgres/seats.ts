@@ -7,6 +7,8 @@ export interface Seated {
   readonly seat: Seat;
 }
 
+export type SeatRequest = Pick<LeaseRequest, "queues" | "max" | "leaseMs">;
+
 /** Batches that are sent once more, as a rule a moment later. */
 const MOST_DOUBTS = 1000;
 
@@ -17,16 +19,36 @@ const MOST_DOUBTS = 1000;
  */
 export class Seats {
   readonly #seats = new Set<Seat>();
+  /** Of those the ones of workers in other processes. */
+  readonly #guests = new Set<Seat>();
   readonly #doubts = new Map<string, readonly string[]>();
 
-  take(request: LeaseRequest, wake: () => void): Seat {
+  take(request: SeatRequest, wake: () => void): Seat {
     const seat = new Seat(request, wake);
     this.#seats.add(seat);
     return seat;
   }
 
+  /**
+   * For a worker in another process, which waits for no more than one commit: nothing else is asked for on its behalf.
+   *
+   * @param fits whether it takes one more, apart from its room
+   */
+  takeForGuest(request: SeatRequest, fits: (task: Task) => boolean): Seat {
+    const seat = new Seat(request, () => {}, fits);
+    this.#guests.add(seat);
+    this.#seats.add(seat);
+    return seat;
+  }
+
+  /** One of this process who waits and has room. */
+  waiting(): Seat | undefined {
+    return this.#seats.values().find((seat) => seat.hasRoom && !this.#guests.has(seat));
+  }
+
   leave(seat: Seat): void {
     this.#seats.delete(seat);
+    this.#guests.delete(seat);
   }
 
   /** Those of these tasks for which somebody waits; they have to be given, or not, with `Seat.give`, in this order. */
@@ -43,7 +65,8 @@ export class Seats {
 
   /** Nobody knows what became of a batch that would have leased these. */
   doubt(batch: string, tokens: readonly string[]): void {
-    if (tokens.length === 0) return;
+    // Doubted twice, nobody knows which of both it has leased: those leases run out.
+    if (tokens.length === 0 || this.#doubts.delete(batch)) return;
     this.#doubts.set(batch, tokens);
     if (this.#doubts.size > MOST_DOUBTS) this.#doubts.delete(this.#doubts.keys().next().value!);
   }
@@ -63,13 +86,16 @@ export class Seat {
   readonly #places: ReadonlyMap<string, number>;
   readonly #max: number;
   readonly #wake: () => void;
+  readonly #fits: (task: Task) => boolean;
+  #isWaiting = false;
   /** What it would take at this moment: nothing while it looks for itself. */
   #room = 0;
   #reserved = 0;
   #given: LeasedTask[] = [];
   #over = Promise.withResolvers<void>();
 
-  constructor({ queues, max, leaseMs }: LeaseRequest, wake: () => void) {
+  constructor({ queues, max, leaseMs }: SeatRequest, wake: () => void, fits: (task: Task) => boolean = () => true) {
+    this.#fits = fits;
     this.#places = new Map(queues.map((queue, place) => [queue, place]));
     this.#max = max;
     this.leaseMs = leaseMs;
@@ -78,11 +104,35 @@ export class Seat {
 
   /** From now on it may be given tasks. */
   wait(): void {
+    this.#isWaiting = true;
     this.#room = this.#max;
+  }
+
+  get hasRoom(): boolean {
+    return this.#room > 0;
+  }
+
+  /** Keeps up to so many places for what may come from another process. Tells what may come. */
+  hold(most: number): SeatRequest {
+    const max = Math.min(most, this.#room);
+    if (this.#reserved === 0) this.#over = Promise.withResolvers();
+    this.#room -= max;
+    this.#reserved += max;
+    return { queues: [...this.#places.keys()], max, leaseMs: this.leaseMs };
+  }
+
+  /** What has come for the places that were held. Nobody is woken if it is nothing. */
+  fill(held: number, tasks: readonly LeasedTask[]): void {
+    this.#given.push(...tasks);
+    this.#reserved -= held;
+    if (this.#isWaiting) this.#room += held - tasks.length;
+    if (this.#reserved === 0) this.#over.resolve();
+    if (this.#given.length > 0) this.#wake();
   }
 
   /** It takes nothing more, and is told what it was given, once that is known. */
   async rise(): Promise<readonly LeasedTask[]> {
+    this.#isWaiting = false;
     this.#room = 0;
     while (this.#reserved > 0) await this.#over.promise;
     const given = this.#given;
@@ -95,7 +145,8 @@ export class Seat {
     if (this.#room === 0) return [];
     const place = ({ queue }: Task): number => this.#places.get(queue)!;
     const wanted = tasks.filter(({ queue }) => this.#places.has(queue));
-    const taken = wanted.toSorted((a, b) => place(a) - place(b) || b.priority - a.priority).slice(0, this.#room);
+    const inOrder = wanted.toSorted((a, b) => place(a) - place(b) || b.priority - a.priority);
+    const taken = inOrder.slice(0, this.#room).filter(this.#fits);
     if (this.#reserved === 0) this.#over = Promise.withResolvers();
     this.#room -= taken.length;
     this.#reserved += taken.length;
@@ -105,8 +156,8 @@ export class Seat {
   /** @param ref undefined: the task was not written, or nobody knows */
   give(task: Task, ref: string | undefined): void {
     if (ref !== undefined) this.#given.push({ ...task, ref });
-    if (--this.#reserved > 0) return;
-    this.#over.resolve();
-    this.#wake();
+    if (--this.#reserved === 0) this.#over.resolve();
+    // Also if more may come: who is woken takes no more, and so does not wait for ever for what others ask for meanwhile.
+    if (this.#reserved === 0 || this.#given.length > 0) this.#wake();
   }
 }

@@ -13,6 +13,7 @@ import { HandOver } from "../../store/hand-over.ts";
 import { is } from "./by-index.ts";
 import { LEASE_NOW_MS } from "./clock.ts";
 import { columns, rows } from "./database.ts";
+import { Errands } from "./errands.ts";
 import { packed } from "./encoding.ts";
 import { Gathering } from "./gathering.ts";
 import { posting } from "./inbox.ts";
@@ -50,23 +51,29 @@ export const SQL = {
     )
     update tasks set lease_until_ms = ${LEASE_NOW_MS} + $3 from held where ${is("tasks.token", "held.token")}
     returning tasks.token, is_revoked as "isRevoked"`,
-  // A task settled twice in one call is gone the second time: only the first may post a failure.
+  // A task settled twice in one call is gone the second time: only the first may post a failure. They are removed in order of
+  // their tokens, as everybody locks tasks: what is looked up one by one in the order in which it is asked for is locked in
+  // that order too, without a step of its own for it.
   settle: `
     with result as materialized (
       select * from unnest(
         $1::bigint[], $2::text[], $3::integer[], $4::boolean[], $5::boolean[], (string_to_array($6, $7))[2:]
       ) with ordinality as result (id, token, partition, is_first, is_completion, text, place)
-    ), held as materialized (
-      select tasks.id, tasks.token from tasks join result on ${is("tasks.token", "result.token")} and tasks.id + 0 = result.id
-      where ${IS_LEASED} and is_first order by result.token collate "C" for update of tasks
     ), removed as (
-      delete from tasks using held where ${is("tasks.token", "held.token")}
+      delete from tasks using (select id, token, place from result where is_first order by token collate "C") as done
+      where ${is("tasks.token", "done.token")} and tasks.id + 0 = done.id and ${IS_LEASED} returning done.place
     ), posted as (
       insert into inbox (partition, text)
-      select partition, text from result
-      where is_completion or (is_first and (id, token) in (select id, token from held)) order by place
+      select partition, text from result where is_completion or place in (select place from removed) order by place
     )
-    select id, token from held`,
+    select string_agg(place::text, ' ') as held from removed`,
+  // Tasks that were leased to somebody who does not know of it. What was withdrawn meanwhile stays leased, to lapse without a word.
+  free: `
+    with leased as materialized (
+      select tasks.token from unnest($1::text[]) as asked (token) join tasks on ${is("tasks.token", "asked.token")}
+      where ${IS_LEASED} and not is_revoked order by asked.token collate "C" for update of tasks
+    )
+    update tasks set lease_until_ms = null from leased where ${is("tasks.token", "leased.token")}`,
   lapse: `
     with lapsed as materialized (
       select token from tasks where lease_until_ms <= ${LEASE_NOW_MS}
@@ -88,6 +95,7 @@ interface LapsedRow extends HeldRow {
 
 export class PostgresTasks implements Tasks {
   readonly handOver: HandOver;
+  readonly errands: Errands;
   readonly #postgres: Postgres;
   readonly #settlements: Gathering<Settlement, SettleOutcome>;
 
@@ -98,6 +106,13 @@ export class PostgresTasks implements Tasks {
       host: postgres.host,
       settle: (results) => this.#settlements.ask(results),
       wake: (partitions) => postgres.wakeUps.tellHere([...partitions].map(wakeKey.inbox)),
+    });
+    this.errands = new Errands({
+      host: postgres.host,
+      wakeUps: postgres.wakeUps,
+      seats: postgres.seats,
+      settle: (results) => this.handOver.settle(results),
+      free: (tasks) => this.#free(tasks),
     });
   }
 
@@ -151,7 +166,8 @@ export class PostgresTasks implements Tasks {
   }
 
   async settle(results: readonly Settlement[]): Promise<readonly SettleOutcome[]> {
-    return results.length === 0 ? [] : this.handOver.settle(results);
+    if (results.length === 0) return [];
+    return (await this.errands.settle(results)) ?? this.handOver.settle(results);
   }
 
   /** Also one step of what was purged: an engine comes by once a second. */
@@ -187,6 +203,12 @@ export class PostgresTasks implements Tasks {
     return inOrder.map(({ id, ...task }) => ({ ...task, ref: String(id) }));
   }
 
+  async #free(tasks: readonly LeasedTask[]): Promise<void> {
+    const { database, wakeUps } = this.#postgres;
+    await database.run(SQL.free, [tasks.map(({ token }) => token)]);
+    wakeUps.announce(new Set(tasks.map(({ queue }) => wakeKey.queue(queue))));
+  }
+
   async #settle(results: readonly Settlement[]): Promise<readonly SettleOutcome[]> {
     const { database, wakeUps } = this.#postgres;
     const firsts = firstOfEach(results);
@@ -197,11 +219,16 @@ export class PostgresTasks implements Tasks {
       results.map(({ outcome }) => outcome === "completed"),
       ...packed(results.map(({ text }) => text)),
     ];
-    const found = await rows<{ id: number; token: string }>(database, SQL.settle, values);
-    const held = new Set(found.map(({ id, token }) => keyOf(String(id), token)));
-    wakeUps.announce(new Set(results.map(({ partition }) => wakeKey.inbox(partition))));
+    const keys = new Set(results.map(({ partition }) => wakeKey.inbox(partition)));
+    const hint = wakeUps.behind(keys);
+    const { rows: found } = await database.run(SQL.settle, values, hint);
+    if (hint === undefined) wakeUps.announce(keys);
+    else wakeUps.announceHere(keys);
+    const [{ held }] = found as [{ readonly held: string | null }];
+    // Places are counted from one.
+    const settled = new Set(held?.split(" ").map((place) => results[Number(place) - 1]));
     return results.map((result) => {
-      if (firsts.has(result) && held.has(keyOf(result.ref, result.token))) return "settled";
+      if (settled.has(result)) return "settled";
       return result.outcome === "completed" ? "posted" : "stale";
     });
   }

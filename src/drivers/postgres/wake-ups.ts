@@ -1,6 +1,6 @@
 import { Client, type ClientConfig, escapeIdentifier } from "pg";
 import type { Host } from "../../host/host.ts";
-import { connectionConfig, type DatabaseOptions, sayGoodbye } from "./database.ts";
+import { connectionConfig, type DatabaseOptions, sayGoodbye, type Statement } from "./database.ts";
 
 /** Hints get lost: with a connection, behind a pooler. So everybody who waits looks this often as well. */
 const LOOK_EVERY_MS = 1000;
@@ -11,6 +11,10 @@ const SEND_EVERY_MS = 2;
 const SENT_AHEAD = 8;
 /** Postgres takes up to 8,000. */
 const MAX_PAYLOAD_BYTES = 7_900;
+/** Who has committed to a partition owns it, as a rule for longer than this. */
+const OWNER_KNOWN_MS = 10_000;
+/** What a hint begins with that says whom it is of. To releases before this one it is a key for which nobody waits. */
+const FROM = "from/";
 
 const SQL = {
   notify: `select pg_notify($1, $2)`,
@@ -29,6 +33,16 @@ export class WakeUps {
   readonly #host: Host;
   readonly #config: ClientConfig;
   readonly #channel: string;
+  /** By it others know this process, and what is meant for it alone comes by a channel of this name. */
+  readonly name: string;
+  /** Told what other processes ask of this one. */
+  onErrand: (errand: unknown) => void = () => {};
+  /** Sends what somebody waits for: by another connection, since on the one that listens hints may be under way. */
+  send: (statement: Statement) => Promise<unknown> = () => Promise.resolve();
+  /** Whom a hint is of. It goes out on any connection of this process, and is not meant for the one that listens. */
+  readonly #from: string;
+  /** Who was the last to say that he has committed to a partition. */
+  readonly #owners = new Map<number, { readonly name: string; readonly untilMs: number }>();
   readonly #waiters = new Map<string, Set<Waiter>>();
   /** When somebody last looked at what was not announced since. */
   readonly #quiet = new Map<string, number>();
@@ -43,6 +57,8 @@ export class WakeUps {
 
   constructor(host: Host, options: DatabaseOptions, incarnation: string) {
     this.#host = host;
+    this.name = host.id();
+    this.#from = FROM + this.name;
     // Nobody misses a hint that a crash of the server has taken with it: no sync of the disk for it.
     this.#config = connectionConfig(options, { synchronous_commit: "off" });
     this.#channel = `millrace_${incarnation}`;
@@ -51,14 +67,16 @@ export class WakeUps {
   async connect(): Promise<void> {
     const client = new Client(this.#config);
     client.on("error", () => void this.#reconnect(client));
-    client.on("notification", ({ processId, payload }) => {
+    client.on("notification", ({ processId, channel, payload }) => {
       // What we sent ourselves was told here at once.
       if (processId === processIdOf(client) || payload === undefined) return;
-      for (const key of JSON.parse(payload) as readonly string[]) this.#wake(key);
+      if (channel === this.#channel) this.#hear(JSON.parse(payload) as readonly string[]);
+      else this.onErrand(JSON.parse(payload));
     });
     try {
       await client.connect();
-      await client.query(`listen ${escapeIdentifier(this.#channel)}`);
+      const channels = [this.#channel, this.#channelOf(this.name)];
+      await client.query(channels.map((channel) => `listen ${escapeIdentifier(channel)}`).join("; "));
     } catch (error) {
       client.end().catch(() => {});
       throw error;
@@ -146,6 +164,60 @@ export class WakeUps {
     this.#sendSoon();
   }
 
+  /**
+   * The same as a statement that travels right behind the transaction, and so arrives a round trip sooner. Those who wait here
+   * have to be told by `announceHere` once that is committed. Undefined where many hints have gone out of late: they are
+   * better sent together.
+   */
+  behind(keys: Iterable<string>): Statement | undefined {
+    const payload = JSON.stringify([this.#from, ...keys]);
+    if (Buffer.byteLength(payload) > MAX_PAYLOAD_BYTES || !this.#mayHurry()) return undefined;
+    return { sql: SQL.notify, values: [this.#channel, payload] };
+  }
+
+  /** Another process that owns this partition, as far as anybody has said so. */
+  ownerOf(partition: number): string | undefined {
+    const owner = this.#owners.get(partition);
+    return owner !== undefined && owner.untilMs > this.#host.monotonicMs() ? owner.name : undefined;
+  }
+
+  forgetOwner(partition: number): void {
+    this.#owners.delete(partition);
+  }
+
+  /** Asks another process for something. False: it is too long, or too much has gone out of late, and nothing is sent. */
+  hurry(name: string, errand: object): boolean {
+    const payload = JSON.stringify(errand);
+    if (this.#client === undefined || Buffer.byteLength(payload) > MAX_PAYLOAD_BYTES || !this.#mayHurry()) return false;
+    this.#sendTo(name, payload);
+    return true;
+  }
+
+  /** As many as are asked. False: it was not sent, and nobody will ever hear it. */
+  answer(name: string, errand: object): boolean {
+    const payload = JSON.stringify(errand);
+    if (this.#client === undefined || Buffer.byteLength(payload) > MAX_PAYLOAD_BYTES) return false;
+    this.#sendTo(name, payload);
+    return true;
+  }
+
+  #sendTo(name: string, payload: string): void {
+    this.send({ sql: SQL.notify, values: [this.#channelOf(name), payload] }).catch(() => {});
+  }
+
+  #channelOf(name: string): string {
+    return `${this.#channel}_${name}`;
+  }
+
+  isAwaitedHere(key: string): boolean {
+    return this.#waiters.has(key);
+  }
+
+  /** What was announced to others in another way. */
+  announceHere(keys: Iterable<string>): void {
+    for (const key of keys) this.#wake(key);
+  }
+
   /** The same for what those who wait here are told in another way. */
   announceElsewhere(keys: Iterable<string>): void {
     for (const key of keys) this.#outgoing.add(key);
@@ -179,10 +251,35 @@ export class WakeUps {
       const payload = this.#takePayload();
       await this.#client?.query(SQL.notify, [this.#channel, payload]).catch(() => {});
       const nowMs = this.#host.monotonicMs();
-      this.#sentUpToMs = Math.max(this.#sentUpToMs, nowMs - SEND_EVERY_MS * SENT_AHEAD) + SEND_EVERY_MS;
+      this.#sentUpToMs = this.#sentWithNext(nowMs);
       if (this.#sentUpToMs > nowMs) await this.#host.sleep(Math.min(SEND_EVERY_MS, this.#sentUpToMs - nowMs));
     }
     this.#isSending = false;
+  }
+
+  #sentWithNext(nowMs: number): number {
+    return Math.max(this.#sentUpToMs, nowMs - SEND_EVERY_MS * SENT_AHEAD) + SEND_EVERY_MS;
+  }
+
+  /** Whether one more may go out at once; if so it counts as sent. */
+  #mayHurry(): boolean {
+    const nowMs = this.#host.monotonicMs();
+    const nextMs = this.#sentWithNext(nowMs);
+    if (nextMs > nowMs || this.#isSending) return false;
+    this.#sentUpToMs = nextMs;
+    return true;
+  }
+
+  #hear(keys: readonly string[]): void {
+    const [from] = keys;
+    if (from === this.#from) return;
+    const untilMs = this.#host.monotonicMs() + OWNER_KNOWN_MS;
+    for (const key of keys) {
+      this.#wake(key);
+      const partition = wakeKey.partitionOf(key);
+      if (partition !== undefined && from?.startsWith(FROM))
+        this.#owners.set(partition, { name: from.slice(FROM.length), untilMs });
+    }
   }
 
   #takePayload(): string {
@@ -239,6 +336,8 @@ export class WakeUps {
   }
 }
 
+const VERSIONS = "versions/";
+
 export const wakeKey = {
   inbox: (partition: number): string => `inbox/${partition}`,
   replies: (process: string): string => `replies/${process}`,
@@ -246,7 +345,9 @@ export const wakeKey = {
   /** Of one who waits in this process. */
   seat: (worker: string): string => `seat/${worker}`,
   /** One for all entities of a partition: a commit touches hundreds, and who is woken in vain only looks once more. */
-  versions: (partition: number): string => `versions/${partition}`,
+  versions: (partition: number): string => `${VERSIONS}${partition}`,
+  partitionOf: (key: string): number | undefined =>
+    key.startsWith(VERSIONS) ? Number(key.slice(VERSIONS.length)) : undefined,
   /** Of those who wait in this process for any version of an entity, or for its end alone. */
   version: (entity: string): string => `version/${entity}`,
   end: (entity: string): string => `end/${entity}`,

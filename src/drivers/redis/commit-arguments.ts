@@ -2,11 +2,14 @@ import type { CommitBatch, Header, JournalRecord, Task } from "../../store/contr
 import { handedOf, idsOf } from "./inbox.ts";
 import { groupedBy } from "./grouped-by.ts";
 import { lineOf, packTask } from "./packed-task.ts";
+import type { Reservation } from "./seats.ts";
 import { tokensOf } from "./settle-arguments.ts";
 
 export interface CommitContext {
-  /** How many of a queue's tasks are leased by those who wait in this process: nobody else is woken for them. */
-  readonly attended: ReadonlyMap<string, number>;
+  /** The tasks of the batch, as `linesOf` has them. */
+  readonly lines: ReadonlyMap<string, readonly Task[]>;
+  /** What those who wait in this process are given: nobody else is woken for that. */
+  readonly reserved: Reservation;
   /** By the store's clock, as far as it is known. */
   readonly nowMs: number;
 }
@@ -25,18 +28,37 @@ export function pushCommit(args: string[], batch: CommitBatch, context: CommitCo
   const headers = lastOf(batch.headers);
   pushRecords(args, batch.records, headers);
   pushConsumed(args, batch.consumed === null ? [] : idsOf(batch.consumed));
-  pushList(args, batch.snapshots, ({ entity, version, format, text }) =>
-    args.push(entity, String(version), `${version} ${format} ${text}`),
-  );
   args.push(String(headers.size));
   for (const header of headers.values()) args.push(header.entity, JSON.stringify(header));
   args.push(String(headers.size));
   for (const header of headers.values()) args.push(`${header.class} ${number(header.createdAtMs)} ${header.workflow}`);
   pushWakes(args, batch.wakes);
-  const lines = groupedBy(firstOf(batch.tasks), lineOf);
+  const { lines, reserved } = context;
   const at = args.push("");
   for (const tasks of lines.values()) for (const task of tasks) args.push(task.token, packTask(task, context.nowMs));
   args[at - 1] = String((args.length - at) / 2);
+  pushLines(args, lines, reserved);
+  const settled = tokensOf(handedOf(batch.consumed).map(({ settlement }) => settlement));
+  args.push(String(settled.size));
+  for (const [line, tokens] of settled) args.push(line, String(tokens.size), ...tokens);
+  const replies = groupedBy(batch.replies, ({ process }) => process);
+  args.push(String(replies.size));
+  for (const [process, ofOne] of replies) {
+    args.push(process, String(ofOne.length));
+    for (const reply of ofOne) args.push(JSON.stringify(reply));
+  }
+  if (hasMore(batch)) pushMore(args, batch);
+}
+
+/** Whether there is something of what most batches have nothing of. */
+function hasMore({ snapshots, revoke, mail, discard, deadLetters, listings, purge, cut }: CommitBatch): boolean {
+  return [snapshots, revoke, mail, discard, deadLetters, listings, purge, cut].some((list) => (list?.length ?? 0) > 0);
+}
+
+function pushMore(args: string[], batch: CommitBatch): void {
+  pushList(args, batch.snapshots, ({ entity, version, format, text }) =>
+    args.push(entity, String(version), `${version} ${format} ${text}`),
+  );
   pushList(args, batch.revoke, (token) => args.push(token));
   pushList(args, batch.mail, ({ partition, text }) => args.push(String(partition), text));
   pushList(args, batch.discard, (id) => args.push(id));
@@ -48,16 +70,6 @@ export function pushCommit(args: string[], batch: CommitBatch, context: CommitCo
   });
   pushList(args, batch.purge, (entity) => args.push(entity));
   pushList(args, batch.cut ?? [], ({ entity, belowVersion }) => args.push(entity, String(belowVersion)));
-  pushLines(args, lines, context.attended);
-  const settled = tokensOf(handedOf(batch.consumed).map(({ settlement }) => settlement));
-  args.push(String(settled.size));
-  for (const [line, tokens] of settled) args.push(line, String(tokens.size), ...tokens);
-  const replies = groupedBy(batch.replies, ({ process }) => process);
-  args.push(String(replies.size));
-  for (const [process, ofOne] of replies) {
-    args.push(process, String(ofOne.length));
-    for (const reply of ofOne) args.push(JSON.stringify(reply));
-  }
 }
 
 function pushList<Item>(args: string[], items: readonly Item[], push: (item: Item) => unknown): void {
@@ -67,7 +79,8 @@ function pushList<Item>(args: string[], items: readonly Item[], push: (item: Ite
 
 /**
  * What is published, `<version> <entity>` of each that has changed, one on a line, with a `+` in front of one that ends (see
- * VersionHints); the version each must have; each with its version from now on; and the records.
+ * VersionHints); the version each must have; each with its version from now on; the record of each; and what more there is
+ * of those that have several.
  */
 function pushRecords(args: string[], records: readonly JournalRecord[], headers: ReadonlyMap<string, Header>): void {
   const reached = new Map<string, number>();
@@ -86,9 +99,17 @@ function pushRecords(args: string[], records: readonly JournalRecord[], headers:
   }
   args.push(hints, before, String(reached.size));
   for (const [entity, version] of reached) args.push(entity, String(version));
-  args.push(String(records.length));
-  for (const { entity, version, count, format, text } of records)
-    args.push(entity, `${version} ${count} ${format} ${text}`);
+  const more: JournalRecord[] = [];
+  for (const record of records) {
+    // In the order of the entities, which is that of their first records.
+    if (reached.delete(record.entity)) args.push(stored(record));
+    else more.push(record);
+  }
+  pushList(args, more, (record) => args.push(record.entity, stored(record)));
+}
+
+function stored({ version, count, format, text }: JournalRecord): string {
+  return `${version} ${count} ${format} ${text}`;
 }
 
 /** Of several for one entity the last counts: who has nothing to wake for, and who has. */
@@ -118,17 +139,20 @@ function pushConsumed(args: string[], ids: readonly string[]): void {
 function pushLines(
   args: string[],
   lines: ReadonlyMap<string, readonly Task[]>,
-  attended: ReadonlyMap<string, number>,
+  { counts, leaseMs }: Reservation,
 ): void {
-  const left = new Map(attended);
-  args.push(String(lines.size));
+  args.push(counts.size === 0 ? "" : String(leaseMs), String(lines.size));
   for (const [line, ofOne] of lines) {
     const { queue, priority } = ofOne[0]!;
-    const taken = Math.min(left.get(queue) ?? 0, ofOne.length);
-    left.set(queue, (left.get(queue) ?? 0) - taken);
-    args.push(line, queue, number(priority), String(Math.min(ofOne.length - taken, MOST_RINGS)));
-    args.push(String(ofOne.length));
+    const leased = counts.get(line) ?? 0;
+    args.push(line, queue, number(priority), String(Math.min(ofOne.length - leased, MOST_RINGS)));
+    args.push(String(ofOne.length), String(leased));
   }
+}
+
+/** Tasks by the lines they go on, each token once. */
+export function linesOf(tasks: readonly Task[]): ReadonlyMap<string, readonly Task[]> {
+  return groupedBy(firstOf(tasks), lineOf);
 }
 
 function lastOf(headers: readonly Header[]): ReadonlyMap<string, Header> {

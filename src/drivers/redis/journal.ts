@@ -8,40 +8,55 @@ import type {
   Loaded,
   LoadRequest,
   Snapshot,
+  Task,
   Wake,
   WatchOptions,
 } from "../../store/contract.ts";
-import type { HandOver } from "../../store/hand-over.ts";
 import { StoreError } from "../../store/store-error.ts";
-import { pushCommit } from "./commit-arguments.ts";
+import { linesOf, pushCommit } from "./commit-arguments.ts";
 import { handedOf, inboxKeys, partitionsOf } from "./inbox.ts";
 import { placesFrom } from "./places.ts";
 import { checkPartition, keyOf, type Redis, run, runCall, scriptCall, whyRefused } from "./redis.ts";
 import { scripts } from "./scripts.ts";
-import { bellOf } from "./tasks.ts";
+import type { Reservation } from "./seats.ts";
+import { bellOf, type RedisTasks } from "./tasks.ts";
 import type { Standing, VersionHints } from "./version-hints.ts";
 
 /** Entities in one script, as many as one may take its time for. */
 const MOST_LOADED = 50;
 
+/** What an outcome of commit.lua means to those who wait for its tasks. */
+const SEATED = {
+  committed: "leased",
+  queued: "on their lines",
+  alreadyApplied: "not there",
+  alreadyLeased: "not there",
+  fenced: "not there",
+} as const;
+
+const KINDS = {
+  committed: "committed",
+  queued: "committed",
+  alreadyApplied: "alreadyApplied",
+  alreadyLeased: "alreadyApplied",
+  fenced: "fenced",
+} as const;
+
 export class RedisJournal implements Journal {
   readonly #redis: Redis;
   readonly #hints: VersionHints;
-  readonly #handOver: HandOver;
+  readonly #tasks: RedisTasks;
 
-  constructor(redis: Redis, hints: VersionHints, handOver: HandOver) {
+  constructor(redis: Redis, hints: VersionHints, tasks: RedisTasks) {
     this.#redis = redis;
     this.#hints = hints;
-    this.#handOver = handOver;
+    this.#tasks = tasks;
   }
 
   async commit(batches: readonly CommitBatch[]): Promise<readonly CommitOutcome[]> {
     // Sent in one go: the client writes all commands of one turn together.
     const committing = Promise.all(batches.map((batch) => this.#commitOne(batch)));
-    for (const { tasks, mail } of batches) {
-      this.#redis.waiting.hint(new Set(tasks.map(({ queue }) => bellOf(this.#redis, queue))));
-      this.#redis.waiting.hint(inboxKeys(this.#redis, partitionsOf(mail)));
-    }
+    for (const { mail } of batches) this.#redis.waiting.hint(inboxKeys(this.#redis, partitionsOf(mail)));
     return committing;
   }
 
@@ -83,14 +98,16 @@ export class RedisJournal implements Journal {
   }
 
   async #load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
-    type Answer = readonly (readonly [string, string, ...(readonly string[])])[];
+    type Answer = readonly (readonly [string, string, ...(readonly string[])] | null)[];
     const call = scriptCall(this.#redis, scripts.load);
     call.push(String(requests.length));
     for (const { entity } of requests) call.push(entity);
     for (const { partition, aboveVersion } of requests) call.push(String(partition), String(aboveVersion ?? ""));
     const answer = await runCall<Answer>(this.#redis, scripts.load, call);
-    return answer.map(([snapshot, wake, ...records], i) => {
+    return answer.map((found, i) => {
       const { entity } = requests[i]!;
+      if (found === null) return { entity, snapshot: null, records: [], wakeAtMs: null };
+      const [snapshot, wake, ...records] = found;
       return {
         entity,
         snapshot: snapshot === "" ? null : snapshotOf(entity, snapshot),
@@ -100,31 +117,49 @@ export class RedisJournal implements Journal {
     });
   }
 
-  /** How many of its tasks are leased by those who wait here, right behind the commit: nobody else is woken for them. */
-  #attended({ tasks }: CommitBatch): ReadonlyMap<string, number> {
-    const counts = new Map<string, number>();
-    for (const { queue } of tasks) counts.set(queue, (counts.get(queue) ?? 0) + 1);
-    const attended = new Map<string, number>();
-    for (const [queue, count] of counts) {
-      const taken = this.#redis.waiting.reserve(bellOf(this.#redis, queue), count);
-      if (taken > 0) attended.set(queue, taken);
-    }
-    return attended;
-  }
-
   async #commitOne(batch: CommitBatch): Promise<CommitOutcome> {
     checkPartition(this.#redis, batch.fence.partition);
     for (const { partition } of batch.mail) checkPartition(this.#redis, partition);
+    const lines = linesOf(batch.tasks);
+    const { seats, clock } = this.#redis;
+    const reserved = seats.reserve(lines, batch.revoke);
     try {
       const call = scriptCall(this.#redis, scripts.commit);
-      pushCommit(call, batch, { attended: this.#attended(batch), nowMs: this.#redis.clock.nowMs() });
-      const kind = await runCall<"committed" | "alreadyApplied" | "fenced">(this.#redis, scripts.commit, call);
-      this.#handOver.decided(handedOf(batch.consumed), kind);
+      pushCommit(call, batch, { lines, reserved, nowMs: clock.nowMs() });
+      const committing = runCall<keyof typeof KINDS>(this.#redis, scripts.commit, call);
+      this.#hintOf(lines, reserved);
+      const outcome = await committing;
+      const kind = KINDS[outcome];
+      this.#tasks.handOver.decided(handedOf(batch.consumed), kind);
+      seats.decide(reserved, SEATED[outcome]);
+      await this.#settleDoubt(batch, outcome === "alreadyLeased");
       return { kind };
     } catch (error) {
       const reason = whyRefused(error);
+      if (reason === undefined) seats.doubt(batch.id, reserved);
+      else seats.decide(reserved, "not there");
       if (reason !== undefined) return { kind: "refused", reason };
       throw isOfOneEntity(error, this.#redis) ? error : faultOf(error);
+    }
+  }
+
+  /** Those who look at this moment may have looked too soon for what goes on a line. */
+  #hintOf(lines: ReadonlyMap<string, readonly Task[]>, { counts }: Reservation): void {
+    for (const [line, tasks] of lines)
+      if ((counts.get(line) ?? 0) < tasks.length) this.#redis.waiting.hint([bellOf(this.#redis, tasks[0]!.queue)]);
+  }
+
+  /**
+   * A batch that was committed when nobody heard of it has leased its tasks to nobody. If it has put them on their lines
+   * instead, whoever has one of them since is its holder.
+   */
+  async #settleDoubt({ id }: CommitBatch, hasLeased: boolean): Promise<void> {
+    const tasks = this.#redis.seats.settleDoubt(id);
+    if (tasks.length === 0 || !hasLeased) return;
+    try {
+      await this.#tasks.free(tasks);
+    } catch {
+      // Their leases run out.
     }
   }
 }

@@ -14,13 +14,18 @@ export function packTask({ queue, entity, partition, priority, text }: Task, atM
 export function unpackTask(token: string, packed: string): LeasedTask {
   const end = packed.indexOf("\n");
   const [queue, entity, partition, priority] = JSON.parse(packed.slice(0, end)) as Names;
-  const ref = `${token} ${lineOf({ queue, priority })}`;
+  const ref = refOf(token, lineOf({ queue, priority }));
   return { ref, token, entity, partition, queue, priority, text: packed.slice(end + 1) };
 }
 
 /** The list of a queue's tasks that have one priority. */
 export function lineOf({ queue, priority }: Pick<Task, "queue" | "priority">): string {
   return `${priority}:${queue}`;
+}
+
+/** What a leased task is called, from which `lineNamed` has its line. */
+export function refOf(token: string, line: string): string {
+  return `${token} ${line}`;
 }
 
 /** A worker over HTTP may still have what an earlier format called it: consumer, id and line. */

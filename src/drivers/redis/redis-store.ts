@@ -9,6 +9,7 @@ import { RedisQueries } from "./queries.ts";
 import { RedisRecords } from "./records.ts";
 import { keyOf, type Redis, StoreClock } from "./redis.ts";
 import { callOf, runScript, scripts } from "./scripts.ts";
+import { Seats } from "./seats.ts";
 import { checkServer, makeAofWhole, readFacts } from "./server.ts";
 import { RedisTasks } from "./tasks.ts";
 import { upgrade } from "./upgrade.ts";
@@ -59,7 +60,8 @@ export async function openRedis(options: RedisOptions): Promise<Store> {
     const waiting = new Waiting(connection, host, commandMs);
     const clock = new StoreClock(host);
     const limits = { partitionCount: partitions, maxInbox };
-    return new RedisStore({ connection, waiting, host, prefix, incarnation, clock, lose, ...limits }, identity.lost);
+    const shared = { connection, waiting, seats: new Seats(), host, prefix, incarnation, clock, lose, ...limits };
+    return new RedisStore(shared, identity.lost);
   } catch (error) {
     connection.close();
     throw error;
@@ -171,7 +173,7 @@ class RedisStore implements Store {
     this.tasks = new RedisTasks(redis);
     const { handOver } = this.tasks;
     this.inbox = new RedisInbox(redis, handOver);
-    this.journal = new RedisJournal(redis, this.#hints, handOver);
+    this.journal = new RedisJournal(redis, this.#hints, this.tasks);
     this.records = new RedisRecords(redis);
     this.queries = new RedisQueries(redis);
   }

@@ -2,6 +2,7 @@ import { ErrorReply } from "@redis/client";
 import type { Host } from "../../host/host.ts";
 import { StoreError } from "../../store/store-error.ts";
 import type { Connection } from "./connection.ts";
+import type { Seats } from "./seats.ts";
 import type { Waiting } from "./waiting.ts";
 import { callOf, runScript, type Script } from "./scripts.ts";
 
@@ -10,6 +11,7 @@ export interface Redis {
   readonly connection: Connection;
   /** For commands that wait: on the shared connection they would stop everybody. */
   readonly waiting: Waiting;
+  readonly seats: Seats;
   readonly host: Host;
   readonly prefix: string;
   readonly incarnation: string;

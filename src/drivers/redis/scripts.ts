@@ -28,6 +28,7 @@ export const scripts = {
   places: load("places"),
   counts: load("counts"),
   lease: load("lease"),
+  free: load("free"),
   heartbeat: load("heartbeat"),
   settle: load("settle"),
   lapsed: load("lapsed"),

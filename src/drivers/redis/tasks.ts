@@ -12,21 +12,24 @@ import type {
 import { HandOver } from "../../store/hand-over.ts";
 import type { Line } from "./connection.ts";
 import { Gathering } from "./gathering.ts";
+import { groupedBy } from "./grouped-by.ts";
 import { byPartition, pushSettle } from "./settle-arguments.ts";
 import { lineNamed, lineOf, unpackTask } from "./packed-task.ts";
 import { inboxKeys, partitionsOf } from "./inbox.ts";
 import { keyOf, type Redis, run, runCall, scriptCall, send } from "./redis.ts";
 import { scripts } from "./scripts.ts";
+import type { Seat } from "./seats.ts";
 
 /** Results in one script, as many as one may take its time for. */
 const MOST_SETTLED = 200;
+
+/** By the letters of settle.lua. */
+const OUTCOMES = { s: "settled", p: "posted", "-": "stale" } as const;
 
 export class RedisTasks implements Tasks {
   readonly handOver: HandOver;
   readonly #redis: Redis;
   readonly #settling: Gathering<Settlement, SettleOutcome>;
-  /** Queues, as they are asked for, that had nothing left when they were last looked at. */
-  readonly #drained = new Set<string>();
 
   constructor(redis: Redis) {
     this.#redis = redis;
@@ -38,26 +41,51 @@ export class RedisTasks implements Tasks {
     });
   }
 
-  async lease({ queues, max, leaseMs, waitMs }: LeaseRequest): Promise<readonly LeasedTask[]> {
+  async lease(request: LeaseRequest): Promise<readonly LeasedTask[]> {
+    const { queues, max, waitMs } = request;
     if (max <= 0) return [];
-    if (queues.length === 0) return this.#redis.waiting.inVain(waitMs);
+    const { waiting, seats } = this.#redis;
+    if (queues.length === 0) return waiting.inVain(waitMs);
+    const seat = seats.take(request);
+    try {
+      return (await this.#leaseOn(seat, request)) ?? [];
+    } catch (error) {
+      // The wait has failed, and not the commit: what was leased for it is nobody else's.
+      const given = waiting.isClosed || !seat.rise() ? [] : await seat.given();
+      if (given.length > 0) return given;
+      throw error;
+    } finally {
+      seats.leave(seat);
+    }
+  }
+
+  #leaseOn(seat: Seat, { queues, max, leaseMs, waitMs }: LeaseRequest): Promise<readonly LeasedTask[] | undefined> {
+    const { waiting, seats } = this.#redis;
     const name = queues.join(" ");
     const attempt = async (): Promise<readonly LeasedTask[] | undefined> => {
+      const given = seat.rise() ? await seat.given() : [];
+      if (given.length > 0) return given;
       const tasks = unpackTasks(await run<readonly string[]>(this.#redis, scripts.lease, max, leaseMs, ...queues));
       // It has seen the end of all of them, and taken away their bells: whatever comes now rings.
-      if (tasks.length < max) this.#drained.add(name);
-      else this.#drained.delete(name);
+      seats.noteLook(name, tasks.length < max);
       return tasks.length === 0 ? undefined : tasks;
     };
     // A bell wakes one of those who wait, and is no task: who dies with it in hand has taken nothing along.
     const keys = queues.map((queue) => bellOf(this.#redis, queue));
-    const wait = (line: Line, waitMs: number): Promise<unknown> => line.send(["BLPOP", ...keys, String(waitMs / 1000)]);
+    // It has rung for a task that is not looked for if there is one in hand already; others may wait for the same ring.
+    const rung = (answer: unknown): unknown => {
+      if (answer !== null) seats.noteLook(name, false);
+      return answer;
+    };
+    const wait = (line: Line, waitMs: number): Promise<unknown> =>
+      line.send(["BLPOP", ...keys, String(waitMs / 1000)]).then(rung);
     const endedInVain = (answer: readonly [bell: string, ring: string] | null): void => {
       // Somebody else may wait for it.
       if (answer !== null) send(this.#redis, "RPUSH", ...answer).catch(() => {});
     };
-    const wanted = { keys, room: max, isQuiet: this.#drained.has(name), attempt, wait, endedInVain };
-    return (await this.#redis.waiting.until(waitMs, wanted)) ?? [];
+    const waits = (look: () => void): void => seat.wait(look);
+    const wanted = { keys, isQuiet: seats.isDrained(name), attempt, waits, wait, endedInVain };
+    return waiting.until<readonly LeasedTask[]>(waitMs, wanted);
   }
 
   async heartbeat(beats: readonly Heartbeat[], leaseMs: number): Promise<HeartbeatOutcome> {
@@ -84,10 +112,11 @@ export class RedisTasks implements Tasks {
       call,
       order.map((place) => results[place]!),
     );
-    const settling = runCall<readonly SettleOutcome[]>(this.#redis, scripts.settle, call);
+    const settling = runCall<string>(this.#redis, scripts.settle, call);
     this.#redis.waiting.hint(inboxKeys(this.#redis, partitionsOf(results)));
     const outcomes: SettleOutcome[] = [];
-    for (const [i, outcome] of (await settling).entries()) outcomes[order[i]!] = outcome;
+    const letters = await settling;
+    for (const [i, place] of order.entries()) outcomes[place] = OUTCOMES[letters[i] as keyof typeof OUTCOMES];
     return outcomes;
   }
 
@@ -99,6 +128,14 @@ export class RedisTasks implements Tasks {
       return [lineOf(task), task.token, task.partition, text];
     });
     return run<number>(this.#redis, scripts.lapse, ...values);
+  }
+
+  /** Tasks that were leased for somebody here who never heard of it go back to where they would have been. */
+  async free(tasks: readonly LeasedTask[]): Promise<void> {
+    for (const [line, ofOne] of groupedBy(tasks, lineOf)) {
+      const tokens = ofOne.map(({ token }) => token);
+      await run(this.#redis, scripts.free, line, ofOne[0]!.queue, ...tokens);
+    }
   }
 
   /** Nothing to do: no restart drops a task here. */

@@ -8,11 +8,11 @@ const LOOK_EVERY_MS = 1000;
 export interface Wanted<Found> {
   /** What there may be, as `hint` names it. */
   readonly keys: readonly string[];
-  /** How many it would take. */
-  readonly room?: number;
   /** There is hardly anything yet, so it waits first: a command that waits ends at once if there is something after all. */
   readonly isQuiet?: boolean;
   attempt(): Promise<Found | undefined>;
+  /** No attempt is under way any more: from now on somebody else may find something for it, and lets it look then. */
+  waits?(look: () => void): void;
   /** Waits at the server until there may be something, or the time is up. */
   wait(line: Line, waitMs: number): Promise<unknown>;
   /** What the command that waited has brought itself, if it does. */
@@ -21,12 +21,8 @@ export interface Wanted<Found> {
   endedInVain?(answer: unknown): void;
 }
 
-/** Somebody who waits, as a hint finds it. */
-interface Waiter {
-  /** What it would take if it looked now, less what it is to look for already. */
-  room: number;
-  readonly look: () => void;
-}
+/** Lets somebody look who waits. */
+type Look = () => void;
 
 /** A command that waits at the server, and how many here wait for its end. */
 interface Blocked {
@@ -45,7 +41,7 @@ export class Waiting {
   readonly #idle: Line[] = [];
   readonly #all = new Set<Line>();
   readonly #closing = new AbortController();
-  readonly #waiters = new Map<string, Set<Waiter>>();
+  readonly #waiters = new Map<string, Set<Look>>();
   readonly #blocked = new Map<string, Blocked>();
 
   constructor(connection: Connection, host: Host, commandMs: number) {
@@ -60,47 +56,39 @@ export class Waiting {
     const untilMs = this.#host.monotonicMs() + waitMs;
     for (let isFirst = true; ; isFirst = false) {
       const { promise: hinted, resolve: look } = Promise.withResolvers<void>();
-      const waiter = { room: 0, look };
       // Before the attempt: what is done while it is under way must not be missed.
-      this.#enter(wanted.keys, waiter);
+      this.#enter(wanted.keys, look);
       try {
         const found = isFirst && wanted.isQuiet === true && waitMs > 0 ? undefined : await wanted.attempt();
         const leftMs = Math.ceil(untilMs - this.#host.monotonicMs());
         if (found !== undefined || leftMs <= 0 || this.#closing.signal.aborted) return found;
         // Only now: what comes while an attempt is under way may be left behind by it, and has to ring.
-        waiter.room = wanted.room ?? 0;
+        wanted.waits?.(look);
         const answer = await this.#untilEnded(wanted, Math.min(leftMs, this.#longestMs), hinted);
         const brought = answer === undefined ? undefined : wanted.brought?.(answer);
         if (brought !== undefined && !this.#closing.signal.aborted) return brought;
       } finally {
-        this.#leave(wanted.keys, waiter);
+        this.#leave(wanted.keys, look);
       }
       // A store that was closed hands out nothing: nobody may be there to take it.
       if (this.#closing.signal.aborted) return undefined;
     }
   }
 
-  /** How many of so many those who wait here take. They have to be given a hint then. */
-  reserve(key: string, count: number): number {
-    let left = count;
-    for (const waiter of this.#waiters.get(key) ?? []) {
-      const taken = Math.min(left, waiter.room);
-      waiter.room -= taken;
-      left -= taken;
-    }
-    return count - left;
-  }
-
   /** To be called when the command that makes it true is on its way, not before. */
   hint(keys: Iterable<string>): void {
     if (this.#waiters.size === 0) return;
-    for (const key of keys) for (const waiter of this.#waiters.get(key) ?? []) waiter.look();
+    for (const key of keys) for (const look of this.#waiters.get(key) ?? []) look();
   }
 
   /** For one who waits for nothing: if it were answered at once it would ask again at once. */
   async inVain(waitMs: number): Promise<readonly []> {
     await this.#host.sleep(waitMs, this.#closing.signal);
     return [];
+  }
+
+  get isClosed(): boolean {
+    return this.#closing.signal.aborted;
   }
 
   close(): void {
@@ -154,14 +142,14 @@ export class Waiting {
     }
   }
 
-  #enter(keys: readonly string[], waiter: Waiter): void {
-    for (const key of keys) this.#waiters.set(key, (this.#waiters.get(key) ?? new Set()).add(waiter));
+  #enter(keys: readonly string[], look: Look): void {
+    for (const key of keys) this.#waiters.set(key, (this.#waiters.get(key) ?? new Set()).add(look));
   }
 
-  #leave(keys: readonly string[], waiter: Waiter): void {
+  #leave(keys: readonly string[], look: Look): void {
     for (const key of keys) {
       const waiters = this.#waiters.get(key);
-      waiters?.delete(waiter);
+      waiters?.delete(look);
       if (waiters?.size === 0) this.#waiters.delete(key);
     }
   }

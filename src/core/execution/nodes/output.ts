@@ -1,6 +1,6 @@
 import { collectsParents } from "../plan.ts";
 import { parentOutputs } from "../prepare.ts";
-import { missingValues, scopeOf } from "../scope.ts";
+import { missingValues } from "../scope.ts";
 import { configOf, type EngineNode } from "./engine-node.ts";
 
 /** The resolved config; without one, what the parents gave. */
@@ -11,6 +11,6 @@ export const outputNode: EngineNode = (state, unit, context) => {
   }
   const missing = missingValues(state, unit, context);
   if (missing.length > 0) return { kind: "needs", needs: missing };
-  const collected = parentOutputs(state, unit, scopeOf(state, unit, context));
+  const collected = parentOutputs(state, unit, context);
   return collected.kind === "collected" ? { kind: "completed", output: collected.value } : collected;
 };

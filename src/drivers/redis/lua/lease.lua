@@ -21,7 +21,8 @@ local function lease_from(line)
   -- What is taken off its line and cannot be leased would be lost.
   if not (may_be('hash', tasks) and may_be('zset', key('leases', line))) then return end
   while left > 0 do
-    local tokens = pcall('LPOP', key('line', line), math.min(left, PART))
+    local asked = math.min(left, PART)
+    local tokens = pcall('LPOP', key('line', line), asked)
     if not tokens or tokens.err then return end
     local leased, gone = {}, 0
     local texts = read('HMGET', tasks, tokens, 1, #tokens)
@@ -36,8 +37,9 @@ local function lease_from(line)
       end
     end
     if gone > 0 then pcall('HINCRBY', key('gone'), line, -gone) end
-    lease_until(line, until_ms, leased)
+    lease_until(line, until_ms, leased, 1, #leased)
     left = left - #leased
+    if #tokens < asked then return end
     if gone == #tokens then drop_withdrawn(line) end
   end
 end
@@ -47,8 +49,8 @@ for i, priorities in ipairs(call('HMGET', key('queues'), unpack(ARGV, first))) d
   for priority in string.gmatch(priorities or '', '%S+') do
     if left > 0 then lease_from(priority .. ':' .. ARGV[first + i - 1]) end
   end
-  -- It is empty now: nobody need be woken for it.
-  if left > 0 then quiet[#quiet + 1] = key('bell', ARGV[first + i - 1]) end
+  -- It is empty now: nobody need be woken for it. One of which nothing is known has no bell.
+  if left > 0 and priorities then quiet[#quiet + 1] = key('bell', ARGV[first + i - 1]) end
 end
 if #quiet > 0 then call('DEL', unpack(quiet)) end
 return answer

@@ -112,13 +112,13 @@ local function line_of(packed)
   return names and string.format('%d:%s', names[4], names[1])
 end
 
-local function lease_until(line, until_ms, tokens)
-  local moments, score = {}, string.format('%.0f', until_ms)
-  for i = 1, #tokens do
-    moments[2 * i - 1] = score
-    moments[2 * i] = tokens[i]
+local function lease_until(line, until_ms, tokens, first, last)
+  local moments, size, score = {}, 0, string.format('%.0f', until_ms)
+  for i = first, last do
+    moments[size + 1], moments[size + 2] = score, tokens[i]
+    size = size + 2
   end
-  write('ZADD', key('leases', line), moments, 1, #moments)
+  write('ZADD', key('leases', line), moments, 1, size)
 end
 
 -- The priorities of a queue, the highest first.

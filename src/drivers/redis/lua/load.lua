@@ -2,13 +2,12 @@
 -- Reads entities. The first record may begin before the version asked for, because a record is opaque.
 -- arguments  prefix, incarnation, a list of entities; for each: partition, version above which to read, or '' for the snapshot
 --            and what came after it
--- returns    for each {snapshot or '', wake time or '', records …}
+-- returns    for each {snapshot or '', wake time or '', records …}, or nothing where there is none of this
 
 local STEP = 64
 local first, last = list(1)
 
-local function load(partition, entity, version, above)
-  local wake = call('ZSCORE', key('wakes', partition), entity) or ''
+local function load(entity, wake, version, above)
   local snapshot = above == '' and version and call('HGET', key('snapshots'), entity) or ''
   if above == '' then above = string.match(snapshot, '^(%d+) ') or 0 end
   above = tonumber(above)
@@ -30,15 +29,25 @@ local function load(partition, entity, version, above)
     end
   end
 
-  local answer = { snapshot, wake }
+  local answer = { snapshot, wake or '' }
   for i = #found, 1, -1 do answer[#answer + 1] = found[i] end
   return answer
 end
 
 local answer = {}
 local versions = read('HMGET', key('journals'), ARGV, first, last)
-for i = first, last do
-  local partition, above = argument(), argument()
-  answer[i - first + 1] = load(partition, ARGV[i], versions[i - first + 1], above)
+-- Those of one partition stand together, and most of what is asked for is a start of which there is nothing yet.
+local from = first
+while from <= last do
+  local partition, upto = ARGV[at + 1], from
+  while upto < last and ARGV[at + 1 + 2 * (upto + 1 - from)] == partition do upto = upto + 1 end
+  local wakes = call('ZMSCORE', key('wakes', partition), unpack(ARGV, from, upto))
+  for i = from, upto do
+    local above = ARGV[at + 2]
+    at = at + 2
+    local wake, version = wakes[i - from + 1], versions[i - first + 1]
+    answer[i - first + 1] = (wake or version) and load(ARGV[i], wake, version, above)
+  end
+  from = upto + 1
 end
 return answer

@@ -4,7 +4,7 @@
 --            with the number of its results; texts and tokens in this order, partition by partition; then for each line
 --            that tasks were leased from its name and a list of their tokens, none twice: if there is one line only and
 --            its tokens are all, its name alone
--- returns    for each result 'settled', 'posted' or 'stale'
+-- returns    one word: for each result 's' if it is settled, 'p' if it is posted only, '-' if it is stale
 
 local kinds_of = argument()
 local count = #kinds_of
@@ -56,11 +56,11 @@ for _, partition in ipairs(partitions) do
       local size = #posted
       posted[size + 1], posted[size + 2] = inbox, id
     end
-    outcomes[i] = is_out and 'settled' or is_posted and 'posted' or 'stale'
+    outcomes[i] = is_out and 's' or is_posted and 'p' or '-'
   end
   from = from + partition[2]
 end
 for _, line in ipairs(lines) do write('ZREM', line[1], ARGV, line[2], line[3]) end
 write('HDEL', tasks, removed, 1, #removed)
 if is_there(revoked) then write('SREM', revoked, removed, 1, #removed) end
-return outcomes
+return table.concat(outcomes)

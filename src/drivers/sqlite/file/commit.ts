@@ -19,29 +19,74 @@ export const SQL = {
   // No row changed means fenced, or our own resend.
   isResend: `
     select 1 from partitions where id = 0 and epoch = ? and nonce = ? and seq = ? + 1 and last_batch = ?`,
-  // Guard: two of one version collide.
-  appendRecord: `insert into journal (entity, version, count, format, text) values (?, ?, ?, ?, ?)`,
-  nextVersion: `select version + count as version from journal where entity = ? order by journal.version desc limit 1`,
-  cutJournal: `
-    delete from journal where entity = ?1 and version in (
-      select version from journal where entity = ?1 and version < ?2 and version + count <= ?2 order by version limit ?3)`,
+  appendRecord: `insert into journal (id, prev, entity, version, count, format, text) values (?, ?, ?, ?, ?, ?, ?)`,
+  newestId: `select coalesce(max(id), 0) as id from journal`,
+  end: `select last, next_version as next from entities where entity = ? and last is not null`,
+  // Guard, in all that move the end of a journal: two of one version collide.
+  moveEnd: `
+    insert into entities (entity, last, next_version) values (?1, ?2, ?3)
+    on conflict (entity) do update set last = excluded.last, next_version = excluded.next_version
+    where entities.next_version = ?4 or entities.last is null`,
+  // What an execution begins with, in one row.
+  begin: `
+    insert into entities (entity, last, next_version, class, status, workflow, tenant, created_at_ms, ended_at_ms,
+      header_version, wake_at_ms)
+    values (?1, ?2, ?3, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+    on conflict (entity) do update set
+      last = excluded.last,
+      next_version = excluded.next_version,
+      class = excluded.class,
+      status = excluded.status,
+      workflow = excluded.workflow,
+      tenant = excluded.tenant,
+      created_at_ms = excluded.created_at_ms,
+      ended_at_ms = excluded.ended_at_ms,
+      header_version = excluded.header_version,
+      wake_at_ms = excluded.wake_at_ms
+    where entities.next_version = ?4 or entities.last is null`,
+  // And what it ends with. Not when it was created: what an index is by is taken out of it and put back, changed or not.
+  change: `
+    update entities set
+      last = ?2,
+      next_version = ?3,
+      class = ?5,
+      status = ?6,
+      workflow = ?7,
+      tenant = ?8,
+      ended_at_ms = ?9,
+      header_version = ?10,
+      wake_at_ms = ?11
+    where entity = ?1 and next_version = ?4 and created_at_ms is not null`,
+  // From the newest on.
+  endingBefore: `
+    with recursive chain (id, prev, end) as (
+      select id, prev, version + count from journal
+      where id = (select last from entities where entity = ?1) and entity = ?1
+      union all
+      select journal.id, journal.prev, journal.version + journal.count from chain
+      join journal on journal.id = chain.prev where journal.entity = ?1
+    )
+    select id from chain where end <= ?2`,
+  deleteRecord: `delete from journal where id = ?`,
   putSnapshot: `
     insert into snapshots (entity, version, format, text) values (?, ?, ?, ?)
     on conflict (entity) do update set version = excluded.version, format = excluded.format, text = excluded.text
     where snapshots.version <= excluded.version`,
-  // Not "or replace", which would take the row out of its index and put it back: what the index is by never changes.
   putHeader: `
-    insert into headers (entity, class, status, workflow, tenant, created_at_ms, ended_at_ms, version)
+    insert into entities (entity, class, status, workflow, tenant, created_at_ms, ended_at_ms, header_version)
     values (?, ?, ?, ?, ?, ?, ?, ?)
     on conflict (entity) do update set
       class = excluded.class,
       status = excluded.status,
       workflow = excluded.workflow,
       tenant = excluded.tenant,
+      created_at_ms = coalesce(created_at_ms, excluded.created_at_ms),
       ended_at_ms = excluded.ended_at_ms,
-      version = excluded.version`,
-  setWake: `insert or replace into wakes (entity, at_ms) values (?, ?)`,
-  clearWake: `delete from wakes where entity = ?`,
+      header_version = excluded.header_version`,
+  setWake: `
+    insert into entities (entity, wake_at_ms) values (?, ?)
+    on conflict (entity) do update set wake_at_ms = excluded.wake_at_ms`,
+  clearWake: `update entities set wake_at_ms = null where entity = ?`,
   putMail: `insert into mail (id, text) values (?, ?)`,
   deleteMail: `delete from mail where id = ?`,
   deleteDeadLetter: `delete from dead_letters where id = ?`,
@@ -82,8 +127,16 @@ export interface FileBatch {
 /** Rows that one cut removes: as many as come together between two of them, and some of what was there before. */
 const CUT_ROWS = 10_000;
 
-/** Entities whose next version is known without a look. */
+/** Entities the end of whose journal is known without a look. */
 const MAX_KNOWN = 50_000;
+
+/** Where the journal of an entity ends: its newest record, and the version that comes next. */
+interface End {
+  readonly last: number | null;
+  readonly next: number;
+}
+
+const NOTHING: End = { last: null, next: 1 };
 
 /** Writes batches, each of them whole. */
 export class Commit {
@@ -91,7 +144,9 @@ export class Commit {
   readonly #db: Database;
   readonly #purge: Purge;
   readonly #incarnation: string;
-  readonly #nextVersions = new Map<EntityKey, number>();
+  readonly #ends = new Map<EntityKey, End>();
+  /** The next record's; undefined until it was looked up. */
+  #nextId: number | undefined;
 
   constructor(db: Database, purge: Purge, incarnation: string) {
     this.counts = new HeaderCounts(db);
@@ -109,12 +164,15 @@ export class Commit {
       return { kind: isOurResend ? "alreadyApplied" : "fenced" };
     }
     db.runAll(SQL.deleteMail, [batch.consumedMail]);
-    this.#append(batch.records, batch.cut);
-    db.runAll(SQL.putSnapshot, batch.snapshots);
     this.counts.note(batch.headers, batch.records);
-    db.runAll(SQL.putHeader, batch.headers);
-    db.runAll(SQL.setWake, batch.wakes);
-    db.runAll(SQL.clearWake, [batch.unwoken]);
+    const besides = new Besides(batch);
+    this.#append(batch.records, besides, batch.cut);
+    besides.headers.forEach((header, entity) => db.run(SQL.putHeader, entity, ...header));
+    besides.wakes.forEach((atMs, entity) => {
+      if (atMs === null) db.run(SQL.clearWake, entity);
+      else db.run(SQL.setWake, entity, atMs);
+    });
+    db.runAll(SQL.putSnapshot, batch.snapshots);
     db.runAll(SQL.putMail, batch.mail);
     db.runAll(SQL.deleteDeadLetter, [batch.discard]);
     db.runAll(SQL.putDeadLetter, batch.deadLetters);
@@ -122,40 +180,103 @@ export class Commit {
       if (text === null) db.run(SQL.deleteListing, list!, id!);
       else db.run(SQL.putListing, list!, id!, entity!, atMs!, text!);
     }
-    for (const { entity, belowVersion } of batch.cut ?? []) db.run(SQL.cutJournal, entity, belowVersion, CUT_ROWS);
+    for (const cut of batch.cut ?? []) this.#cut(cut);
     // Last: whatever else the batch says of an entity it purges, nothing of it is left.
     this.counts.noteGone(batch.purge);
     this.#purge.purge(batch.purge);
-    for (const entity of batch.purge) this.#nextVersions.delete(entity);
+    for (const entity of batch.purge) this.#ends.delete(entity);
     return { kind: "committed" };
   }
 
   /** To be called after a rollback: what was written last is not there. */
   forget(): void {
-    this.#nextVersions.clear();
+    this.#ends.clear();
+    this.#nextId = undefined;
     this.counts.forget();
   }
 
-  #append(records: Columns, cut: readonly Cut[] = []): void {
+  #append(records: Columns, besides: Besides, cut: readonly Cut[] = []): void {
     const [entities, versions, counts] = records as readonly [string[], number[], number[]];
+    const ids: number[] = [];
+    const before: (number | null)[] = [];
     for (let i = 0; i < entities.length; i++) {
       const [entity, version, count] = [entities[i]!, versions[i]!, counts[i]!];
       this.#purge.finish(entity);
-      const isNext = version === this.#nextVersion(entity, version, cut) && count > 0;
-      if (!isNext) assert.fail(`${count} events from ${version} are not the next ones of ${entity}`);
-      this.#nextVersions.set(entity, version + count);
+      const { last, next } = this.#endOf(entity, version, cut);
+      if (version !== next || count <= 0)
+        assert.fail(`${count} events from ${version} are not the next ones of ${entity}`);
+      const id = this.#newId();
+      ids.push(id);
+      before.push(last);
+      const end: End = { last: id, next: version + count };
+      const isMoved = this.#moveEnd(entity, end, { last, next }, besides);
+      if (!isMoved) assert.fail(`there are events of ${entity} from ${version} on already`);
+      this.#ends.set(entity, end);
     }
-    this.#db.runAll(SQL.appendRecord, records);
-    if (this.#nextVersions.size > MAX_KNOWN) this.#nextVersions.clear();
+    this.#db.runAll(SQL.appendRecord, [ids, before, ...records]);
+    if (this.#ends.size > MAX_KNOWN) this.#ends.clear();
+  }
+
+  /** With all that the batch says of it, where that is header and wake: as it is when an execution begins and when it ends. */
+  #moveEnd(entity: EntityKey, { last, next }: End, from: End, { headers, wakes }: Besides): boolean {
+    const db = this.#db;
+    const header = headers.get(entity);
+    const wakeAtMs = wakes.get(entity);
+    if (header !== undefined && wakeAtMs !== undefined) {
+      const [kind, status, workflow, tenant, createdAtMs, ...rest] = header;
+      const moved = [entity, last, next, from.next, kind!, status!, workflow!, tenant!];
+      if (from.last === null) moved.push(createdAtMs!);
+      if (db.run(from.last === null ? SQL.begin : SQL.change, ...moved, ...rest, wakeAtMs) > 0) {
+        headers.delete(entity);
+        wakes.delete(entity);
+        return true;
+      }
+    }
+    return db.run(SQL.moveEnd, entity, last, next, from.next) > 0;
+  }
+
+  /** Those that go are the oldest: what is left has to hang together. */
+  #cut({ entity, belowVersion }: Cut): void {
+    const found = this.#db.all<{ id: number }>(SQL.endingBefore, entity, belowVersion);
+    // The later a record is, the greater its number.
+    const ids = found.map(({ id }) => id).sort((a, b) => a - b);
+    this.#db.runAll(SQL.deleteRecord, [ids.slice(0, CUT_ROWS)]);
   }
 
   /** The first version of all needs no look: if it were there already, the two would collide. */
-  #nextVersion(entity: EntityKey, version: number, cut: readonly Cut[]): number {
-    const known = this.#nextVersions.get(entity);
+  #endOf(entity: EntityKey, version: number, cut: readonly Cut[]): End {
+    const known = this.#ends.get(entity);
     if (known !== undefined) return known;
-    if (version === 1) return 1;
-    const stored = this.#db.get<{ version: number }>(SQL.nextVersion, entity)?.version;
-    return stored ?? cut.find((one) => one.entity === entity)?.belowVersion ?? 1;
+    if (version === 1) return NOTHING;
+    const stored = this.#db.get<End>(SQL.end, entity);
+    if (stored !== undefined) return stored;
+    return { last: null, next: cut.find((one) => one.entity === entity)?.belowVersion ?? 1 };
+  }
+
+  #newId(): number {
+    const id = this.#nextId ?? this.#db.get<{ id: number }>(SQL.newestId)!.id + 1;
+    this.#nextId = id + 1;
+    return id;
+  }
+}
+
+/** class, status, workflow, tenant, createdAtMs, endedAtMs, version */
+type Header = readonly SqlValue[];
+
+/** What a batch says of entities besides their records, as far as it is not written yet; the last that it says counts. */
+class Besides {
+  readonly headers = new Map<EntityKey, Header>();
+  readonly wakes = new Map<EntityKey, number | null>();
+
+  constructor({ headers: [named = [], ...headers], wakes, unwoken }: FileBatch) {
+    for (let i = 0; i < named.length; i++) {
+      const header: SqlValue[] = [];
+      for (const column of headers) header.push(column[i]!);
+      this.headers.set(named[i] as EntityKey, header);
+    }
+    const [entities = [], times = []] = wakes as readonly [EntityKey[], number[]] | [];
+    for (let i = 0; i < entities.length; i++) this.wakes.set(entities[i]!, times[i]!);
+    for (const entity of unwoken) this.wakes.set(entity, null);
   }
 }
 

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { Database } from "./database.ts";
 import { HeaderCounts } from "./header-counts.ts";
 
-const PUT = `insert or replace into headers (entity, class, workflow) values (?, ?, ?)`;
+const PUT = `insert or replace into entities (entity, class, workflow) values (?, ?, ?)`;
 
 /** One commit of one header: whether its first record comes with it, and what becomes of it. */
 const step = fc.record({
@@ -16,7 +16,7 @@ test("entities are counted as the file has them, however they came to be there",
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const db = new Database(":memory:");
-      db.script(`create table headers (entity text primary key, class text not null, workflow text not null) strict`);
+      db.script(`create table entities (entity text primary key, class text not null, workflow text not null) strict`);
       const counts = new HeaderCounts(db);
       // Some are there before anybody asks.
       db.run(PUT, "b", "open", "w");
@@ -27,7 +27,7 @@ test("entities are counted as the file has them, however they came to be there",
         else if (to === "rolled back") counts.forget();
         else if (to === "gone") {
           counts.noteGone([entity, entity]);
-          db.run(`delete from headers where entity = ?`, entity);
+          db.run(`delete from entities where entity = ?`, entity);
           stored.delete(entity);
         } else {
           const version = stored.has(entity) ? 2 : 1;
@@ -51,10 +51,10 @@ test("entities are counted as the file has them, however they came to be there",
 
 test("one that begins or goes on is not looked up", () => {
   const db = new Database(":memory:");
-  db.script(`create table headers (entity text primary key, class text not null, workflow text not null) strict`);
+  db.script(`create table entities (entity text primary key, class text not null, workflow text not null) strict`);
   const counts = new HeaderCounts(db);
   counts.get();
-  db.script(`drop table headers`);
+  db.script(`drop table entities`);
   counts.note([["a"], ["open"], [""], ["w"]], [["a"], [1]]);
   counts.note([["a"], ["endedWell"], [""], ["w"]], [["a"], [2]]);
   expect(counts.get()).toEqual({ ended: 1, open: 0 });

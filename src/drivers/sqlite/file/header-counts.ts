@@ -10,8 +10,10 @@ const ENDED = `class <> 'open' and entity not glob 'execution/${"[0-9a-f]".repea
 const SQL = {
   count: `
     select count(*) filter (where ${ENDED}) as ended,
-      count(*) filter (where class = 'open' and workflow <> '') as open from headers`,
-  standing: `select ${ENDED} as ended, class = 'open' and workflow <> '' as open from headers where entity = ?`,
+      count(*) filter (where class = 'open' and workflow <> '') as open from entities`,
+  standing: `
+    select ${ENDED} as ended, class = 'open' and workflow <> '' as open from entities
+    where entity = ? and class is not null`,
 };
 
 const NOWHERE: Standing = { ended: 0, open: 0 };

@@ -123,6 +123,61 @@ export const MIGRATIONS: readonly string[] = [
   alter table appended rename to journal;
   create unique index journal_by_entity on journal (entity, version);
   `,
+  /* 005-one-row-an-entity */ `
+  -- Header, wake and the end of the journal of an entity in one row: a step that wrote to five trees, most of them at a place
+  -- of its own in each, writes to two. A record names the one before it, so that no index leads to it.
+  create table entities (
+    entity text primary key,
+    last integer,
+    next_version integer not null default 1,
+    class text,
+    status text,
+    workflow text,
+    tenant text,
+    created_at_ms integer,
+    ended_at_ms integer,
+    header_version integer,
+    wake_at_ms integer
+  ) strict, without rowid;
+  insert into entities (entity, last, next_version)
+    select entity, max(id), max(version + count) from journal
+    where entity not in (select entity from purges) group by entity;
+  insert into entities
+    (entity, class, status, workflow, tenant, created_at_ms, ended_at_ms, header_version)
+    select entity, class, status, workflow, tenant, created_at_ms, ended_at_ms, version from headers where true
+    on conflict (entity) do update set
+      class = excluded.class,
+      status = excluded.status,
+      workflow = excluded.workflow,
+      tenant = excluded.tenant,
+      created_at_ms = excluded.created_at_ms,
+      ended_at_ms = excluded.ended_at_ms,
+      header_version = excluded.header_version;
+  insert into entities (entity, wake_at_ms) select entity, at_ms from wakes where true
+    on conflict (entity) do update set wake_at_ms = excluded.wake_at_ms;
+  create index entities_by_creation on entities (created_at_ms, entity) where created_at_ms is not null;
+  create index entities_by_wake on entities (wake_at_ms, entity) where wake_at_ms is not null;
+
+  alter table purges add column last integer;
+  update purges set last = (select max(id) from journal where journal.entity = purges.entity);
+
+  create table linked (
+    id integer primary key,
+    prev integer,
+    entity text not null,
+    version integer not null,
+    count integer not null,
+    format integer not null,
+    text text not null
+  ) strict;
+  insert into linked (id, prev, entity, version, count, format, text)
+    select id, lag(id) over (partition by entity order by version), entity, version, count, format, text
+    from journal order by id;
+  drop table journal;
+  alter table linked rename to journal;
+  drop table headers;
+  drop table wakes;
+  `,
 ];
 
 /** Says that a database is ours, in place of the zero that others have: "mill". */

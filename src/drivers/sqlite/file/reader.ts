@@ -16,24 +16,27 @@ import type {
 import { MAX_VERSIONS, type PlaceInTime } from "../../../store/page.ts";
 import { Database } from "./database.ts";
 
+const HEADER = `
+  entity, class, status, workflow, tenant, created_at_ms as createdAtMs, ended_at_ms as endedAtMs, header_version as version`;
+
 export const SQL = {
   snapshot: `select entity, version, format, text from snapshots where entity = ?`,
-  // The first record may begin before the version asked for, because a record is opaque. What is being purged is gone.
+  // From the newest on, as each names the one before, until one begins at or before the first that is asked for.
   recordsAbove: `
-    select entity, version, count, format, text from journal
-    where entity = ?1
-      and version >= coalesce((select max(version) from journal where entity = ?1 and version <= ?2 + 1), 0)
-      and version + count - 1 > ?2
-      and not exists (select 1 from purges where purges.entity = ?1)
-    order by version`,
-  wake: `select at_ms as atMs from wakes where entity = ?`,
+    with recursive chain (id, prev, version) as (
+      select id, prev, version from journal
+      where id = (select last from entities where entity = ?1) and entity = ?1
+      union all
+      select journal.id, journal.prev, journal.version from chain join journal on journal.id = chain.prev
+      where chain.version > ?2 + 1 and journal.entity = ?1
+    )
+    select entity, journal.version as version, count, format, text from chain join journal on journal.id = chain.id
+    where journal.version + count - 1 > ?2`,
+  wake: `select wake_at_ms as atMs from entities where entity = ? and wake_at_ms is not null`,
   due: `
-    select entity, at_ms as atMs from wakes
-    where at_ms <= ?1 and (at_ms, entity) > (?2, ?3) order by at_ms, entity limit ?4`,
-  version: `
-    select version + count - 1 as version from journal
-    where entity = ?1 and not exists (select 1 from purges where purges.entity = ?1)
-    order by journal.version desc limit 1`,
+    select entity, wake_at_ms as atMs from entities
+    where wake_at_ms <= ?1 and (wake_at_ms, entity) > (?2, ?3) order by wake_at_ms, entity limit ?4`,
+  version: `select next_version - 1 as version from entities where entity = ? and last is not null`,
   record: `
     select text from records
     where scope = ?1 and hash = ?2 and not exists (select 1 from purges where purges.entity = ?1)`,
@@ -42,14 +45,11 @@ export const SQL = {
   byHash: `select version, hash from published where name = ? and hash = ? and is_gone = 0`,
   versions: `select version, hash from published where name = ? and is_gone = 0 order by version desc limit ?`,
   headers: `
-    select entity, class, status, workflow, tenant, created_at_ms as createdAtMs, ended_at_ms as endedAtMs, version
-    from headers
+    select ${HEADER} from entities
     where (created_at_ms, entity) < (?1, ?2) and created_at_ms >= ?3
       and (?4 is null or class = ?4) and (?5 is null or workflow = ?5)
     order by created_at_ms desc, entity desc limit ?6`,
-  header: `
-    select entity, class, status, workflow, tenant, created_at_ms as createdAtMs, ended_at_ms as endedAtMs, version
-    from headers where entity = ?`,
+  header: `select ${HEADER} from entities where entity = ? and class is not null`,
   deadLetters: `
     select id, class, queue, entity, at_ms as atMs, text from dead_letters
     where (at_ms, id) < (?1, ?2)
@@ -161,7 +161,8 @@ export class FileReader {
   #loadOne({ entity, aboveVersion }: LoadRequest): Loaded {
     const snapshot = aboveVersion === undefined ? (this.#db.get<Snapshot>(SQL.snapshot, entity) ?? null) : null;
     const above = aboveVersion ?? snapshot?.version ?? 0;
-    const records = this.#db.all<JournalRecord>(SQL.recordsAbove, entity, above);
+    const found = this.#db.all<JournalRecord>(SQL.recordsAbove, entity, above);
+    const records = found.toSorted((a, b) => a.version - b.version);
     const wakeAtMs = this.#db.get<{ atMs: number }>(SQL.wake, entity)?.atMs ?? null;
     return { entity, snapshot, records, wakeAtMs };
   }

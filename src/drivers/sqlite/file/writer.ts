@@ -20,7 +20,7 @@ import { Purge } from "./purge.ts";
 import { FileRecords } from "./records.ts";
 
 export const SQL = {
-  newest: `select entity from journal where entity >= ? and entity < ? order by entity desc limit 1`,
+  newest: `select entity from entities where entity >= ? and entity < ? order by entity desc limit 1`,
   leftOverMail: `select id, text from mail order by id`,
   registrations: `select process, role, text, until_ms as untilMs from registrations`,
 };
@@ -100,7 +100,7 @@ export class FileWriter {
     this.#records.register(registration, untilMs, nowMs);
   }
 
-  /** The greatest name of an entity with this beginning, of all whose journal is there. */
+  /** The greatest name of an entity with this beginning, of all that are there. */
   newest(prefix: string): EntityKey | null {
     return this.db.get<{ entity: EntityKey }>(SQL.newest, prefix, `${prefix}\u{10ffff}`)?.entity ?? null;
   }
