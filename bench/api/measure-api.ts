@@ -12,6 +12,7 @@ import type { Json } from "../../src/json/json.ts";
 import type { Mode } from "../plan.ts";
 import { fan, shapeNamed } from "../shapes.ts";
 import { median, type Spread, spreadOf } from "../statistics.ts";
+import { workRemotely } from "./remote-workers.ts";
 
 const CONNECTIONS = 64;
 const ROUNDS = 3;
@@ -29,6 +30,8 @@ const BARE: Readonly<Record<string, string>> = {
 };
 const SECONDS: Readonly<Record<Mode, number>> = { quick: 1.5, default: 5, full: 10 };
 const LISTENERS: Readonly<Record<Mode, number>> = { quick: 100, default: 1_000, full: 1_000 };
+/** Executions whose steps workers elsewhere do. */
+const REMOTE: Readonly<Record<Mode, number>> = { quick: 1_000, default: 5_000, full: 10_000 };
 
 /** What one kind of request came to. */
 export interface ApiFigure {
@@ -54,6 +57,7 @@ export async function measureApi(mode: Mode): Promise<readonly ApiFigure[]> {
   const bare = await start("bare-server.ts");
   const ours = await start("millrace-server.ts", join(folder, "millrace.db"));
   const idle = await start("millrace-server.ts", join(folder, "waiting.db"), "elsewhere");
+  const remote = await start("millrace-server.ts", join(folder, "remote.db"), "elsewhere");
   try {
     const body = JSON.stringify(definitionOf(shapeNamed("diamond")));
     const [id] = await startAll(ours, body, 1);
@@ -88,10 +92,11 @@ export async function measureApi(mode: Mode): Promise<readonly ApiFigure[]> {
       const ofBare = bareRates === undefined ? {} : { ofBare: spread.median / median(bareRates) };
       figures.push({ name, perSecond: spread, serverCpuPer1000: median(cpu), ...ofBare });
     }
+    figures.push(await remoteSteps(remote, body, REMOTE[mode]));
     figures.push(await fanOut(ours, LISTENERS[mode]));
     return figures;
   } finally {
-    await Promise.all([bare.stop(), ours.stop(), idle.stop()]);
+    await Promise.all([bare.stop(), ours.stop(), idle.stop(), remote.stop()]);
     rmSync(folder, { recursive: true, force: true });
   }
 }
@@ -188,6 +193,24 @@ async function startAll(server: Server, body: string, count: number): Promise<re
   const inputs = Array.from({ length: count }, () => ({}));
   const given = await post(server, "/v1/workflows/diamond/executions", JSON.stringify({ inputs }));
   return (given as unknown as { items: { execution_id: string }[] }).items.map(({ execution_id: id }) => id);
+}
+
+/** Workers that have nothing but HTTP: how many steps a second they do, with leases and reports of many. */
+async function remoteSteps(server: Server, body: string, executions: number): Promise<ApiFigure> {
+  const steps = executions * shapeNamed("diamond").nodes.length;
+  const perSecond: number[] = [];
+  const cpu: number[] = [];
+  for (let round = 1; round <= ROUNDS; round++) {
+    process.stderr.write(`steps of workers elsewhere ${round}\n`);
+    await startAll(server, body, executions);
+    await untilIdle(server);
+    const before = cpuSecondsOf(server.pid);
+    const startedMs = performance.now();
+    await workRemotely(server.pool, steps);
+    perSecond.push(steps / ((performance.now() - startedMs) / 1_000));
+    cpu.push(((cpuSecondsOf(server.pid) - before) / steps) * 1_000);
+  }
+  return { name: "steps of workers over HTTP", perSecond: spreadOf(perSecond), serverCpuPer1000: median(cpu) };
 }
 
 /** Many listeners of one execution: how many of its events a second reach somebody, from the signal to the last end. */

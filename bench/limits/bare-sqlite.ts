@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Contender } from "../contender.ts";
 import type { Probe } from "../probe.ts";
-import { recordRows } from "./recorded-rows.ts";
+import { type RecordedCommit, recordRows } from "./recorded-rows.ts";
 
 /** Executions whose rows go into one transaction. */
 export const GROUP = 250;
@@ -15,39 +15,47 @@ export async function startBareSqlite(probe: Probe, folder: string): Promise<Con
   const commits = await recordRows(probe.shape);
   const db = new DatabaseSync(join(folder, "bare.db"));
   db.exec(`
-    pragma journal_mode = wal; pragma synchronous = full; pragma cache_size = -32768; pragma wal_autocheckpoint = 4000;
-    create table journal (entity text, version integer, count integer, format integer, text text,
-      primary key (entity, version)) strict, without rowid;
-    create table headers (entity text primary key, class text, status text, workflow text, tenant text,
-      created_at_ms integer, ended_at_ms integer, version integer) strict, without rowid;
-    create index headers_by_creation on headers (created_at_ms, entity);
-    create table wakes (entity text primary key, at_ms integer) strict, without rowid;
-    create index wakes_by_time on wakes (at_ms, entity);
+    pragma page_size = 8192; pragma journal_mode = wal; pragma synchronous = full; pragma cache_size = -32768;
+    pragma wal_autocheckpoint = 2000;
+    create table journal (id integer primary key, prev integer, entity text, version integer, count integer,
+      format integer, text text) strict;
+    create table entities (entity text primary key, last integer, next_version integer, class text, status text,
+      workflow text, tenant text, created_at_ms integer, ended_at_ms integer, header_version integer,
+      wake_at_ms integer) strict, without rowid;
+    create index entities_by_creation on entities (created_at_ms, entity) where created_at_ms is not null;
+    create index entities_by_wake on entities (wake_at_ms, entity) where wake_at_ms is not null;
   `);
-  const append = db.prepare("insert into journal values (?, ?, ?, ?, ?)");
-  const putHeader = db.prepare("insert or replace into headers values (?, ?, ?, ?, ?, ?, ?, ?)");
-  const putWake = db.prepare("insert or replace into wakes values (?, ?)");
-  const clearWake = db.prepare("delete from wakes where entity = ?");
+  const append = db.prepare("insert into journal values (?, ?, ?, ?, ?, ?, ?)");
+  const moveEnd = db.prepare(`
+    insert into entities (entity, last, next_version) values (?, ?, ?)
+    on conflict (entity) do update set last = excluded.last, next_version = excluded.next_version`);
+  const begin = db.prepare("insert into entities values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  const end = db.prepare(`
+    update entities set last = ?, next_version = ?, class = ?, status = ?, ended_at_ms = ?, header_version = ?,
+      wake_at_ms = ? where entity = ?`);
   let made = 0;
 
   const writeGroup = (count: number): void => {
     const entities = Array.from({ length: count }, () => `execution/${String(++made).padStart(32, "0")}`);
-    for (const { records, headers, wakes } of commits) {
+    for (const commit of commits) {
       db.exec("begin immediate");
-      for (const entity of entities) {
-        for (const { version, count, format, text } of records) append.run(entity, version, count, format, text);
-        for (const one of headers) {
-          const { status, workflow, tenant, createdAtMs, endedAtMs, version } = one;
-          putHeader.run(entity, one.class, status, workflow, tenant, createdAtMs, endedAtMs, version);
-        }
-        for (const { atMs } of wakes) {
-          if (atMs === null) clearWake.run(entity);
-          else putWake.run(entity, atMs);
-        }
-      }
+      for (const entity of entities) write(entity, commit);
       db.exec("commit");
     }
     probe.skip(count);
+  };
+  let id = 0;
+  const write = (entity: string, { records, headers: [header], wakes }: RecordedCommit): void => {
+    let next = 0;
+    for (const { version, count, format, text } of records) {
+      append.run(++id, version === 1 ? null : id - 1, entity, version, count, format, text);
+      next = version + count;
+    }
+    if (header === undefined) return void moveEnd.run(entity, id, next);
+    const { status, workflow, tenant, createdAtMs, endedAtMs, version } = header;
+    const wakeAtMs = wakes[0]?.atMs ?? null;
+    if (endedAtMs !== null) end.run(id, next, header.class, status, endedAtMs, version, wakeAtMs, entity);
+    else begin.run(entity, id, next, header.class, status, workflow, tenant, createdAtMs, null, version, wakeAtMs);
   };
   const submit = async (count: number): Promise<void> => {
     for (let left = count; left > 0; left -= GROUP) writeGroup(Math.min(GROUP, left));

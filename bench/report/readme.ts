@@ -7,10 +7,16 @@ import { figure } from "./terminal.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 export const README: string = join(ROOT, "README.md");
-/** A full run, if there was one, else one of normal length. */
+/** The last run that was not only a quick one: figures of a release that is gone are of no use to anybody. */
 export const MEASURED: string = ["full.json", "default.json"]
   .map((name) => join(ROOT, "bench", "results", name))
-  .find((file) => existsSync(file))!;
+  .filter((file) => existsSync(file))
+  .toSorted((a, b) => measuredAt(b).localeCompare(measuredAt(a)))[0]!;
+
+/** Empty of one from before that was written down. */
+function measuredAt(file: string): string {
+  return (JSON.parse(readFileSync(file, "utf8")) as { measuredAt?: string }).measuredAt ?? "";
+}
 
 const PART = /(<!-- figures: npm run bench -->\n)[^]*?(<!-- end of the figures -->)/;
 

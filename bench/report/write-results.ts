@@ -26,7 +26,7 @@ export function writeResults(
   settings: Readonly<Record<string, string>>,
 ): void {
   mkdirSync(RESULTS, { recursive: true });
-  const told = { mode, machine: machine(), settings, summaries };
+  const told = { mode, measuredAt: new Date().toISOString(), machine: machine(), settings, summaries };
   writeFileSync(join(RESULTS, `${mode}.json`), `${JSON.stringify(told, null, 2)}\n`);
   drawResults(mode, summaries);
 }
