@@ -15,15 +15,21 @@ function element(value: Scalar): string {
 }
 
 /**
- * Texts and what separates them: two values for `(string_to_array(…, …))[2:]`. Each begins with the separator, since
- * Postgres makes no array of an empty text. Nothing is escaped, so that it costs neither side anything.
+ * What separates texts, and the columns of them: values for the first parameters of a statement that says `unpacked`. Each text
+ * begins with the separator, since Postgres makes no array of an empty text. Nothing is escaped, so that it costs neither
+ * side anything.
  */
-export function packed(texts: readonly string[]): readonly [text: string, separator: string] {
+export function packed(...columns: readonly (readonly string[])[]): readonly [separator: string, ...texts: string[]] {
   // No JSON has these raw. A text that has them all the same does not have more and more of them; and as the first is not
   // repeated, no end of a text and beginning of a separator look like a whole one.
   let separator = "\u001e\u001f";
-  while (texts.some((text) => text.includes(separator))) separator += "\u001f";
-  return [texts.length === 0 ? "" : separator + texts.join(separator), separator];
+  while (columns.some((texts) => texts.some((text) => text.includes(separator)))) separator += "\u001f";
+  return [separator, ...columns.map((texts) => (texts.length === 0 ? "" : separator + texts.join(separator)))];
+}
+
+/** The array of texts in a parameter behind the first, which has what separates them. */
+export function unpacked(parameter: `$${number}`): string {
+  return `(string_to_array(${parameter}, $1))[2:]`;
 }
 
 /** Postgres has no text with a NUL in it: it refuses to look for one, where the answer is that there is none. */

@@ -1,7 +1,7 @@
 import { fitting, type Handed, type HandOver } from "../../store/hand-over.ts";
 import type { AppendOutcome, Inbox, Outgoing, Position, ReadRequest, ReadResult, Reply } from "../../store/contract.ts";
 import { columns, rows, type Statement } from "./database.ts";
-import { packed } from "./encoding.ts";
+import { packed, unpacked } from "./encoding.ts";
 import { Gathering } from "./gathering.ts";
 import type { Postgres } from "./postgres.ts";
 import { wakeKey } from "./wake-ups.ts";
@@ -9,11 +9,9 @@ import { wakeKey } from "./wake-ups.ts";
 const DRIVER = "postgres";
 
 export const SQL = {
+  // In the order given: what is unnested comes in that order, and nothing else is joined to it.
   append: `
-    insert into inbox (partition, text)
-    select partition, text
-    from unnest($1::integer[], (string_to_array($2, $3))[2:]) with ordinality as message (partition, text, place)
-    order by place`,
+    insert into inbox (partition, text) select * from unnest($3::integer[], ${unpacked("$2")})`,
   // Counts no further than it has to.
   size: `
     select partition, (select count(*) from (select from inbox where partition = asked.partition limit $2) as counted) as size
@@ -149,7 +147,7 @@ export class PostgresInbox implements Inbox {
 
 /** Appends what may not be refused any more. */
 export function posting(messages: readonly Pick<Outgoing, "partition" | "text">[]): Statement {
-  return { sql: SQL.append, values: [...columns(messages, "partition"), ...packed(messages.map(({ text }) => text))] };
+  return { sql: SQL.append, values: [...packed(messages.map(({ text }) => text)), ...columns(messages, "partition")] };
 }
 
 export function idsOf(position: Position): readonly number[] {

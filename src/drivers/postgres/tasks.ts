@@ -14,7 +14,7 @@ import { is } from "./by-index.ts";
 import { LEASE_NOW_MS } from "./clock.ts";
 import { columns, rows } from "./database.ts";
 import { Errands } from "./errands.ts";
-import { packed } from "./encoding.ts";
+import { packed, unpacked } from "./encoding.ts";
 import { Gathering } from "./gathering.ts";
 import { posting } from "./inbox.ts";
 import type { Postgres } from "./postgres.ts";
@@ -25,17 +25,19 @@ import { wakeKey } from "./wake-ups.ts";
 export const IS_LEASED = "coalesce(lease_until_ms, -1) >= 0";
 
 export const SQL = {
-  // One queue after the other, no further than it has to, and past what others are just taking.
+  // One queue after the other, no further than it has to, and past what others are just taking. A row that was locked a moment
+  // ago is where it was: to look it up by its token once more costs a descent of the index. One that was freed meanwhile by
+  // somebody else has moved and is left where it is; whoever has freed it says so after that.
   lease: `
     with picked as materialized (
-      select task.token from unnest($1::text[]) with ordinality as asked (queue, place)
+      select task.place_in_table from unnest($1::text[]) with ordinality as asked (queue, place)
       cross join lateral (
-        select token from tasks where queue = asked.queue and lease_until_ms is null
+        select ctid as place_in_table from tasks where queue = asked.queue and lease_until_ms is null
         order by priority desc, id limit $2 for update skip locked
       ) as task
       order by place limit $2
     )
-    update tasks set lease_until_ms = ${LEASE_NOW_MS} + $3 from picked where ${is("tasks.token", "picked.token")}
+    update tasks set lease_until_ms = ${LEASE_NOW_MS} + $3 from picked where tasks.ctid = picked.place_in_table
     returning tasks.token, id, entity, partition, queue, priority, text`,
   // In order of their tokens, as everybody locks tasks, so that nobody locks another out.
   heartbeat: `
@@ -57,14 +59,14 @@ export const SQL = {
   settle: `
     with result as materialized (
       select * from unnest(
-        $1::bigint[], $2::text[], $3::integer[], $4::boolean[], $5::boolean[], (string_to_array($6, $7))[2:]
-      ) with ordinality as result (id, token, partition, is_first, is_completion, text, place)
+        ${unpacked("$2")}, ${unpacked("$3")}, $4::bigint[], $5::integer[], $6::boolean[], $7::boolean[]
+      ) with ordinality as result (token, text, id, partition, is_first, is_completion, place)
     ), removed as (
       delete from tasks using (select id, token, place from result where is_first order by token collate "C") as done
       where ${is("tasks.token", "done.token")} and tasks.id + 0 = done.id and ${IS_LEASED} returning done.place
     ), posted as (
       insert into inbox (partition, text)
-      select partition, text from result where is_completion or place in (select place from removed) order by place
+      select partition, text from result where is_completion or place in (select place from removed)
     )
     select string_agg(place::text, ' ') as held from removed`,
   // Tasks that were leased to somebody who does not know of it. What was withdrawn meanwhile stays leased, to lapse without a word.
@@ -213,11 +215,14 @@ export class PostgresTasks implements Tasks {
     const { database, wakeUps } = this.#postgres;
     const firsts = firstOfEach(results);
     const values = [
+      ...packed(
+        results.map(({ token }) => token),
+        results.map(({ text }) => text),
+      ),
       results.map(({ ref }) => idOf(ref)),
-      ...columns(results, "token", "partition"),
+      ...columns(results, "partition"),
       results.map((result) => firsts.has(result)),
       results.map(({ outcome }) => outcome === "completed"),
-      ...packed(results.map(({ text }) => text)),
     ];
     const keys = new Set(results.map(({ partition }) => wakeKey.inbox(partition)));
     const hint = wakeUps.behind(keys);

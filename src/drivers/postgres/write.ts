@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import type { QueryResult } from "pg";
 import type { CommitBatch, EntityKey, JournalRecord, Settlement } from "../../store/contract.ts";
 import { are, is } from "./by-index.ts";
-import { LEASE_NOW_MS } from "./clock.ts";
+import { LEASE_NOW_MS, WALL_NOW_MS } from "./clock.ts";
 import { columns, type Statement } from "./database.ts";
-import { packed } from "./encoding.ts";
+import { packed, unpacked } from "./encoding.ts";
 import { handedOf, idsOf, posting } from "./inbox.ts";
 import { purging } from "./purge.ts";
 import type { Seated } from "./seats.ts";
@@ -28,30 +28,30 @@ export const SQL = {
       insert into journal (entity, version, count, format, text)
       select entity, version, count, format, text
       from unnest(
-        $1::text[], $2::bigint[], $3::bigint[], $4::integer[], $5::integer[], (string_to_array($6, $7))[2:]
-      ) as record (entity, first, version, count, format, text)
+        ${unpacked("$2")}, ${unpacked("$3")}, $4::bigint[], $5::bigint[], $6::integer[], $7::integer[]
+      ) as record (entity, text, first, version, count, format)
       where record.first = coalesce((
         select last.version + last.count from journal as last
         where last.entity = record.entity order by last.version desc limit 1
       ), 1)
       returning 1
     )
-    select 1 / (count(*) = cardinality($1))::integer from appended`,
+    select 1 / (count(*) = cardinality($4))::integer from appended`,
   // The same for what may begin later than at version 1, if nothing of it is there.
   appendLater: `
     with appended as (
       insert into journal (entity, version, count, format, text)
       select entity, version, count, format, text
       from unnest(
-        $1::text[], $2::bigint[], $3::bigint[], $4::integer[], $5::integer[], (string_to_array($6, $7))[2:]
-      ) as record (entity, first, version, count, format, text)
+        ${unpacked("$2")}, ${unpacked("$3")}, $4::bigint[], $5::bigint[], $6::integer[], $7::integer[]
+      ) as record (entity, text, first, version, count, format)
       where record.first = coalesce((
         select last.version + last.count from journal as last
         where last.entity = record.entity order by last.version desc limit 1
       ), record.first) and not exists (select from purges where ${is("purges.entity", "record.entity")})
       returning 1
     )
-    select 1 / (count(*) = cardinality($1))::integer from appended`,
+    select 1 / (count(*) = cardinality($4))::integer from appended`,
   cutJournals: `
     delete from journal using (
       select gone.entity, record.version from unnest($1::text[], $2::bigint[]) as gone (entity, below)
@@ -68,6 +68,12 @@ export const SQL = {
     select * from unnest($1::text[], $2::bigint[], $3::integer[], $4::text[])
     on conflict (entity) do update set version = excluded.version, format = excluded.format, text = excluded.text
     where snapshots.version <= excluded.version`,
+  // An entity that begins has neither row, as a rule: to look first costs as much as the row.
+  addHeaders: `
+    insert into headers (entity, class, status, workflow, tenant, created_at_ms, ended_at_ms, version)
+    select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[])`,
+  addWakes: `
+    insert into wakes (entity, partition, at_ms) select * from unnest($1::text[], $2::integer[], $3::bigint[])`,
   putHeaders: `
     insert into headers (entity, class, status, workflow, tenant, created_at_ms, ended_at_ms, version)
     select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[])
@@ -79,8 +85,9 @@ export const SQL = {
     on conflict (entity) do update set at_ms = excluded.at_ms`,
   clearWakes: `delete from wakes where entity = any ($1)`,
   // To look first whether a token is there costs as much as the row, and none ever is, except by a mistake of ours.
-  addTasks: addingTasks(""),
-  addMissingTasks: addingTasks("on conflict (token) do nothing"),
+  addTasks: addingTasks("null"),
+  addLeasedTasks: addingLeasedTasks(""),
+  addMissingTasks: addingLeasedTasks("on conflict (token) do nothing"),
   revokeTasks: `
     with revoked as materialized (
       select tasks.token, lease_until_ms from unnest($1::text[]) as asked (token)
@@ -102,7 +109,10 @@ export const SQL = {
       where ${IS_LEASED} order by done.token collate "C" for update of tasks
     )
     delete from tasks using held where ${is("tasks.token", "held.token")}`,
-  putReplies: `insert into replies (process, request, text) select * from unnest($1::text[], $2::text[], $3::text[])`,
+  putReplies: `
+    insert into replies (process, request, text, at_ms)
+    select process, request, text, ${WALL_NOW_MS}
+    from unnest($1::text[], $2::text[], $3::text[]) as reply (process, request, text)`,
   deleteDeadLetters: `delete from dead_letters where id = any ($1)`,
   putDeadLetters: `
     insert into dead_letters (id, class, queue, entity, at_ms, text)
@@ -118,23 +128,28 @@ export const SQL = {
     where ${are(["listings.list", "listings.id"], ["gone.list", "gone.id"])}`,
 };
 
+/** In the order given: what is unnested comes in that order, and nothing else is joined to it. */
+function addingTasks(leaseUntilMs: string): string {
+  return `
+    insert into tasks (token, entity, partition, queue, priority, queued_at_ms, lease_until_ms, text)
+    select token, entity, partition, queue, priority, ${WALL_NOW_MS}, ${leaseUntilMs}, text
+    from unnest(
+      ${unpacked("$2")}, ${unpacked("$3")}, ${unpacked("$4")}, ${unpacked("$5")}, $6::integer[], $7::integer[], $8::bigint[]
+    ) as task (token, entity, queue, text, partition, priority, lease_ms)`;
+}
+
 /** Answers those that were leased as they were written. */
-function addingTasks(onConflict: string): string {
+function addingLeasedTasks(onConflict: string): string {
   return `
     with added as (
-      insert into tasks (token, entity, partition, queue, priority, lease_until_ms, text)
-      select token, entity, partition, queue, priority, ${LEASE_NOW_MS} + lease_ms, text
-      from unnest(
-        $1::text[], $2::text[], $3::integer[], $4::text[], $5::integer[], $6::bigint[], (string_to_array($7, $8))[2:]
-      ) with ordinality as task (token, entity, partition, queue, priority, lease_ms, text, place)
-      order by place
+      ${addingTasks(`${LEASE_NOW_MS} + lease_ms`)}
       ${onConflict}
       returning token, id, lease_until_ms
     )
     select token, id from added where lease_until_ms is not null`;
 }
 
-const ADDING: ReadonlySet<string> = new Set([SQL.addTasks, SQL.addMissingTasks]);
+const ANSWERING: ReadonlySet<string> = new Set([SQL.addLeasedTasks, SQL.addMissingTasks]);
 
 /** A guard that does not hold divides by zero; what is there already is not unique. Nothing was written. */
 export const GUARD_FAILED: ReadonlySet<string> = new Set(["22012", "23505"]);
@@ -142,7 +157,7 @@ export const GUARD_FAILED: ReadonlySet<string> = new Set(["22012", "23505"]);
 /**
  * Everything the batches say, once they have passed the guard: one statement for each kind of row, in this order.
  *
- * @param isCareful a task that is there already is left alone, instead of failing all
+ * @param isCareful a task that is there already is left alone and a header replaced, instead of failing all
  * @param seated tasks that are leased as they are written, by token
  */
 export function statementsOf(
@@ -171,16 +186,12 @@ export function statementsOf(
       ? [{ sql: SQL.lockTasks, values: [[...settled.map(({ token }) => token), ...revoked]] }]
       : []),
     ...write(SQL.settleTasks, settled.map(namedTask), "id", "token"),
-    ...entityStatements(batches),
+    ...entityStatements(batches, isCareful),
     ...writeTexts(
-      isCareful ? SQL.addMissingTasks : SQL.addTasks,
+      isCareful ? SQL.addMissingTasks : seated.size > 0 ? SQL.addLeasedTasks : SQL.addTasks,
       tasks,
-      "token",
-      "entity",
-      "partition",
-      "queue",
-      "priority",
-      "leaseMs",
+      ["token", "entity", "queue", "text"],
+      ["partition", "priority", "leaseMs"],
     ),
     // After the tasks: what one batch both sends out and withdraws has to be gone.
     ...(revoked.length > 0 ? [{ sql: SQL.revokeTasks, values: [revoked] }] : []),
@@ -202,7 +213,7 @@ export function leasedBy(
   statements: readonly Statement[],
   answers: readonly QueryResult[],
 ): ReadonlyMap<string, string> {
-  const added = answers.filter((_, i) => ADDING.has(statements[i]!.sql));
+  const added = answers.filter((_, i) => ANSWERING.has(statements[i]!.sql));
   const rows = added.flatMap((answer) => answer.rows as readonly { readonly token: string; readonly id: number }[]);
   return new Map(rows.map(({ token, id }) => [token, String(id)]));
 }
@@ -236,7 +247,7 @@ export function beginnings(batches: readonly CommitBatch[]): ReadonlyMap<EntityK
   return new Map(batches.flatMap(({ cut = [] }) => cut.map(({ entity, belowVersion }) => [entity, belowVersion])));
 }
 
-function entityStatements(batches: readonly CommitBatch[]): readonly Statement[] {
+function entityStatements(batches: readonly CommitBatch[], isCareful: boolean): readonly Statement[] {
   const records = withFirstVersions(batches.flatMap(({ records }) => records));
   const begun = beginnings(batches);
   const isLater = ({ entity, first }: PlacedRecord): boolean => begun.get(entity) === first;
@@ -251,15 +262,32 @@ function entityStatements(batches: readonly CommitBatch[]): readonly Statement[]
   const all = batches.flatMap(({ fence, wakes }) => wakes.map((wake) => ({ ...wake, partition: fence.partition })));
   const wakes = lastOf("entity", all);
   const set = wakes.filter(({ atMs }) => atMs !== null);
+  const isNew = beginningIn(isCareful ? [] : records);
   const cleared = wakes.filter(({ atMs }) => atMs === null);
   return [
-    ...writeTexts(SQL.appendRecords, following, "entity", "first", "version", "count", "format"),
-    ...writeTexts(SQL.appendLater, later, "entity", "first", "version", "count", "format"),
+    ...writeTexts(SQL.appendRecords, following, ["entity", "text"], ["first", "version", "count", "format"]),
+    ...writeTexts(SQL.appendLater, later, ["entity", "text"], ["first", "version", "count", "format"]),
     ...write(SQL.putSnapshots, lastOf("entity", byVersion), "entity", "version", "format", "text"),
-    ...write(SQL.putHeaders, headers, "entity", ...shown),
-    ...write(SQL.setWakes, set, "entity", "partition", "atMs"),
+    ...write(SQL.addHeaders, headers.filter(isNew), "entity", ...shown),
+    ...write(SQL.putHeaders, not(isNew, headers), "entity", ...shown),
+    ...write(SQL.addWakes, set.filter(isNew), "entity", "partition", "atMs"),
+    ...write(SQL.setWakes, not(isNew, set), "entity", "partition", "atMs"),
     ...write(SQL.clearWakes, cleared, "entity"),
   ];
+}
+
+interface OfEntity {
+  readonly entity: EntityKey;
+}
+
+/** Tells what is of an entity whose first event is among these. */
+function beginningIn(records: readonly JournalRecord[]): (one: OfEntity) => boolean {
+  const begun = new Set(records.filter(({ version }) => version === 1).map(({ entity }) => entity));
+  return ({ entity }) => begun.has(entity);
+}
+
+function not<Item>(matches: (item: Item) => boolean, items: readonly Item[]): readonly Item[] {
+  return items.filter((item) => !matches(item));
 }
 
 /** No rows, no statement. */
@@ -267,14 +295,15 @@ function write<Item>(sql: string, items: readonly Item[], ...fields: readonly (k
   return items.length === 0 ? [] : [{ sql, values: columns(items, ...fields) }];
 }
 
-/** The same, with the texts behind the other fields, packed: of these there are many. */
-function writeTexts<Item extends { readonly text: string }>(
+/** The same, with the texts before the other fields, packed: of these there are many. */
+function writeTexts<Text extends string, Item extends Readonly<Record<Text, string>>>(
   sql: string,
   items: readonly Item[],
-  ...fields: readonly (keyof Item)[]
+  texts: readonly Text[],
+  others: readonly (keyof Item)[],
 ): readonly Statement[] {
-  const texts = packed(items.map(({ text }) => text));
-  return write(sql, items, ...fields).map((statement) => ({ sql, values: [...statement.values, ...texts] }));
+  const first = packed(...texts.map((field) => items.map((item): string => item[field])));
+  return write(sql, items, ...others).map(({ values }) => ({ sql, values: [...first, ...values] }));
 }
 
 interface PlacedRecord extends JournalRecord {
