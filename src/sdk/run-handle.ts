@@ -94,7 +94,8 @@ export class RunHandle<out Out> {
       for await (const event of this.#backend.events(this.id, after, stop.signal)) yield shown(event);
     } finally {
       signal?.removeEventListener("abort", forward);
-      stop.abort();
+      // With a reason of our own: making up an exception with its stack is dear.
+      stop.abort("over");
     }
   }
 
@@ -196,7 +197,8 @@ export class RunHandle<out Out> {
       }
     } finally {
       signal?.removeEventListener("abort", forward);
-      stop.abort();
+      // With a reason of our own: making up an exception with its stack is dear.
+      stop.abort("over");
     }
   }
 }

@@ -35,7 +35,9 @@ export class SqliteQueries implements Queries {
   }
 
   async header(_partition: number, entity: EntityKey): Promise<Header | null> {
-    return this.#sqlite.reader.call("header", entity);
+    const { young, reader } = this.#sqlite;
+    const known = young.header(entity);
+    return known === undefined ? reader.call("header", entity) : known;
   }
 
   async deadLetters(query: DeadLetterQuery): Promise<Page<DeadLetter>> {

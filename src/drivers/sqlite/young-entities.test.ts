@@ -38,8 +38,11 @@ test("knows what the header says", () => {
   young.committed(batch({ records: [record("a", 1), record("b", 1), record("c", 5)], headers: told("a", "open") }));
   young.committed(batch({ headers: told("c", "open") }));
   expect([young.isOpen("a"), young.isOpen("b"), young.isOpen("c")]).toEqual([true, false, false]);
+  expect([young.header("a")?.class, young.header("b"), young.header("c")]).toEqual(["open", null, undefined]);
   young.committed(batch({ headers: told("a", "endedWell") }));
-  expect(young.isOpen("a")).toBe(false);
+  expect([young.isOpen("a"), young.header("a")]).toEqual([false, header("a", { class: "endedWell" })]);
+  young.committed(batch({ purge: ["a"] }));
+  expect(young.header("a")).toBeUndefined();
 });
 
 test("forgets what is purged, cut or in doubt, and what comes later does not bring it back", () => {

@@ -1,4 +1,4 @@
-import type { CommitBatch, EntityKey, JournalRecord, Loaded } from "../../store/contract.ts";
+import type { CommitBatch, EntityKey, Header, JournalRecord, Loaded } from "../../store/contract.ts";
 
 /** Entities in one generation; those of two are known. */
 const MOST_YOUNG = 5_000;
@@ -8,8 +8,7 @@ const MOST_TAIL_CHARS = 8 * 1024 * 1024;
 interface Young {
   version: number;
   wakeAtMs: number | null;
-  /** What its header says, if it has one. */
-  isOpen: boolean;
+  header: Header | null;
   /** Its records above this version are kept; undefined as long as nobody follows it, as with nearly all. */
   tailAbove: number | undefined;
   tail: JournalRecord[] | undefined;
@@ -33,7 +32,12 @@ export class YoungEntities {
 
   /** Whether it is known to be open. */
   isOpen(entity: EntityKey): boolean {
-    return this.#find(entity)?.isOpen === true;
+    return this.#find(entity)?.header?.class === "open";
+  }
+
+  /** undefined = the file has to be asked. */
+  header(entity: EntityKey): Header | null | undefined {
+    return this.#find(entity)?.header;
   }
 
   /** Somebody waits for what comes next: it is kept from now on. */
@@ -57,7 +61,7 @@ export class YoungEntities {
     for (let i = 0; i < records.length; i++) this.#append(records[i]!);
     for (const header of headers) {
       const young = this.#find(header.entity);
-      if (young !== undefined) young.isOpen = header.class === "open";
+      if (young !== undefined) young.header = header;
     }
     for (const { entity, atMs } of wakes) {
       const young = this.#find(entity);
@@ -86,7 +90,7 @@ export class YoungEntities {
     if (young === undefined) {
       // Of one that was there before it is not known when it wakes.
       if (version !== 1) return;
-      young = { version: 0, wakeAtMs: null, isOpen: false, tailAbove: undefined, tail: undefined };
+      young = { version: 0, wakeAtMs: null, header: null, tailAbove: undefined, tail: undefined };
       this.#enter(entity, young);
     }
     young.version = version + count - 1;
