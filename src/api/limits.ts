@@ -34,6 +34,8 @@ export const DEFAULT_BATCH_CONCURRENCY = 100;
 export const MAX_BATCH_CONCURRENCY = 1_000;
 /** Starts that are posted at once. */
 export const BULK_CHUNK = 250;
+/** Such posts of one request that wait for an answer at a time: each waits for a commit, and owners have room for more. */
+export const BULK_CHUNKS_AHEAD = 4;
 /** Dead letters replayed by one request. */
 export const MAX_BULK_REPLAYS = 10_000;
 /** How fast, in executions. */

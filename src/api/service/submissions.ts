@@ -12,7 +12,7 @@ import type { Value } from "../../core/value.ts";
 import type { Json } from "../../json/json.ts";
 import { pointerTo } from "../../json/pointer.ts";
 import type { Store } from "../../store/contract.ts";
-import { BULK_CHUNK, MAX_BATCH_BYTES } from "../limits.ts";
+import { BULK_CHUNK, BULK_CHUNKS_AHEAD, MAX_BATCH_BYTES } from "../limits.ts";
 import type { Caller } from "./caller.ts";
 import type { Checked } from "./check-definition.ts";
 import { accepted, type Decisions, undecided } from "./decisions.ts";
@@ -314,11 +314,15 @@ export class Submissions {
       if (first.kind === "answered") accepted(drafts[0].id, first.answer);
       items.push(itemOf(drafts[0], first));
     }
-    while (items.length < drafts.length) {
-      const chunk = drafts.slice(items.length, items.length + BULK_CHUNK);
-      items.push(...(await this.#acceptAll(caller, chunk)));
+    const accepting: Promise<readonly BulkItem[]>[] = [];
+    for (let from = items.length; from < drafts.length; from += BULK_CHUNK) {
+      await accepting.at(-BULK_CHUNKS_AHEAD);
+      const chunk = this.#acceptAll(caller, drafts.slice(from, from + BULK_CHUNK));
+      // Whoever waits for it hears of it; if one before it has failed nobody does.
+      chunk.catch(() => {});
+      accepting.push(chunk);
     }
-    return { items };
+    return { items: [...items, ...(await Promise.all(accepting)).flat()] };
   }
 
   /** A stored workflow, by its number or hash; the newest if neither is said. */
