@@ -3,6 +3,7 @@ import type { Host } from "../host/host.ts";
 import type { CarryOutObserver } from "./carry-out.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import type { BusMessage, Kafka } from "./kafka.ts";
+import { unless } from "./reading.ts";
 import { Reports } from "./reports.ts";
 import { Room } from "./room.ts";
 import { serveTopic } from "./serve-topic.ts";
@@ -30,6 +31,10 @@ export interface BusObserver {
 
 /** How long what is under way may take when it is stopped. */
 const STOP_MS = 5_000;
+/** How often it is looked whether a broker answers. */
+const LOOK_MS = 2_000;
+/** What a trouble is about that is not of one topic. */
+const BROKERS = "brokers";
 
 /**
  * The server's side of the bus: starts and results come from Kafka, tasks of some queues go there. It owns nothing and
@@ -74,6 +79,7 @@ export class Bus {
       serve(start, (messages) => starts.handle(messages)),
       serve(complete, (messages) => reports.handle(messages)),
       ...dispatchers.map((dispatcher) => dispatcher.run()),
+      this.#watchBrokers(),
     ]);
   }
 
@@ -89,17 +95,34 @@ export class Bus {
     await work;
   }
 
+  /** Readers go on by themselves after an outage and say nothing of it, and whoever has nothing to send would not notice. */
+  async #watchBrokers(): Promise<void> {
+    const { kafka, host } = this.#options;
+    const stopping = this.#stopping.signal;
+    const trouble = this.#troubleOf(BROKERS);
+    while (!stopping.aborted) {
+      await host.sleep(LOOK_MS, stopping);
+      if (stopping.aborted) return;
+      try {
+        await unless(stopping, kafka.answers());
+        trouble(undefined);
+      } catch (error) {
+        if (!stopping.aborted) trouble(error);
+      }
+    }
+  }
+
   #observerOf(topic: string): CarryOutObserver {
     const trouble = this.#troubleOf(topic);
     return { delayed: trouble, rejected: (...told) => this.#options.observer.rejected(...told) };
   }
 
-  /** Said once for each topic, and once when it is over. */
-  #troubleOf(topic: string): (error: unknown) => void {
+  /** Said once for each topic and for the brokers, and once when it is over. */
+  #troubleOf(what: string): (error: unknown) => void {
     return (error) => {
       const before = this.trouble;
-      if (error === undefined) this.#troubles.delete(topic);
-      else this.#troubles.set(topic, error instanceof Error ? error.message : "unknown");
+      if (error === undefined) this.#troubles.delete(what);
+      else this.#troubles.set(what, error instanceof Error ? error.message : "unknown");
       const { trouble } = this;
       if ((trouble === undefined) !== (before === undefined)) this.#options.observer.changed(trouble);
     };

@@ -24,6 +24,9 @@ const REQUEST_MS = 10_000;
 const RETRIES = 2;
 const RETRY_MS = 500;
 const OUTAGE_RETRY_MS = 2_000;
+/** Of the question whether a broker answers. It is asked three times, of another broker each time if there are more. */
+const ANSWER_MS = 2_000;
+const ANSWER_RETRY_MS = 250;
 /** How long a broker waits for something to give. */
 const FETCH_WAIT_MS = 1_000;
 /** What the client reads ahead, in bytes; of a large message always one. And nothing more while some of it is left. */
@@ -76,6 +79,8 @@ class Client implements Kafka {
   readonly #common: Library.BaseOptions;
   readonly #partitions: number;
   readonly #admin: Library.Admin;
+  /** With connections of its own, so that it does not wait behind what others have asked. */
+  readonly #asker: Library.Admin;
   readonly #producer: Library.Producer<string, string, string, string>;
   readonly #stopping = new AbortController();
   /** How to end each reader, from when it is first heard of. */
@@ -86,9 +91,11 @@ class Client implements Kafka {
     this.#common = common;
     this.#partitions = partitions;
     this.#admin = new library.Admin(common);
+    const soon = { connectTimeout: ANSWER_MS, requestTimeout: ANSWER_MS, retryDelay: ANSWER_RETRY_MS };
+    this.#asker = new library.Admin({ ...common, ...soon });
     const { stringSerializers: serializers } = library;
     this.#producer = new library.Producer({ ...common, serializers, idempotent: true, acks: -1 });
-    for (const one of [this.#admin, this.#producer]) silence(one);
+    for (const one of [this.#admin, this.#asker, this.#producer]) silence(one);
   }
 
   /** Once: whoever starts wants to know. */
@@ -100,6 +107,11 @@ class Client implements Kafka {
     } finally {
       await admin.close();
     }
+  }
+
+  async answers(): Promise<void> {
+    // Of no topic, and not from memory: the smallest question that only a broker can answer.
+    await told(() => this.#asker.metadata({ topics: [], forceUpdate: true }));
   }
 
   async makeTopics(topics: readonly string[]): Promise<void> {
@@ -145,7 +157,7 @@ class Client implements Kafka {
 
   async close(): Promise<void> {
     await this.stopReading();
-    await Promise.all([this.#producer.close(), this.#admin.close()]);
+    await Promise.all([this.#producer.close(), this.#admin.close(), this.#asker.close()]);
   }
 
   async #read(topic: string, group: string, mode: "committed" | "latest"): Promise<Subscription> {

@@ -34,6 +34,8 @@ export interface Subscription {
 export interface Kafka {
   /** Makes those that are not there. */
   makeTopics(topics: readonly string[]): Promise<void>;
+  /** Rejects if no broker answers, after a few seconds at most. */
+  answers(): Promise<void>;
   /** A topic that was removed and made again has another. */
   topicId(topic: string): Promise<string>;
   /** All of them are stored when it resolves; if it rejects, some may be. */

@@ -20,6 +20,7 @@ export function measuredKafka(kafka: Kafka, count: CountMessages): Kafka {
   };
   return {
     makeTopics: (topics) => kafka.makeTopics(topics),
+    answers: () => kafka.answers(),
     topicId: (topic) => kafka.topicId(topic),
     send: async (records) => {
       await kafka.send(records);

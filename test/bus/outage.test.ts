@@ -62,6 +62,18 @@ test("a broker that is killed and comes back keeps nothing back for good", async
       /^millrace_bus_messages_total\{topic="millrace.task.dispatch.note",way="sent"\} (9|1[0-2])\d\d$/m,
     );
     expect(now).toMatch(/^millrace_bus_messages_total\{topic="millrace.task.complete",way="handled"\} \d+$/m);
+
+    // Nothing is left to do: a server notices all the same, soon, and so do those who ask it.
+    await broker.end("SIGKILL");
+    const bus = async (): Promise<string | undefined> => (await readiness()).parts["bus"];
+    await expect.poll(bus, { timeout: 10_000 }).toContain("ECONNREFUSED");
+    expect(await measured()).toMatch(/^millrace_bus_up 0$/m);
+    const looked = await start(["doctor", "--store", redis.url, "--url", server.url], { cwd }).ended;
+    expect(looked.stdout).toMatch(/✗ server +of its bus it says: .*ECONNREFUSED/);
+    await broker.begin();
+    await expect.poll(bus, { timeout: 10_000 }).toBe("ok");
+    expect(await measured()).toMatch(/^millrace_bus_up 1$/m);
+
     // Neither waits for a broker that may never come back.
     await broker.end("SIGKILL");
     worker.child.kill("SIGTERM");

@@ -8,7 +8,7 @@ export class MemoryKafka implements Kafka {
   open = 0;
   /** Asked before each call: to throw here is to fail it. */
   fault: (
-    call: "makeTopics" | "send" | "subscribe" | "follow" | "commit" | "topicId",
+    call: "answers" | "makeTopics" | "send" | "subscribe" | "follow" | "commit" | "topicId",
     topic: string,
   ) => void | Promise<void> = () => {};
   /** What the topics take; a message that is larger is refused. */
@@ -38,6 +38,10 @@ export class MemoryKafka implements Kafka {
   async makeTopics(topics: readonly string[]): Promise<void> {
     for (const topic of topics) await this.fault("makeTopics", topic);
     this.made.push(...topics);
+  }
+
+  async answers(): Promise<void> {
+    await this.fault("answers", "");
   }
 
   async topicId(topic: string): Promise<string> {

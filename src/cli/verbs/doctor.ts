@@ -222,9 +222,21 @@ async function serverFindings({ settings }: ReadSettings): Promise<readonly Find
   }
   return [
     { what, state: "ok", told: `${settings.url} is ready` },
+    ...(await partFindings(response)),
     clockFinding(response),
     ...(await queueFindings(settings)),
   ];
+}
+
+/** Of these there is more to say, and it is asked for by itself. */
+const TOLD_APART = ["queues", "workers"];
+
+/** What is wrong at a server that serves all the same, such as a bus or an archive that it cannot reach. */
+async function partFindings(response: Response): Promise<readonly Finding[]> {
+  const { parts = {} } = (await response.json().catch(() => ({}))) as { readonly parts?: Record<string, string> };
+  return Object.entries(parts)
+    .filter(([part, state]) => state !== "ok" && !TOLD_APART.includes(part))
+    .map(([part, state]): Finding => ({ what: "server", state: "bad", told: `of its ${part} it says: ${state}` }));
 }
 
 function clockFinding(response: Response): Finding {
