@@ -190,7 +190,7 @@ class Client implements Kafka {
     this.#readers.add(leave);
     try {
       const first = await told(() => unless(this.#stopping.signal, open()));
-      const isThere = (): Promise<boolean> => this.#isThere(topic, id);
+      const isThere = (): Promise<boolean | undefined> => this.#isThere(topic, id);
       const closed = (): boolean => this.#readers.delete(end);
       const subscription = new Reading(consumer, first, { open, isThere, closed });
       const end = (): Promise<void> => subscription.close();
@@ -204,12 +204,12 @@ class Client implements Kafka {
     }
   }
 
-  async #isThere(topic: string, id: string): Promise<boolean> {
+  /** Whoever does not answer says nothing about it. */
+  async #isThere(topic: string, id: string): Promise<boolean | undefined> {
     try {
       return (await this.topicId(topic)) === id;
     } catch (error) {
-      // Whoever does not answer says nothing about it.
-      return !isOfUnknownTopic(error);
+      return isOfUnknownTopic(error) ? false : undefined;
     }
   }
 }

@@ -26,8 +26,8 @@ export const CLOSED = "Kafka did not answer before the reader was closed";
 
 export interface ReadingParts {
   readonly open: () => Promise<Stream>;
-  /** Whether the topic is the one that it reads. */
-  readonly isThere: () => Promise<boolean>;
+  /** Whether the topic is the one that it reads; undefined if nobody answers. */
+  readonly isThere: () => Promise<boolean | undefined>;
   readonly closed: () => void;
 }
 
@@ -45,7 +45,7 @@ export class Reading implements Subscription {
   #stream: Stream | undefined;
   #failure: unknown;
   #wake: () => void = () => {};
-  /** Since when the group has been changing. */
+  /** Since when the group has been changing, while brokers answer. */
   #unsettledAtMs: number | undefined;
   #joinedAtMs = Date.now();
   #memberId: string | null = null;
@@ -132,8 +132,10 @@ export class Reading implements Subscription {
     while (this.#failure === undefined) {
       await sleep(TOPIC_LOOK_MS, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
-      const isThere = await unless(signal, this.#parts.isThere()).catch(() => true);
-      if (!isThere) this.#fail(new KafkaError("the topic was removed"));
+      const isThere = await unless(signal, this.#parts.isThere()).catch(() => undefined);
+      // Without a broker no group can settle: to begin anew for that would only keep it changing when there is one again.
+      if (isThere === undefined) this.#unsettledAtMs = undefined;
+      if (isThere === false) this.#fail(new KafkaError("the topic was removed"));
     }
   }
 
