@@ -142,11 +142,17 @@ test("tasks that died with their process are put back from the state, as they we
   world = new TestWorld({ volatileTasks: true });
   const first = world.engine();
   const nodes = [node("a"), node("b", ["a"], { config: { got: "{{ a.value }}" } }), node("c", ["a"])];
-  const worker = world.worker({ step: ({ nodeId }) => (nodeId === "a" ? { value: 7 } : new Promise(() => {})) });
+  const begun: string[] = [];
+  const endless: Handler = ({ nodeId }) => {
+    begun.push(nodeId);
+    return nodeId === "a" ? { value: 7 } : new Promise(() => {});
+  };
+  // As many slots as it is left with tasks: it has died with them, and must not take from the next one what is put back.
+  world.worker({ step: endless }, { slots: 2 });
   const id = await world.start(workflow(nodes));
   await world.until(id, (events) => events.filter(({ kind }) => kind === "taskDispatched").length === 3);
+  await expect.poll(() => begun.toSorted()).toEqual(["a", "b", "c"]);
   await world.stop(first);
-  void worker;
   world.memory.restart();
 
   world.engine();
