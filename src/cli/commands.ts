@@ -477,6 +477,16 @@ export const COMMANDS: readonly CommandSpec[] = [
     load: () => import("./verbs/act.ts"),
   },
   {
+    name: "release",
+    also: ["runs release"],
+    group: "act",
+    args: ["<execution…>"],
+    summary: "Let executions go on that are in quarantine",
+    options: [],
+    settings: CLIENT,
+    load: () => import("./verbs/act.ts"),
+  },
+  {
     name: "retry",
     also: ["runs retry"],
     group: "act",

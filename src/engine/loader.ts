@@ -2,6 +2,7 @@ import { DEFINITION_SCOPE, entityId, entityKind, partitionOf } from "../core/ent
 import { fold } from "../core/fold.ts";
 import type { Machine, MachineEvent } from "../core/machine.ts";
 import type { Message } from "../core/message.ts";
+import { standingQuarantine } from "../core/standing-quarantine.ts";
 import type { Json } from "../json/json.ts";
 import type { Loaded, LoadRequest, Store } from "../store/contract.ts";
 import { DefinitionCache, DefinitionUnusable, type StoredDefinitions } from "./definition-cache.ts";
@@ -128,7 +129,7 @@ export class Loader {
     const key = loaded.entity;
     const machine = this.machines.get(entityKind(key));
     const version = versionOf(loaded);
-    const standing = standingQuarantine(loaded);
+    const standing = standingQuarantine(loaded.records);
     const tooNew = machine === undefined || loaded.records.some((record) => record.format > machine.eventFormat);
     if (standing !== undefined) {
       const releasable = standing.error.code === "FORMAT_TOO_NEW" && !tooNew;
@@ -268,21 +269,4 @@ function versionOf(loaded: Loaded): number {
   const last = loaded.records.at(-1);
   if (last !== undefined) return last.version + last.count - 1;
   return loaded.snapshot?.version ?? 0;
-}
-
-/** Events that the shell writes itself, for any kind of entity: `quarantined`, `parked`, `released`. */
-type ShellEvent = MachineEvent & { readonly error: Quarantine["error"]; readonly message: Message };
-
-/** The quarantine an entity is under, told from its raw events: folding them may be just what must not happen. */
-function standingQuarantine(loaded: Loaded): { error: Quarantine["error"]; parked: Message[] } | undefined {
-  let standing: { error: Quarantine["error"]; parked: Message[] } | undefined;
-  for (const record of loaded.records) {
-    if (standing === undefined && !record.text.includes('"quarantined"')) continue;
-    for (const event of JSON.parse(record.text) as ShellEvent[]) {
-      if (event.kind === "quarantined") standing = { error: event.error, parked: [] };
-      if (event.kind === "parked") standing?.parked.push(event.message);
-      if (event.kind === "released") standing = undefined;
-    }
-  }
-  return standing;
 }

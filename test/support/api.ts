@@ -1,3 +1,4 @@
+import type { Machine } from "../../src/core/machine.ts";
 import { MACHINES } from "../../src/core/machines.ts";
 import type { HandlerCatalogue } from "../../src/definition/handlers.ts";
 import { openMemory, type MemoryStore } from "../../src/drivers/memory/memory-store.ts";
@@ -22,6 +23,8 @@ export interface TestApiOptions extends Partial<ServerOptions> {
   readonly known?: readonly string[];
   readonly secret?: (name: string) => string | undefined;
   readonly engine?: boolean;
+  /** What decides, if it is not to be what always does. */
+  readonly machines?: readonly Machine[];
   readonly pagesOf?: (service: Service) => readonly Route[];
   /** One that is shared, and outlives this process. By default a memory store of its own. */
   readonly memory?: MemoryStore;
@@ -60,7 +63,16 @@ export class TestApi {
 
   private constructor(options: TestApiOptions) {
     const { handlers = {}, known = [], secret, memory, store: given, wrap, engine: _, ...more } = options;
-    const { archive, shipping, retentionMs = null, pagesOf, memoryUsed, isStrict = false, ...server } = more;
+    const {
+      archive,
+      shipping,
+      retentionMs = null,
+      pagesOf,
+      memoryUsed,
+      isStrict = false,
+      machines = MACHINES,
+      ...server
+    } = more;
     const host = nodeHost;
     this.#isShared = memory !== undefined || given !== undefined;
     this.memory = memory ?? openMemory({ host });
@@ -86,7 +98,7 @@ export class TestApi {
     if (options.engine !== false) {
       const settings = { renewMs: 20, idleMs: 20, retentionMs, shipping: shipping ?? null };
       const behind = archive === undefined ? {} : { archive };
-      this.#engine = new Engine({ store, host, machines: MACHINES, settings, ...behind });
+      this.#engine = new Engine({ store, host, machines, settings, ...behind });
     }
     const seen = archive === undefined ? base : withArchive(base, archive);
     this.service = new Service({

@@ -2,6 +2,7 @@ import { cacheMachine } from "../../core/cache/machine.ts";
 import { CACHE_KIND } from "../../core/cache/state.ts";
 import { entityId, entityKey } from "../../core/entity.ts";
 import { explain, type Explanation } from "../../core/execution/explain.ts";
+import { standingQuarantine } from "../../core/standing-quarantine.ts";
 import { inWords } from "../../core/in-words.ts";
 import { BUILTIN_HANDLERS } from "../../definition/builtin-handlers.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
@@ -43,6 +44,10 @@ const STREAM_BATCH = 256;
 /** Handlers that do not stop: how many a sentence names, and how many there are beside it. */
 const MAX_DEAF_SHOWN = 3;
 const MAX_DEAF_DETAILS = 20;
+/** Whether those who hold something are in quarantine, each looked up once for all nodes that wait for them. */
+type Holders = Map<string, Promise<boolean>>;
+/** Of those who hold what others wait for, so many are looked at: whoever never gives it back is among the first. */
+const MAX_HOLDERS_LOOKED = 20;
 
 /** What has happened to executions, and why they are where they are. */
 export class Histories {
@@ -169,15 +174,16 @@ export class Histories {
       }));
     });
     const page = await this.#paging.slice(`explain ${id} ${node ?? ""}`, { limit, cursor }, all, ({ place }) => place);
-    const items = await Promise.all(page.items.map(({ told }) => this.#shown(id, told)));
+    const holders: Holders = new Map();
+    const items = await Promise.all(page.items.map(({ told }) => this.#shown(id, told, holders)));
     const omitted = all.length - items.length;
     return { items, next_cursor: page.next_cursor, ...(omitted > 0 && cursor === undefined && { omitted }) };
   }
 
   /** The core cannot know whether there is anybody to do the work. */
-  async #shown(id: string, explanation: Explanation): Promise<ShownExplanation> {
-    if ("cache" in explanation.details) return this.#atCache(id, explanation);
-    if ("gate" in explanation.details) return this.#atGate(id, explanation);
+  async #shown(id: string, explanation: Explanation, known: Holders): Promise<ShownExplanation> {
+    if ("cache" in explanation.details) return this.#atCache(id, explanation, known);
+    if ("gate" in explanation.details) return this.#atGate(id, explanation, known);
     const { node, reason, sentence, untilMs, details } = explanation;
     const { queue, handler } = details;
     const shown = { node_id: node, reason, details, ...(untilMs !== undefined && { until: iso(untilMs)! }) };
@@ -199,19 +205,24 @@ export class Histories {
   }
 
   /** Nor how long the line is in which it stands: that is the gate's to say. */
-  async #atGate(id: string, { node, reason, sentence, details }: Explanation): Promise<ShownExplanation> {
+  async #atGate(
+    id: string,
+    { node, reason, sentence, details }: Explanation,
+    known: Holders,
+  ): Promise<ShownExplanation> {
     const { gate, ask } = details as { readonly gate: string; readonly ask: number };
     const place = await this.#limits.place(entityKey("gate", gate), executionKey(id), ask);
     const { review } = details;
     const shown = { node_id: node, reason, details: { gate, ...(review !== undefined && { review }) } };
     if (place === undefined || place.before < 0) return { ...shown, sentence };
-    const { limit, before, atMs, waitsForBeginnings } = place;
+    const { limit, before, atMs, waitsForBeginnings, holders } = place;
     const called = limit.key === null ? `"${limit.name}"` : `"${limit.name}" for ${limit.key}`;
     const behind = before === 0 ? "it is next" : `${before} ${before === 1 ? "task" : "tasks"} before it`;
     const soon = atMs === null || limit.kind === "breaker" ? "" : `, about ${inWords(atMs - this.#host.wallMs())}`;
     const why = limit.tripped ? "; somebody has closed it, and has to open it again" : "";
     const full = waitsForBeginnings ? unbegun(limit) : "";
-    const turn = `${behind}${soon}${full}${why}`;
+    const quarantined = await this.#quarantined(holders, known);
+    const turn = `${behind}${soon}${full}${why}${quarantined.map(keptBy).join("")}`;
     const held =
       limit.budget !== undefined
         ? budgetSentence(called, limit.budget, "review" in details, turn)
@@ -230,6 +241,7 @@ export class Histories {
         in_use: limit.in_use,
         waiting: limit.waiting,
         tripped: limit.tripped,
+        ...(quarantined.length > 0 && { quarantined: [...quarantined] }),
       },
       ...(atMs !== null && { until: iso(atMs)! }),
     };
@@ -242,7 +254,11 @@ export class Histories {
   }
 
   /** Somebody does the same work, or is about to; only the cache knows who. */
-  async #atCache(id: string, { node, reason, sentence, details }: Explanation): Promise<ShownExplanation> {
+  async #atCache(
+    id: string,
+    { node, reason, sentence, details }: Explanation,
+    known: Holders,
+  ): Promise<ShownExplanation> {
     const { cache, ask } = details as { readonly cache: string; readonly ask: number };
     const state = await readEntity(this.#store, cacheMachine, entityKey(CACHE_KIND, cache));
     const shown = { node_id: node, reason, details: { cache } };
@@ -250,11 +266,35 @@ export class Histories {
     const [first] = state?.held.values() ?? [];
     if (before < 0 || first === undefined) return { ...shown, sentence };
     const worker = entityId(first.execution);
+    const holders = [...new Set(Array.from(state!.held.values(), ({ execution }) => execution))];
+    const quarantined = await this.#quarantined(holders, known);
+    const kept = quarantined.map(keptBy).join("");
+    const more = quarantined.length > 0 && { quarantined: [...quarantined] };
     return {
       ...shown,
-      sentence: `${node} waits for the result of node ${first.node} of execution ${worker}, which does the same work`,
-      details: { cache, before, execution_id: worker, node_id: first.node },
+      sentence: `${node} waits for the result of node ${first.node} of execution ${worker}, which does the same work${kept}`,
+      details: { cache, before, execution_id: worker, node_id: first.node, ...more },
     };
+  }
+
+  /**
+   * Which of these executions are in quarantine. Nobody can say of one that none of its tasks runs any more, so it keeps
+   * what it holds, and only a person can help.
+   */
+  async #quarantined(holders: readonly string[], known: Holders): Promise<readonly string[]> {
+    const looked = holders.slice(0, MAX_HOLDERS_LOOKED);
+    const missing = looked.filter((entity) => !known.has(entity));
+    if (missing.length > 0) {
+      const loading = this.#store.journal.load(
+        missing.map((entity) => ({ partition: this.#reader.partition(entity), entity })),
+      );
+      for (const [i, entity] of missing.entries()) {
+        const isOne = loading.then((loaded) => standingQuarantine(loaded[i]!.records) !== undefined);
+        known.set(entity, isOne);
+      }
+    }
+    const are = await Promise.all(looked.map((entity) => known.get(entity)!));
+    return looked.filter((_, i) => are[i]).map(entityId);
   }
 
   /** The number of its last event. */
@@ -318,6 +358,10 @@ function stuckBehind(
     `${node} is ready, but ${who} of queue "${queue}" is full with handlers that do not stop when asked: ` +
     `${shown.join(", ")}${calls.length > shown.length ? " …" : ""}. restart ${workers.length === 1 ? "it" : "them"}, or start another: millrace worker`;
   return { sentence, details: { ...details, workers: true, not_stopping: calls.slice(0, MAX_DEAF_DETAILS) } };
+}
+
+function keptBy(id: string): string {
+  return `; execution ${id} is in quarantine and gives back nothing. let it go on: millrace release ${id}   or end it: millrace cancel ${id}`;
 }
 
 /** What keeps a rate from letting anybody through, though there may be enough. */

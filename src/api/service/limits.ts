@@ -57,6 +57,8 @@ export interface PlaceInLine {
   readonly atMs: number | null;
   /** Of a rate: as many as may be under way were let through, and have not begun. */
   readonly waitsForBeginnings: boolean;
+  /** The executions whose end others wait for, the longest holders first; of a rate none. */
+  readonly holders: readonly string[];
 }
 
 /** What can be set of each kind of limit. */
@@ -159,7 +161,8 @@ export class Limits {
     const waitsForBeginnings = isThere && isWaitingForBeginnings(state);
     const isKnown = opens !== null && !waitsForBeginnings && (isBucket(rule) || before === 0);
     const atMs = isKnown ? opens + waitMs : null;
-    return { limit: showLimit(state), before: isThere ? before : -1, atMs, waitsForBeginnings };
+    const holders = isBucket(rule) ? [] : [...new Set(Array.from(state.held.values(), (held) => held.execution))];
+    return { limit: showLimit(state), before: isThere ? before : -1, atMs, waitsForBeginnings, holders };
   }
 
   async #command(

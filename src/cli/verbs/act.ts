@@ -11,7 +11,7 @@ import type { Gap } from "../shapes.ts";
 /** At most so many are acted on by one command: whoever means more, says it again. */
 const MAX_AT_ONCE = 10_000;
 
-/** cancel, pause, resume and retry: on ids, or on all that a filter finds. */
+/** cancel, pause, resume and retry: on ids, or on all that a filter finds; release on ids only. */
 export const verb: Verb = async (call) => {
   const server = await connect(call);
   const { ids, gap } = hasSwitch(call, "all") ? await found(call, server) : await named(call, server);
@@ -25,7 +25,7 @@ export const verb: Verb = async (call) => {
     try {
       const answer = await server.post<Answer>(path(id), { body: {} });
       answers.push(answer);
-      if (!call.json) call.terminal.out(isDryRun ? wouldRun(id, answer) : `${id} ${answer.status!.toLowerCase()}\n`);
+      if (!call.json) call.terminal.out(isDryRun ? wouldRun(id, answer) : `${id} ${done(answer)}\n`);
     } catch (error) {
       // One that cannot be does not keep the others from being done; the first such says how the command ends.
       if (!(error instanceof Failure) || ids.length === 1) throw error;
@@ -40,8 +40,14 @@ export const verb: Verb = async (call) => {
 
 interface Answer {
   readonly status?: string;
+  /** Of what was in quarantine. How it goes on is not known yet. */
+  readonly released?: true;
   readonly rerun?: readonly string[];
   readonly kept?: readonly string[];
+}
+
+function done({ status, released }: Answer): string {
+  return released === true ? "released" : status!.toLowerCase();
 }
 
 export function wouldRun(id: string, { rerun = [], kept = [] }: Answer): string {
