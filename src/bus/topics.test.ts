@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { topicsOf } from "./topics.ts";
+import { queuesFault, topicsOf } from "./topics.ts";
 
 describe("the topics of a bus", () => {
   const { dispatch, ...others } = topicsOf({ prefix: "millrace" });
@@ -24,5 +24,16 @@ describe("the topics of a bus", () => {
   ])("are named so that every queue has its own: %s", (queue, name) => {
     expect(dispatch(queue)).toBe(`millrace.task.dispatch.${name}`);
     expect(dispatch(queue)).toMatch(/^[A-Za-z0-9._-]+$/);
+  });
+
+  test.each([
+    [["ocr", "llm", "ocr", "a.b", "a-b", "x".repeat(226)], undefined],
+    [["x".repeat(227)], /"x+…?".* would have 250 characters, .* at most 249/],
+    [["ü".repeat(38)], /would have 251 characters/],
+    [["a.b", "c", "a_b"], /"a\.b" and "a_b" differ only in dots and underscores/],
+  ])("say before anything begins that brokers will not take them: %#", (queues, expected) => {
+    const fault = queuesFault({ dispatch, ...others }, queues);
+    if (expected === undefined) expect(fault).toBeUndefined();
+    else expect(fault).toMatch(expected);
   });
 });

@@ -1,3 +1,4 @@
+import { quote } from "../errors/registry.ts";
 import type { BusAddress } from "../settings/bus-address.ts";
 
 /** The names of all topics. They are a promise to whoever produces and consumes there. */
@@ -22,6 +23,28 @@ export function topicsOf({ prefix }: Pick<BusAddress, "prefix">): Topics {
     rejected: `${prefix}.rejected`,
     dispatch: (queue) => `${prefix}.task.dispatch.${topicName(queue)}`,
   };
+}
+
+/** No topic's name may have more. */
+const MAX_CHARS = 249;
+
+/**
+ * Why brokers would refuse the topics of these queues; undefined if they take them. Of names that differ only in dots and
+ * underscores they take the first: in their metrics both would be the same.
+ */
+export function queuesFault({ dispatch }: Topics, queues: readonly string[]): string | undefined {
+  const byName = new Map<string, string>();
+  for (const queue of new Set(queues)) {
+    const topic = dispatch(queue);
+    if (topic.length > MAX_CHARS)
+      return `the topic of the queue ${quote(queue)} would have ${topic.length} characters, and Kafka takes at most ${MAX_CHARS}: give the queue a shorter name.`;
+    const name = topic.replaceAll(".", "_");
+    const other = byName.get(name);
+    if (other !== undefined)
+      return `the queues ${quote(other)} and ${quote(queue)} differ only in dots and underscores, and Kafka takes no two such topics: give one of them another name.`;
+    byName.set(name, queue);
+  }
+  return undefined;
 }
 
 const UNFIT = /[^A-Za-z0-9._-]|_(?=[0-9A-F]{2})/gu;

@@ -22,6 +22,7 @@ import type { StoreError } from "../store/store-error.ts";
 import type { Handler } from "../worker/handler.ts";
 import { type LeaseKeeping, Worker } from "../worker/worker.ts";
 import type { UserHandlers } from "./user-handlers.ts";
+import { queuesFault, topicsOf } from "../bus/topics.ts";
 import type { BusMembership } from "./bus-membership.ts";
 import { archiveNotes, foreignStore, openArchive, shippingOf } from "./archive.ts";
 import { briefError, type Log, logDegraded, logTask } from "./log.ts";
@@ -390,7 +391,11 @@ function serverOf({ options, service }: Parts, api: Api, metrics: Metrics): ApiS
 /** Said before anything begins. */
 function checkBus({ settings, address, roles }: ProcessOptions): void {
   if (settings.bus === undefined || settings.busQueues.length === 0) return;
-  if (!roles.includes("api") || !isOwnStore(address)) return;
+  if (!roles.includes("api")) return;
+  const bus = busAddress(settings)!;
+  const fault = "fault" in bus ? undefined : queuesFault(topicsOf(bus), settings.busQueues);
+  if (fault !== undefined) throw new TypeError(`MILLRACE_BUS_QUEUES cannot be sent: ${fault}`);
+  if (!isOwnStore(address)) return;
   throw new TypeError(
     "MILLRACE_BUS_QUEUES needs a store on Postgres or Redis: on SQLite and memory tasks live in the process, and after a restart all that are in Kafka would be sent again.",
   );
