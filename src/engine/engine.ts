@@ -1,4 +1,4 @@
-import { DEFINITION_SCOPE, partitionOf } from "../core/entity.ts";
+import { partitionOf } from "../core/entity.ts";
 import type { Machine, MachineEvent } from "../core/machine.ts";
 import { type Need, needKey } from "../core/machine.ts";
 import { type Message, readMessage } from "../core/message.ts";
@@ -8,6 +8,7 @@ import type { Archive } from "../store/archive.ts";
 import type { CommitBatch, CommitOutcome, ReadRequest, ReadResult, Store } from "../store/contract.ts";
 import { StoreError } from "../store/store-error.ts";
 import { type BatchBuilder, placed } from "./batch.ts";
+import { Blame } from "./blame.ts";
 import { Loader, ValueMissing } from "./loader.ts";
 import { type EngineObserver, safely } from "./observer.ts";
 import { DecisionFailed, type Incoming, Owner } from "./owner.ts";
@@ -64,12 +65,6 @@ const AT_ONCE_MS = 50;
 const FEW_MESSAGES = 50;
 /** Careful mode ends after this many items that did not kill us. */
 const CAREFUL_ITEMS = 20;
-/** After so many commits in a row that the store has rejected, their owner is careful. */
-const MAX_REJECTIONS = 3;
-/** After so many who were blamed without anybody else being committed, it is not they who are the trouble. */
-const MAX_BLAMED = 3;
-/** So much of what the store says of a value is kept. */
-const MAX_REASON_CHARS = 200;
 
 /**
  * The shell round the core: reads what came, decides it, commits all of it at once, and only that makes it true.
@@ -85,6 +80,7 @@ export class Engine {
   private readonly observer: EngineObserver;
   private readonly loader: Loader;
   private readonly tenures: Tenures;
+  private readonly blame: Blame;
   private readonly shipper: Shipper | undefined;
   private readonly recall: Recall | undefined;
   private readonly stopping = new AbortController();
@@ -92,12 +88,6 @@ export class Engine {
   private readonly stopWaiting: AbortSignal;
   /** Ends the wait of the read that is under way, or does nothing if it has ended. */
   private stopReading: (() => void) | undefined;
-  /** How often the decision of an entity has thrown. */
-  private readonly tries = new Map<string, number>();
-  /** How many commits of a partition the store has rejected in a row, though it answers. */
-  private readonly rejections = new Map<number, number>();
-  /** Whom it was said of that the store rejects them and no others, since another was committed alone. */
-  private readonly blamed = new Set<string>();
   private carefulTurn = 0;
   private inFlight: Promise<void> = Promise.resolve();
   private isCommitting = false;
@@ -111,6 +101,7 @@ export class Engine {
     const shipping = archive === undefined ? null : (settings.shipping ?? DEFAULT_SHIPPING);
     this.settings = { ...settings, shipping };
     this.observer = safely(options.observer ?? {});
+    this.blame = new Blame(options.store, options.host, this.settings, this.observer);
     this.name = `engine-${options.host.id()}`;
     const machines = new Map(options.machines.map((machine) => [machine.kind, machine]));
     this.loader = new Loader(options.store, machines);
@@ -309,7 +300,7 @@ export class Engine {
     } catch (error) {
       for (const key of due) owner.wakes.file(key, owner.time.nowMs());
       if (!(error instanceof DecisionFailed)) throw error;
-      this.giveUp(owner, error);
+      this.blame.giveUp(owner, error);
       return undefined;
     }
   }
@@ -586,18 +577,6 @@ export class Engine {
     return this.decide(owner, isMessage ? incoming : NOTHING_READ, isMessage ? [] : [item], item);
   }
 
-  /** A decision threw: after a few tries its entity is left alone, and the partition goes on. Answers whether it is now. */
-  private giveUp(owner: Owner, failure: DecisionFailed): boolean {
-    const tries = (this.tries.get(failure.key) ?? 0) + 1;
-    this.tries.set(failure.key, tries);
-    if (tries < this.settings.maxTries) return false;
-    this.tries.delete(failure.key);
-    this.observer.quarantined?.(failure.key, failure);
-    owner.suspects.set(failure.key, { code: "DECISION_FAILED", message: failure.message, retryable: false });
-    owner.wakes.file(failure.key, owner.time.nowMs());
-    return true;
-  }
-
   // ── committing ────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Commits all partitions in one call, and settles whatever comes of it. */
@@ -633,28 +612,10 @@ export class Engine {
       await this.store.records.put(builder.blobs);
       return true;
     } catch (error) {
-      await this.blame(owner, builder, error);
+      await this.blame.refusedValues(owner, builder, error);
       this.refuse(owner);
       return false;
     }
-  }
-
-  /**
-   * A store that takes anything but this has something against the value, whatever it says: one that is too large for the time
-   * there is keeps nobody else waiting for ever. A lack of room is no fault of a value, though a smaller one may still fit.
-   */
-  private async blame(owner: Owner, builder: BatchBuilder, error: unknown): Promise<void> {
-    if (error instanceof StoreError && error.code === "STORE_FULL") return;
-    const keys = new Set(builder.blobs.map(({ scope }) => scope));
-    // Definitions belong to nobody.
-    keys.delete(DEFINITION_SCOPE);
-    try {
-      // New ones, as putting again what is there need not write anything. They go with their entity.
-      await this.store.records.put([...keys].map((scope) => ({ scope, hash: this.host.id(), text: "null" })));
-    } catch {
-      return;
-    }
-    for (const key of keys) this.giveUp(owner, new DecisionFailed(key, error));
   }
 
   /** Longer without a renewal than a lease lasts: somebody else may own it by now, and we would not know. */
@@ -698,8 +659,7 @@ export class Engine {
       case "alreadyApplied":
         owner.committed(builder);
         if (builder.orphans.length > 0) this.hurryOrphans(builder.orphans);
-        if (this.rejections.size > 0) this.noteTaken(owner, builder);
-        if (this.tries.size > 0) for (const key of builder.touched()) this.tries.delete(key);
+        this.blame.noteTaken(owner, builder);
         this.tenures.acknowledge(owner);
         return;
       case "fenced":
@@ -711,36 +671,9 @@ export class Engine {
         return this.tenures.reacquire(owner, (fresh) => {
           // Else a message that is always rejected would be tried first by every new owner.
           fresh.carefulItems = owner.carefulItems % 2;
-          this.doubt(fresh, builder, outcome.error);
+          this.blame.doubt(fresh, builder, outcome.error);
         });
     }
-  }
-
-  /** What a careful owner commits says nothing of the rest: that is known when all goes on together again. */
-  private noteTaken({ partition }: Owner, { item, announcement }: BatchBuilder): void {
-    const isOfAll = item === null && !announcement;
-    if (isOfAll) this.rejections.delete(partition);
-    if (isOfAll || (item !== null && !this.blamed.has(item))) this.blamed.clear();
-  }
-
-  /**
-   * The store has rejected a batch twice, and answers: there is a new tenure. One that says itself what ails it has nothing
-   * against a value. Else its owner is careful after a few, so that each item is committed alone, between commits that the
-   * store takes; and who cannot be committed then is left alone like one who cannot be decided. But only a few in a row: a
-   * store that takes announcements and nothing else has something against everybody.
-   */
-  private doubt(fresh: Owner, { item }: BatchBuilder, error: unknown): void {
-    if (error instanceof StoreError) return;
-    const rejections = (this.rejections.get(fresh.partition) ?? 0) + 1;
-    this.rejections.set(fresh.partition, rejections);
-    if (rejections >= MAX_REJECTIONS) fresh.careful = true;
-    if (item === null || (this.blamed.size >= MAX_BLAMED && !this.blamed.has(item))) return;
-    // It may quote the very value, and has to be stored.
-    const reason = String(error)
-      .replace(/[^ -~]/g, "?")
-      .slice(0, MAX_REASON_CHARS);
-    const failure = new DecisionFailed(item, `The store rejects its commits, and no others: ${reason}`);
-    if (this.giveUp(fresh, failure)) this.blamed.add(item);
   }
 
   /** Children go with their parent, as far as they are ours: any other owner notices when it looks for it. */

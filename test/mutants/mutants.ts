@@ -495,14 +495,14 @@ export const MUTANTS: readonly Mutant[] = [
     name: "poison-stops-the-partition",
     thought: "try again until it works",
     patches: [
-      { file: "engine/engine.ts", find: "if (tries < this.settings.maxTries) return false;", put: "return false;" },
+      { file: "engine/blame.ts", find: "if (tries < this.settings.maxTries) return false;", put: "return false;" },
     ],
   },
   {
     name: "rejected-for-ever",
     thought: "a store that rejects a commit takes it later",
     patches: [
-      { file: "engine/engine.ts", find: "    if (rejections >= MAX_REJECTIONS) fresh.careful = true;\n", put: "" },
+      { file: "engine/blame.ts", find: "    if (rejections >= MAX_REJECTIONS) fresh.careful = true;\n", put: "" },
     ],
   },
   {
