@@ -8,6 +8,7 @@ import type { Host } from "../host/host.ts";
 import type { Capabilities, CommitBatch, Fence, Position, Tenure } from "../store/contract.ts";
 import { BatchBuilder } from "./batch.ts";
 import { DeadlineBound, type ReadNote } from "./deadline-bound.ts";
+import { keepEntity, type Keeping } from "./keep-entity.ts";
 import { DecisionContext } from "./decision-context.ts";
 import { StoredDefinitions } from "./definition-cache.ts";
 import { PartitionTime } from "./partition-time.ts";
@@ -21,12 +22,6 @@ import { TaskWindow } from "./task-window.ts";
 import { Unshipped } from "./unshipped.ts";
 import { mustStoreWake, wakeBound, wakeTime } from "./wake-bound.ts";
 import { WakeHeap } from "./wake-heap.ts";
-
-/** A snapshot longer than this is a record of its own. */
-const INLINE_SNAPSHOT_CHARS = 256 * 1024;
-
-/** Of a large state, one event is allowed in the tail per this many characters of snapshot. */
-const SNAPSHOT_CHARS_PER_EVENT = 64;
 
 /** Thrown when an entity's decision threw; the batch being formed is given up, and the entity counted. */
 export class DecisionFailed extends Error {
@@ -121,6 +116,7 @@ export class Owner {
   private readonly host: Host;
   private readonly settings: EngineSettings;
   private readonly capabilities: Capabilities;
+  private readonly keeping: Keeping;
   private readonly window: TaskWindow;
   private readonly given: DecisionContext;
   private readonly repaired: (key: string, count: number) => void;
@@ -154,6 +150,7 @@ export class Owner {
     this.window = new TaskWindow(settings.window, (key) => this.rouse(key));
     this.given = new DecisionContext(host, this.window, tenure.nonce, settings.maxEvents);
     this.unshipped = settings.shipping === null ? null : new Unshipped(tenure.partition, settings.shipping);
+    this.keeping = { snapshotEvents: settings.snapshotEvents, unshipped: this.unshipped };
     this.retention = new Retention(this, settings.retentionMs);
     this.retention.batchMs = this.batchMs;
     this.careful = tenure.strikes >= 3 || tenure.suspect !== null;
@@ -426,17 +423,6 @@ export class Owner {
     return true;
   }
 
-  /** Lets the part of its journal go that nobody needs any more: what is not in the archive yet, the archive needs. */
-  private cut(builder: BatchBuilder, entity: Resident): void {
-    const { machine, state, key, cutBelow } = entity;
-    const renewed = machine.renewedVersion?.(state) ?? 0;
-    if (renewed <= cutBelow) return;
-    const below = Math.min(renewed, this.unshipped?.keptFrom(key) ?? renewed);
-    if (below <= cutBelow) return;
-    entity.cutBelow = below;
-    builder.cut(key, below);
-  }
-
   /** After a load, and from time to time: does everything that waits have something to wait for? */
   private sweep(builder: BatchBuilder, entity: Resident): void {
     const { machine } = entity;
@@ -543,37 +529,10 @@ export class Owner {
 
   /** Header, snapshot and wake time of an entity that this batch has touched. */
   private keep(builder: BatchBuilder, entity: Resident): void {
-    const { machine, state } = entity;
-    const version = machine.versionOf(state);
+    const version = entity.machine.versionOf(entity.state);
     if (version === 0) return;
-    this.list(builder, entity, version);
-    const tail = version - entity.snapshotVersion;
-    const due = Math.max(this.settings.snapshotEvents, entity.snapshotChars / SNAPSHOT_CHARS_PER_EVENT);
-    if (tail >= due) this.snapshot(builder, entity);
-    this.cut(builder, entity);
+    keepEntity(builder, entity, version, this.keeping);
     this.fileWake(builder, entity);
-  }
-
-  /** The header changes with the status: that is asked for alone, since most touches leave it as it is. */
-  private list(builder: BatchBuilder, entity: Resident, version: number): void {
-    const { machine, state, key } = entity;
-    if (machine.listedAs !== undefined && machine.listedAs(state) === entity.headerStatus) return;
-    const header = machine.header(state);
-    if (header === null || header.status === entity.headerStatus) return;
-    entity.headerStatus = header.status;
-    builder.header({ entity: key, version, ...header });
-  }
-
-  private snapshot(builder: BatchBuilder, entity: Resident): void {
-    const { machine, state, key } = entity;
-    const text = machine.snapshot(state);
-    entity.snapshotVersion = machine.versionOf(state);
-    entity.snapshotChars = text.length;
-    const snapshot = { entity: key, version: entity.snapshotVersion, format: machine.snapshotFormat };
-    if (text.length <= INLINE_SNAPSHOT_CHARS) return builder.snapshot({ ...snapshot, text });
-    const hash = contentHash(text);
-    builder.blobs.push({ scope: key, hash, text });
-    builder.snapshot({ ...snapshot, text: `@${hash}` });
   }
 
   private get readMs(): number {

@@ -117,7 +117,7 @@ export const FAILPOINTS: readonly Failpoint[] = [
     8,
   ),
   beforeIt("core.afterDecide", [ENGINE, "owner.finish(builder);"], 20),
-  afterIt("snapshot.make", ["engine/owner.ts", "entity.snapshotVersion = machine.versionOf(state);"], 6),
+  afterIt("snapshot.make", ["engine/keep-entity.ts", "entity.snapshotVersion = machine.versionOf(state);"], 6),
   beforeIt(
     "tasks.beforeRestore",
     [ENGINE, "try {\n        const { partition } = owner;", "still.length > 0"],

@@ -28,7 +28,7 @@ export const GATE_MUTANTS: readonly Mutant[] = [
     thought: "what is in memory need not be in the journal",
     patches: [
       {
-        file: "engine/owner.ts",
+        file: "engine/keep-entity.ts",
         find: "builder.cut(key, below);",
         put: "builder.cut(key, machine.versionOf(state) + 1);",
       },
