@@ -19,8 +19,8 @@ function busOf({ kafka = new MemoryKafka(), served = [], changed = () => {} }: G
       served.push(...serves.handlers);
       return { cancelled: [] };
     },
-    lease: async () => {
-      await host.sleep(1_000);
+    lease: async (_caller: unknown, _request: unknown, signal: AbortSignal) => {
+      await host.sleep(1_000, signal);
       return { tasks: [] };
     },
   };
@@ -76,4 +76,14 @@ test("a server that has nothing to do tells soon that no broker answers, and tha
   const stopping = bus.stop();
   await host.advance(5_000);
   await stopping;
+});
+
+test("a server that stops does not wait for groups that are still changing", async () => {
+  const kafka = new MemoryKafka();
+  kafka.fault = (call) => (call === "subscribe" ? new Promise(() => {}) : undefined);
+  const { bus } = busOf({ kafka });
+  await bus.start();
+  // The clock stands still: it has no time to lose.
+  await bus.stop();
+  expect(kafka.open).toBe(0);
 });

@@ -1,5 +1,6 @@
 import type { Host } from "../host/host.ts";
 import type { BusMessage, Kafka, Subscription } from "./kafka.ts";
+import { unless } from "./reading.ts";
 
 export interface TopicServed {
   readonly kafka: Kafka;
@@ -27,9 +28,10 @@ export async function serveTopic(served: TopicServed): Promise<void> {
   while (!stopping.aborted) {
     let subscription: Subscription | undefined;
     try {
-      // Somebody may have removed it.
-      await kafka.makeTopics([topic]);
-      subscription = await kafka.subscribe(topic, group);
+      // Somebody may have removed it. Nothing is under way until it is read, so whoever stops waits for neither: a group takes a
+      // quarter of a minute to settle. What is being opened ends with the connection.
+      await unless(stopping, kafka.makeTopics([topic]));
+      subscription = await unless(stopping, kafka.subscribe(topic, group));
       while (!stopping.aborted) {
         await subscription.ready(WAIT_MS);
         const messages = subscription.take(MOST_AT_ONCE);
