@@ -24,15 +24,25 @@ export class SlotMap<Key, Value> implements ReadonlyMap<Key, Value> {
     return this.places.has(key);
   }
 
+  /** False if there is one already, which stays. */
+  insert(key: Key, value: Value): boolean {
+    if (this.places.has(key)) return false;
+    this.put(key, value);
+    return true;
+  }
+
   /** One that is there keeps its place in the order. */
   set(key: Key, value: Value): this {
-    let place = this.places.get(key);
-    if (place === undefined) {
-      place = this.free.pop() ?? this.held.length;
-      this.places.set(key, place);
-    }
-    this.held[place] = value;
+    const place = this.places.get(key);
+    if (place === undefined) this.put(key, value);
+    else this.held[place] = value;
     return this;
+  }
+
+  private put(key: Key, value: Value): void {
+    const place = this.free.pop() ?? this.held.length;
+    this.places.set(key, place);
+    this.held[place] = value;
   }
 
   delete(key: Key): boolean {

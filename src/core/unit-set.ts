@@ -44,6 +44,11 @@ export class UnitSet implements Iterable<number> {
     return true;
   }
 
+  /** By its place, while there are few. */
+  at(place: number): number | undefined {
+    return this.few[place];
+  }
+
   clear(): void {
     this.few = NONE;
     this.many = undefined;

@@ -31,7 +31,6 @@ export interface EngineOptions {
   readonly notes?: Notes;
 }
 
-const NOBODY: ReadonlySet<string> = new Set();
 const NOTHING_READ: Incoming = { position: null, messages: [], rubbish: [] };
 
 /** Tells the messages of a read from what nobody can make anything of. */
@@ -328,7 +327,7 @@ export class Engine {
         if (!owner.valid) return undefined;
       }
       owner.finish(builder);
-      owner.pinned = NOBODY;
+      owner.unpin();
     } catch (error) {
       // Memory is ahead of what will be stored: whatever this batch has touched must be read again.
       await this.inFlight;
@@ -342,8 +341,7 @@ export class Engine {
 
   /** Loads what messages and wakes will touch, in one round trip, before anything is decided. */
   private async bringIn(owner: Owner, messages: readonly Message[], due: readonly string[]): Promise<void> {
-    const pinned = new Set(due);
-    owner.pinned = pinned;
+    owner.pinOthers();
     owner.unknown.clear();
     owner.unanswered.clear();
     owner.definitions.begin();
@@ -352,13 +350,12 @@ export class Engine {
     for (let i = 0; i < messages.length; i++) {
       const message = messages[i]!;
       const { to } = message;
-      pinned.add(to);
       owner.touch(to);
-      if (owner.entities.has(to)) continue;
+      if (owner.pin(owner.entities.get(to))) continue;
       missing.add(to);
       if (!starts.has(to) && this.loader.isStart(message)) starts.set(to, message);
     }
-    for (const key of due) if (!owner.entities.has(key)) missing.add(key);
+    for (const key of due) if (!owner.pin(owner.entities.get(key))) missing.add(key);
     if (missing.size === 0) return;
     if (missing.values().some((key) => owner.released.has(key))) await this.inFlight;
     await this.recallSome(owner, messages, missing);
@@ -369,6 +366,7 @@ export class Engine {
         owner.unknown.add(key);
         continue;
       }
+      owner.pin(entity);
       owner.admit(entity);
       if (entity.kind !== "resident" || entity.machine.liveCount(entity.state) === 0) continue;
       if (this.store.capabilities.volatileTasks) await this.noteTasks(owner, key);

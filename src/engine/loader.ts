@@ -249,7 +249,7 @@ function quarantine(
   more: Partial<Pick<Quarantine, "parked" | "releasable" | "fresh" | "answered">> = {},
 ): Quarantine {
   const none = { parked: [], answered: new Set<string>(), releasable: false };
-  return { kind: "quarantine", key, version, error, fresh: true, touchedBy: 0, ...none, ...more };
+  return { kind: "quarantine", key, version, error, fresh: true, touchedBy: 0, pinnedBy: 0, ...none, ...more };
 }
 
 /** The commands that were applied or refused since the last snapshot. */

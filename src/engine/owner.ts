@@ -71,8 +71,6 @@ export class Owner {
   readonly busy: Set<string> = new Set();
   /** Of those the ones that are not in memory, or in quarantine. */
   private readonly absentees: Set<string> = new Set();
-  /** What the batch being formed will touch: it must not leave memory between being looked for and being used. */
-  pinned: ReadonlySet<string> = new Set();
   /** Values of batches that are not committed, by entity and hash: the store does not have them yet. */
   readonly freshBlobs: Map<string, string> = new Map();
   /** Set when another engine wants a share: it is given back as soon as nothing of it is under way. */
@@ -121,6 +119,9 @@ export class Owner {
   private readonly given: DecisionContext;
   private readonly repaired: (key: string, count: number) => void;
   private batchNumber = 0;
+  /** Which forming of a batch has pinned what it will touch; 0 if none has at present. */
+  private pinning = 0;
+  private pinnings = 0;
   /** The time of the batch being formed: one for all its decisions. */
   private batchMs = 0;
   private batchCalendarMs = 0;
@@ -273,6 +274,26 @@ export class Owner {
   private rest(key: string): void {
     this.busy.delete(key);
     if (this.absentees.size > 0) this.absentees.delete(key);
+  }
+
+  /** From now on others are pinned than before. */
+  pinOthers(): void {
+    this.pinning = ++this.pinnings;
+  }
+
+  unpin(): void {
+    this.pinning = 0;
+  }
+
+  /** What the batch being formed will touch must not leave memory before it is used. False if there is nothing to pin. */
+  pin(entity: Entity | undefined): boolean {
+    if (entity === undefined) return false;
+    entity.pinnedBy = this.pinning;
+    return true;
+  }
+
+  private isPinned({ pinnedBy }: Entity): boolean {
+    return this.pinning > 0 && pinnedBy === this.pinning;
   }
 
   /** The batch has something to do with it. Said several times for each step, and looked up once. */
@@ -595,7 +616,7 @@ export class Owner {
     // Its text would be kept for as long as it is.
     if (entity.written?.batch === builder.number) entity.written = null;
     if (!entity.machine.isEnded(entity.state) || entity.withdrawing.length > 0 || !entity.isHeld) return;
-    if (entity.touchedBy > builder.number || this.pinned.has(key)) return;
+    if (entity.touchedBy > builder.number || this.isPinned(entity)) return;
     // What is to be removed as soon as its tasks are called back is looked at once more.
     if (entity.machine.hasWork(entity.state) || this.retention.hurried.has(key)) return;
     this.forget(key);
@@ -628,7 +649,7 @@ export class Owner {
       if (excess <= 0 || ++examined > MAX_EXAMINED) return;
       // Whoever may not leave now goes to the back, so that the next look meets others.
       this.touch(key);
-      if (entity.touchedBy > this.committedBatch || this.busy.has(key) || this.pinned.has(key)) continue;
+      if (entity.touchedBy > this.committedBatch || this.busy.has(key) || this.isPinned(entity)) continue;
       if (entity.kind === "resident" && !this.mayLeave(entity)) continue;
       this.passivate(key);
       excess--;

@@ -46,6 +46,8 @@ export interface Resident {
   readonly fetched: SparseMap<string, Json>;
   /** The batch that touched it last; it may leave memory only when that is committed. */
   touchedBy: number;
+  /** The forming of a batch that will touch it: it must not leave memory between being looked for and being used. */
+  pinnedBy: number;
   /** The batch in which it is to go on when all that was read is taken; 0 if it has. */
   goesOnIn: number;
   /** Its events in a batch that is not committed. */
@@ -68,6 +70,7 @@ export interface Quarantine {
   /** Its events can be read again by this release: let it go on. */
   readonly releasable: boolean;
   touchedBy: number;
+  pinnedBy: number;
 }
 
 export type Entity = Resident | Quarantine;
@@ -101,6 +104,7 @@ export function newResident(key: string, id: string, machine: Machine, state: un
     withdrawing: NONE,
     fetched: new SparseMap(),
     touchedBy: 0,
+    pinnedBy: 0,
     goesOnIn: 0,
     written: null,
     isHeld: true,

@@ -18,7 +18,7 @@ const TASK: TaskText = {
 test("what was filled in elsewhere is concealed in what the handler logs", () => {
   const delivery = new Delivery({ ...LEASED, secrets: ["s3cr3t"] }, 0);
   const logged: unknown[] = [];
-  const call = delivery.call(TASK, { config: {}, inputs: undefined }, (entry) => logged.push(entry));
+  const call = delivery.call(TASK, { config: {}, inputs: undefined }, (_, entry) => logged.push(entry));
   call.log("calling with s3cr3t", { header: "Bearer s3cr3t" });
   expect(logged).toEqual([{ message: "calling with ***", fields: { header: "Bearer ***" } }]);
 });

@@ -27,6 +27,8 @@ export class Delivery {
   /** The last lease of it. */
   leased: LeasedTask;
   readonly startedAtMs: number;
+  /** Where it stands among those that run; -1 if it does not. */
+  place = -1;
   readonly concealment = new Concealment();
   readonly usage = new UsageMeter();
   /** For how long whoever it called has no more to give, as far as it has heard. */
@@ -48,7 +50,7 @@ export class Delivery {
   }
 
   /** Without a getter: each object that is written with one has a hidden class of its own, which keeps it alive. */
-  call(task: TaskText, given: Given, log: (entry: LogEntry) => void): HandlerCall {
+  call(task: TaskText, given: Given, log: (task: TaskText, entry: LogEntry) => void): HandlerCall {
     return {
       executionId: task.execution,
       nodeId: task.node,
@@ -63,7 +65,7 @@ export class Delivery {
       addUsage: (usage) => this.usage.add(usage),
       closeLimit: (forMs) => this.#closeLimit(forMs),
       conceal: (text) => this.concealment.add(text),
-      log: (message, fields) => log(this.#logEntry(message, fields)),
+      log: (message, fields) => log(task, this.#logEntry(message, fields)),
     };
   }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Concealment } from "./concealment.ts";
-import { MAX_OUTPUT_BYTES, storableOutput } from "./output.ts";
+import { COUNTED_BYTES, MAX_OUTPUT_BYTES, smallOutput, storableOutput } from "./output.ts";
 
 const NOTHING = new Concealment();
 
@@ -47,6 +47,36 @@ test("what is checked is what is posted", () => {
   expect(storableOutput(fickle("good", "other"), NOTHING)).toMatchObject({
     json: { a: "other" },
     text: '{"a":"other"}',
+  });
+});
+
+describe("a small output is copied as it is read the first time", () => {
+  test.each<[string, unknown, unknown]>([
+    ["nothing", undefined, null],
+    ["a getter", fickle("good", "b\0d"), { a: "good" }],
+    ["a member that is undefined", { a: undefined, b: 1 }, { b: 1 }],
+  ])("%s", (_, output, copy) => {
+    expect(smallOutput(output, NOTHING)).toStrictEqual(copy);
+  });
+
+  test.each<[string, unknown]>([
+    ["a getter that throws", Object.defineProperty({}, "a", { enumerable: true, get: fails })],
+    ["a proxy that throws", new Proxy({}, { ownKeys: fails })],
+    ["a proxy that throws when its prototype is asked for", new Proxy({}, { getPrototypeOf: fails })],
+    ["a circle", circle],
+  ])("%s is left to others", (_, output) => {
+    expect(smallOutput(output, NOTHING)).toBeUndefined();
+  });
+
+  test("without its secrets", () => {
+    const concealment = new Concealment();
+    concealment.add("s3cret");
+    expect(smallOutput({ "a s3cret": ["s3cret"] }, concealment)).toEqual({ "a ***": ["***"] });
+  });
+
+  test("one whose bytes are counted is not small", () => {
+    expect(smallOutput("x".repeat(COUNTED_BYTES - 2), NOTHING)).toBeUndefined();
+    expect(smallOutput("x".repeat(COUNTED_BYTES / 8), NOTHING)).toBeDefined();
   });
 });
 

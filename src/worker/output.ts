@@ -1,15 +1,33 @@
 import type { ErrorValue } from "../core/message.ts";
 import { checkJson, type JsonSafetyFault } from "../json/check-json.ts";
 import type { Json } from "../json/json.ts";
+import { smallCopy } from "../json/small-copy.ts";
 import type { Concealment } from "./concealment.ts";
 
 export const MAX_OUTPUT_BYTES = 1024 * 1024;
+
+/** From so many on it is said of an output how many bytes it has. */
+export const COUNTED_BYTES = 1024;
 
 /** An output that every store can carry, and its JSON. */
 export interface StorableOutput {
   readonly json: Json;
   readonly text: string;
   readonly bytes: number;
+}
+
+/**
+ * An output so small that nobody need know its size, if it is plainly one that every store can carry: as most are, and nothing
+ * of it is written. undefined of all others: `storableOutput` tells what they are. Never throws.
+ */
+export function smallOutput(output: unknown, concealment: Concealment): Json | undefined {
+  try {
+    const copy = smallCopy(output ?? null, COUNTED_BYTES);
+    // Concealing only makes it shorter.
+    return copy === undefined ? undefined : concealment.json(copy);
+  } catch {
+    return undefined;
+  }
 }
 
 /**

@@ -11,7 +11,7 @@ import type { Delivery, Given, LogEntry } from "./delivery.ts";
 import { errorStack } from "./error-stack.ts";
 import { errorValue, retryAfter } from "./error-value.ts";
 import type { Handler } from "./handler.ts";
-import { type StorableOutput, storableOutput } from "./output.ts";
+import { COUNTED_BYTES, smallOutput, type StorableOutput, storableOutput } from "./output.ts";
 import { type Ending, underTimeLimit } from "./time-limit.ts";
 
 export type Outcome = { readonly output: Value } | { readonly error: ErrorValue; readonly retryAfterMs?: number };
@@ -122,7 +122,7 @@ export class TaskCaller {
     const { host, hardMs, started, logged } = this.options;
     delivery.hasBegun = true;
     started(task);
-    const call = delivery.call(task, given, (entry) => logged(task, entry));
+    const call = delivery.call(task, given, logged);
     const ending = underTimeLimit(() => handler(call), {
       host,
       softMs: task.timeoutMs,
@@ -137,12 +137,17 @@ export class TaskCaller {
     const { concealment, leased } = delivery;
     switch (ending.kind) {
       case "returned": {
+        const small = smallOutput(ending.value, concealment);
+        if (small !== undefined) {
+          this.options.ended(task, small);
+          return { outcome: { output: { json: small } } };
+        }
         const output = storableOutput(ending.value, concealment);
         this.options.ended(task, "error" in output ? undefined : output.json);
         if ("error" in output) return { outcome: output };
         if (output.bytes > INLINE_BYTES) return this.keep(leased, output);
         const { json, bytes } = output;
-        return { outcome: { output: bytes >= 1024 ? { json, bytes } : { json } } };
+        return { outcome: { output: bytes >= COUNTED_BYTES ? { json, bytes } : { json } } };
       }
       case "threw":
         this.logStack(ending.error, task, delivery);

@@ -1,6 +1,5 @@
 import type { TaskText } from "../core/execution/prepare.ts";
 import { messageOfTask, messageText, type TaskCompleted, taskMessage } from "../core/message.ts";
-import { SlotMap } from "../core/slot-map.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import type { LeasedTask, Settlement, Store } from "../store/contract.ts";
@@ -8,6 +7,7 @@ import { Delivery, heartbeatOf, type LogEntry } from "./delivery.ts";
 import type { Handler } from "./handler.ts";
 import { type HeartbeatSource, HeartbeatThread } from "./heartbeat-thread.ts";
 import { AvoidedQueues } from "./avoided-queues.ts";
+import { Running } from "./running.ts";
 import { type Slots, slotsOf } from "./slots.ts";
 import { type Called, type Outcome, TaskCaller } from "./task-caller.ts";
 
@@ -119,7 +119,7 @@ export class Worker {
   private readonly host: Host;
   private readonly options: WorkerOptions;
   private readonly settings: WorkerSettings;
-  private readonly running = new SlotMap<string, Delivery>();
+  private readonly running = new Running();
   /** The last dispatches whose results the store has. */
   private readonly reported = new Set<string>();
   private readonly slots: readonly [Slots, ...Slots[]];
@@ -205,7 +205,7 @@ export class Worker {
   }
 
   private unsettled(): Delivery[] {
-    return [...this.running.values()].filter((one) => !one.settled);
+    return this.running.all.filter((one) => !one.settled);
   }
 
   private async take(slots: Slots): Promise<void> {
@@ -231,15 +231,13 @@ export class Worker {
    * the new one from now on.
    */
   private isKnown(leased: LeasedTask): boolean {
-    const { dispatch, token } = leased;
+    const { dispatch } = leased;
     if (dispatch === undefined) return false;
     if (this.reported.has(dispatch)) return true;
     const delivery = this.unsettled().find((one) => one.leased.dispatch === dispatch && one.gone === null);
     if (delivery === undefined) return false;
-    this.running.delete(delivery.leased.token);
     this.thread?.remove(delivery.leased.token);
-    delivery.leased = leased;
-    this.running.set(token, delivery);
+    this.running.leaseAnew(delivery, leased);
     this.thread?.add([leased]);
     return true;
   }
@@ -272,7 +270,7 @@ export class Worker {
   /** One task from beginning to end. Never throws: whatever goes wrong becomes a result. */
   private run(leased: LeasedTask, slots: Slots): void {
     const delivery = new Delivery(leased, this.host.monotonicMs());
-    this.running.set(leased.token, delivery);
+    this.running.add(delivery);
     slots.take();
     try {
       const task = (leased.value?.() ?? JSON.parse(leased.text)) as TaskText;
@@ -310,15 +308,14 @@ export class Worker {
     slots: Slots,
     deaf?: { readonly task: TaskText; readonly over: Promise<void> },
   ): void {
-    const { token } = delivery.leased;
     delivery.settled = true;
-    this.thread?.remove(token);
-    if (deaf === undefined) this.free(token, slots);
-    else void this.keepUntil(deaf.over, deaf.task, token, slots);
+    this.thread?.remove(delivery.leased.token);
+    if (deaf === undefined) this.free(delivery, slots);
+    else void this.keepUntil(deaf.over, deaf.task, delivery, slots);
   }
 
-  private free(token: string, slots: Slots): void {
-    this.running.delete(token);
+  private free(delivery: Delivery, slots: Slots): void {
+    this.running.remove(delivery);
     slots.give();
   }
 
@@ -355,14 +352,14 @@ export class Worker {
   }
 
   /** A handler that does not listen still uses what it uses: its slot is not given to another before it ends. */
-  private async keepUntil(over: Promise<void>, task: TaskText, token: string, slots: Slots): Promise<void> {
+  private async keepUntil(over: Promise<void>, task: TaskText, delivery: Delivery, slots: Slots): Promise<void> {
     const kept = { task, slots };
     this.deaf.add(kept);
     this.watch("degraded", this.deaf.size, task, false);
     await over;
     this.deaf.delete(kept);
     this.watch("degraded", this.deaf.size, task, true);
-    this.free(token, slots);
+    this.free(delivery, slots);
   }
 
   /** Whoever only watches must not change what comes of a task. */
@@ -489,7 +486,7 @@ export class Worker {
   }
 
   private letGo(token: string, why: "lost" | "cancelled"): void {
-    const delivery = this.running.get(token);
+    const delivery = this.running.withToken(token);
     if (delivery === undefined) return;
     delivery.gone = why;
     delivery.abort.abort();

@@ -205,7 +205,7 @@ export const FAILPOINTS: readonly Failpoint[] = [
     15,
   ),
   beforeIt("worker.beforeRun", [CALLER, "const ending = underTimeLimit(() =>"], 15),
-  beforeIt("worker.afterRun", [CALLER, "const output = storableOutput(ending.value, concealment);"], 15),
+  beforeIt("worker.afterRun", [CALLER, "const small = smallOutput(ending.value, concealment);"], 15),
   beforeIt(
     "worker.beforeBlob",
     [CALLER, "await this.patiently(() => this.options.store.records.put([{ scope: leased.entity, hash, text }]));"],

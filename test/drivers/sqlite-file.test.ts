@@ -61,7 +61,6 @@ function batch(parts: Partial<FileBatch>): FileBatch {
     snapshots: [],
     headers: [],
     wakes: [],
-    unwoken: [],
     mail: [],
     discard: [],
     deadLetters: [],

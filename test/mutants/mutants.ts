@@ -444,12 +444,12 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "engine/owner.ts",
-        find: "    if (entity.touchedBy > builder.number || this.pinned.has(key)) return;",
+        find: "    if (entity.touchedBy > builder.number || this.isPinned(entity)) return;",
         put: "    if (entity.touchedBy > builder.number) return;",
       },
       {
         file: "engine/owner.ts",
-        find: " || this.busy.has(key) || this.pinned.has(key)) continue;",
+        find: " || this.busy.has(key) || this.isPinned(entity)) continue;",
         put: " || this.busy.has(key)) continue;",
       },
       {

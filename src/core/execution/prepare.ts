@@ -1,6 +1,7 @@
 import { fillHoles } from "../../expression/fill-holes.ts";
 import { MAX_RESOLVED_BYTES } from "../../expression/json-size.ts";
 import type { BlobRef, Hole, Scope } from "../../expression/scope.ts";
+import { copyJson, setMember } from "../../json/copy-json.ts";
 import { isJsonObject, type Json } from "../../json/json.ts";
 import type { Context, Need, TaskDraft } from "../machine.ts";
 import type { ErrorValue } from "../message.ts";
@@ -119,20 +120,19 @@ export function parentOutputs(
   context: Context,
 ): { kind: "collected"; value: Json } | Exclude<Preparation, { kind: "prepared" }> {
   const { graph } = state.plan;
-  const entries: [string, Json][] = [];
-  const needs: BlobRef[] = [];
+  const outputs: Record<string, Json> = {};
+  let needs: BlobRef[] | undefined;
   for (let edge = graph.parentStart[index]!; edge < graph.parentStart[index + 1]!; edge++) {
     const parent = graph.edgeParent[edge]!;
     const id = graph.ids[parent]!;
     const view = viewedBy(state, index, parent, context);
-    if (view.kind === "output") entries.push([id, view.value]);
+    if (view.kind === "output") setMember(outputs, id, view.value);
     if (view.kind === "blob") {
-      if (view.value === undefined) needs.push(view.ref);
-      else entries.push([id, view.value]);
+      if (view.value === undefined) (needs ??= []).push(view.ref);
+      else setMember(outputs, id, view.value);
     }
   }
-  if (needs.length > 0) return needed(needs);
-  return { kind: "collected", value: Object.fromEntries(entries) };
+  return needs === undefined ? { kind: "collected", value: outputs } : needed(needs);
 }
 
 /** What goes to the queue for a dispatch. A large input travels as a blob that is written before the commit. */
@@ -166,8 +166,10 @@ export function taskOf(
   if (round !== undefined) head.iteration = round;
   if (isRated(state, unit)) head.limited = true;
   if (config !== undefined) head.body = config;
-  return new DispatchedTask(head, config === undefined ? prepared.text : null, spec.queue, spec.priority);
+  return new DispatchedTask(head, config === undefined ? prepared : null, spec.queue, spec.priority);
 }
+
+const NO_HOLES: readonly Hole[] = [];
 
 /** About as long as what is said of a task besides what it is given. */
 const HEAD_CHARS = 400;
@@ -178,9 +180,9 @@ class DispatchedTask implements TaskDraft {
   readonly priority: number;
   private readonly head: TaskText;
   /** What it is given was written once, for its hash, and goes in as it is. null if it is a blob. */
-  private readonly given: string | null;
+  private readonly given: Prepared | null;
 
-  constructor(head: TaskText, given: string | null, queue: string, priority: number) {
+  constructor(head: TaskText, given: Prepared | null, queue: string, priority: number) {
     this.head = head;
     this.given = given;
     this.queue = queue;
@@ -192,20 +194,20 @@ class DispatchedTask implements TaskDraft {
   }
 
   get chars(): number {
-    return HEAD_CHARS + (this.given?.length ?? 0);
+    return HEAD_CHARS + (this.given?.text.length ?? 0);
   }
 
   get text(): string {
     const head = JSON.stringify(this.head);
-    return this.given === null ? head : `${head.slice(0, -1)},${this.given.slice(1)}`;
+    return this.given === null ? head : `${head.slice(0, -1)},${this.given.text.slice(1)}`;
   }
 
-  /** Read from what was written: the state keeps the same values, and a handler may change what it is given. */
+  /** With copies: the state keeps the same values, and a handler may change what it is given. */
   value(): TaskText {
     const { head, given } = this;
     if (given === null) return { ...head };
-    const { config, holes, inputs } = JSON.parse(given) as Pick<Prepared, "config" | "holes" | "inputs">;
-    // By their names and all at once: to copy an object and then add to it costs more than to read the text.
+    const { config, holes, inputs } = given;
+    // By their names and all at once: to copy an object and then add to it costs more.
     const task: { -readonly [Field in keyof TaskText]: TaskText[Field] } = {
       token: head.token,
       execution: head.execution,
@@ -216,10 +218,10 @@ class DispatchedTask implements TaskDraft {
       delivery: head.delivery,
       idempotencyKey: head.idempotencyKey,
       timeoutMs: head.timeoutMs,
-      config,
-      holes,
+      config: copyJson(config),
+      holes: holes.length === 0 ? NO_HOLES : (copyJson(holes as unknown as Json) as unknown as readonly Hole[]),
     };
-    if (inputs !== undefined) task.inputs = inputs;
+    if (inputs !== undefined) task.inputs = copyJson(inputs);
     if (head.item !== undefined) task.item = head.item;
     if (head.iteration !== undefined) task.iteration = head.iteration;
     if (head.limited !== undefined) task.limited = head.limited;

@@ -212,17 +212,17 @@ export function addTask(memory: Memory, task: Task): void {
   const { data } = memory;
   const { byToken, queues } = data.tasks;
   const { token, priority } = task;
-  if (byToken.has(token)) return;
   const stored: StoredTask = {
     task,
     ref: "",
     priority,
-    order: data.nextTaskOrder++,
+    order: data.nextTaskOrder,
     atMs: memory.host.wallMs(),
     leaseUntilMs: null,
     isRevoked: false,
   };
-  byToken.set(token, stored);
+  if (!byToken.insert(token, stored)) return;
+  data.nextTaskOrder += 1;
   let queue = queues.get(task.queue);
   if (queue === undefined) queues.set(task.queue, (queue = { size: 0, heap: [] }));
   queue.size += 1;

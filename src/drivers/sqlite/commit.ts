@@ -65,7 +65,7 @@ function fileBatch({ mailIds }: Sqlite, batch: CommitBatch, mail: readonly Mail[
       "endedAtMs",
       "version",
     ),
-    ...wakeColumns(batch.wakes),
+    wakes: [batch.wakes.map(({ entity }) => entity), batch.wakes.map(({ atMs }) => atMs)],
     mail: columns(mail, "id", "text"),
     discard,
     deadLetters: columns(batch.deadLetters, "id", "class", "queue", "entity", "atMs", "text"),
@@ -105,23 +105,6 @@ function recordColumns(records: readonly JournalRecord[]): Columns {
     records.map(({ format }) => format),
     records.map(({ text }) => text),
   ];
-}
-
-/** The last that is said of an entity counts: what is both set and taken back is said once. */
-function wakeColumns(wakes: CommitBatch["wakes"]): Pick<FileBatch, "wakes" | "unwoken"> {
-  const last = new Map<string, number | null>();
-  for (const { entity, atMs } of wakes) last.set(entity, atMs);
-  const entities: string[] = [];
-  const times: number[] = [];
-  const unwoken: string[] = [];
-  last.forEach((atMs, entity) => {
-    if (atMs === null) unwoken.push(entity);
-    else {
-      entities.push(entity);
-      times.push(atMs);
-    }
-  });
-  return { wakes: [entities, times], unwoken };
 }
 
 export function columns<Item>(

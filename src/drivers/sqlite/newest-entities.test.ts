@@ -31,6 +31,13 @@ test("a name greater than all in the file is new, until it is sent to be written
   ).toEqual([false, false, true]);
 });
 
+test("each name of a batch counts for those that begin like it", async () => {
+  const newest = await asked(name(100));
+  const names = ["e", name(104), "e", "execution/0", name(107), "other/0123456789abcdef", name(106)];
+  newest.sent({ records: names.map((entity) => sent(entity).records[0]!) } as unknown as CommitBatch);
+  expect([106, 107, 108].map((n) => newest.isNew(name(n)))).toEqual([false, false, true]);
+});
+
 test("what is sent while the file is asked counts", async () => {
   const newest = await asked(null, (one) => one.sent(sent(name(50))));
   expect([49, 50, 51].map((n) => newest.isNew(name(n)))).toEqual([false, false, true]);

@@ -45,8 +45,15 @@ export class NewestEntities {
   /** To be called before a batch is sent to be written: whatever becomes of it, what it begins is not new any more. */
   sent({ records }: CommitBatch): void {
     // Whatever its version: what is put back from an archive may begin anywhere.
-    for (const { entity } of records) {
-      const known = this.#known.get(entity.slice(0, PREFIX_CHARS));
+    let prefix = "";
+    let known: Known | undefined;
+    for (let i = 0; i < records.length; i++) {
+      const { entity } = records[i]!;
+      // Nearly all of a batch begin alike.
+      if (prefix.length < PREFIX_CHARS || !entity.startsWith(prefix)) {
+        prefix = entity.slice(0, PREFIX_CHARS);
+        known = this.#known.get(prefix);
+      }
       if (known !== undefined && known.state !== "unknown" && entity > known.newest) known.newest = entity;
     }
   }

@@ -109,10 +109,8 @@ export interface FileBatch {
   readonly snapshots: Columns;
   /** entity, class, status, workflow, tenant, createdAtMs, endedAtMs, version */
   readonly headers: Columns;
-  /** entity, atMs */
+  /** entity, atMs, which is null of those that nobody need look at any more */
   readonly wakes: Columns;
-  /** Entities that nobody need look at any more. */
-  readonly unwoken: readonly EntityKey[];
   /** id, text */
   readonly mail: Columns;
   readonly discard: readonly string[];
@@ -268,15 +266,14 @@ class Besides {
   readonly headers = new Map<EntityKey, Header>();
   readonly wakes = new Map<EntityKey, number | null>();
 
-  constructor({ headers: [named = [], ...headers], wakes, unwoken }: FileBatch) {
+  constructor({ headers: [named = [], ...headers], wakes }: FileBatch) {
     for (let i = 0; i < named.length; i++) {
       const header: SqlValue[] = [];
       for (const column of headers) header.push(column[i]!);
       this.headers.set(named[i] as EntityKey, header);
     }
-    const [entities = [], times = []] = wakes as readonly [EntityKey[], number[]] | [];
+    const [entities = [], times = []] = wakes as readonly [EntityKey[], (number | null)[]] | [];
     for (let i = 0; i < entities.length; i++) this.wakes.set(entities[i]!, times[i]!);
-    for (const entity of unwoken) this.wakes.set(entity, null);
   }
 }
 

@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { parseToken } from "../../token.ts";
+import { newestToken } from "../decision.ts";
+import { node, RETRYABLE, Trial, workflow } from "../test-execution.ts";
+import { randomBeginning } from "../test-histories.ts";
+import { claim } from "./dispatch.ts";
+
+test("what is out is current under its own token and no other", () => {
+  let out = 0;
+  let firstTries = 0;
+  for (let seed = 1; seed <= 150; seed++) {
+    const { state } = randomBeginning(seed);
+    if (state.isEnded) continue;
+    for (const unit of state.live) {
+      const text = newestToken(state, state.nameOf(unit));
+      const token = parseToken(text)!;
+      out++;
+      if (token.generation === 1 && token.attempt === 1 && token.delivery === 1) firstTries++;
+      expect(claim(state, text)).toEqual({ kind: "current", unit, run: state.runs[unit], token, newest: true });
+      const others = [`x${text}`, `${text}1`, text.replace(token.nonce, "another"), text.replace(state.id, "other")];
+      for (const other of others) expect(claim(state, other).kind).toBe("unknown");
+      expect(claim(state, `x${text.slice(1)}`).kind).toBe("unknown");
+      expect(claim(state, text.replace(state.id, "z".repeat(state.id.length))).kind).toBe("unknown");
+    }
+  }
+  expect(firstTries).toBeGreaterThan(20);
+  expect(out).toBeGreaterThan(firstTries);
+});
+
+test("the first try is stale once there is another", () => {
+  const trial = new Trial(workflow([node("a")])).begin();
+  const token = trial.token("a");
+  trial.fails("a", RETRYABLE).at(100_000).settle();
+  expect(claim(trial.state, token).kind).toBe("stale");
+});
+
+test("the first try of an execution that is over is late", () => {
+  const trial = new Trial(workflow([node("a"), node("b")])).begin();
+  const token = trial.token("a");
+  trial.send({ kind: "cancel", request: "c" });
+  expect(claim(trial.state, token).kind).toBe("late");
+});
