@@ -26,10 +26,13 @@ export function claim(state: ExecutionState, text: string): Claim {
   return firstTryOut(state, text) ?? claimRead(state, text);
 }
 
+/** With more than so many out, looking through them costs more than taking the token apart. */
+const FEW_OUT = 8;
+
 /** A first try that is out and has this very token: nearly all results are for such, and the token need not be taken apart. */
 function firstTryOut(state: ExecutionState, text: string): Claim | undefined {
   const { live, id, runs } = state;
-  if (state.isEnded) return undefined;
+  if (state.isEnded || live.size > FEW_OUT) return undefined;
   for (let place = 0, unit = live.at(0); unit !== undefined; unit = live.at(++place)) {
     const run = runs[unit]!;
     const { generation, attempt, delivery, round } = run;
