@@ -4,7 +4,9 @@ import type { WorkflowNode } from "../definition/workflow.ts";
 import type { ExecutionSummary } from "../core/execution/test-summary.ts";
 import { gate, TestWorld } from "../engine/test-engine.ts";
 import type { Json } from "../json/json.ts";
-import type { LeasedTask, LeaseRequest, Store } from "../store/contract.ts";
+import type { LeasedTask, LeaseRequest, Settlement, Store } from "../store/contract.ts";
+import { nodeHost } from "../host/node-host.ts";
+import { type FarTask, leasedFarTask } from "./far-tasks.ts";
 import { type Handler, type HandlerCall, HandlerError } from "./handler.ts";
 import { Worker } from "./worker.ts";
 
@@ -474,3 +476,62 @@ test("where tasks live in the process a stop waits for no poll, and what the pol
   const ended = await world.ended(id);
   expect(ended).toMatchObject({ status: "COMPLETED", nodes: { a: { attempt: 1, output: { json: "next" } } } });
 });
+
+test("a dispatch that is given out again while it runs here is run once, and settled by its newest lease", async () => {
+  const { promise: over, resolve: end } = Promise.withResolvers<void>();
+  const leased = (token: string): LeasedTask => ({
+    ...leasedFarTask({ ...FAR_TASK, token }, "step"),
+    // Of another lease of a server that has forgotten the first.
+    ref: token,
+  });
+  const given = [[leased("first")], [leased("second")]];
+  const settled: string[] = [];
+  const tasks = {
+    lease: async () => {
+      const next = given.shift();
+      if (given.length === 0) end();
+      if (next === undefined) await nodeHost.sleep(5);
+      return next ?? [];
+    },
+    settle: async (settlements: readonly Settlement[]) => {
+      for (const { token } of settlements) settled.push(token);
+      // The owner has heard of it, and the queue has not.
+      if (settled.length === 1) given.push([leased("third")]);
+      return settlements.map(() => "settled");
+    },
+    heartbeat: async () => ({ lost: [], cancelled: [] }),
+  };
+  let calls = 0;
+  const handler = async (): Promise<Json> => {
+    calls++;
+    await over;
+    await nodeHost.sleep(20);
+    return calls;
+  };
+  const worker = new Worker({
+    store: { capabilities: { volatileTasks: false }, tasks } as unknown as Store,
+    host: nodeHost,
+    handlers: new Map([["step", handler]]),
+    queues: ["step"],
+  });
+  worker.start();
+  await expect.poll(() => settled).toEqual(["second"]);
+  await expect.poll(() => given).toEqual([]);
+  await nodeHost.sleep(20);
+  await worker.stop();
+  expect(calls).toBe(1);
+  expect(settled).toEqual(["second"]);
+});
+
+const FAR_TASK: FarTask = {
+  task_id: "run:1:a:1:1",
+  token: "",
+  execution_id: "run",
+  node_id: "a",
+  handler: "step",
+  attempt: 1,
+  generation: 1,
+  config: {},
+  idempotency_key: "key",
+  timeout_seconds: 30,
+};

@@ -1,5 +1,6 @@
 import type { TaskText } from "../core/execution/prepare.ts";
 import { messageOfTask, messageText, type TaskCompleted, taskMessage } from "../core/message.ts";
+import { SlotMap } from "../core/slot-map.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import type { LeasedTask, Settlement, Store } from "../store/contract.ts";
@@ -120,6 +121,8 @@ export class Worker {
   private readonly options: WorkerOptions;
   private readonly settings: WorkerSettings;
   private readonly running = new Running();
+  /** What runs, by its dispatch, where leases have tokens of their own. */
+  private readonly dispatched = new SlotMap<string, Delivery>();
   /** The last dispatches whose results the store has. */
   private readonly reported = new Set<string>();
   private readonly slots: readonly [Slots, ...Slots[]];
@@ -234,8 +237,8 @@ export class Worker {
     const { dispatch } = leased;
     if (dispatch === undefined) return false;
     if (this.reported.has(dispatch)) return true;
-    const delivery = this.unsettled().find((one) => one.leased.dispatch === dispatch && one.gone === null);
-    if (delivery === undefined) return false;
+    const delivery = this.dispatched.get(dispatch);
+    if (delivery === undefined || delivery.gone !== null) return false;
     this.thread?.remove(delivery.leased.token);
     this.running.leaseAnew(delivery, leased);
     this.thread?.add([leased]);
@@ -271,6 +274,7 @@ export class Worker {
   private run(leased: LeasedTask, slots: Slots): void {
     const delivery = new Delivery(leased, this.host.monotonicMs());
     this.running.add(delivery);
+    if (leased.dispatch !== undefined) this.dispatched.set(leased.dispatch, delivery);
     slots.take();
     try {
       const task = (leased.value?.() ?? JSON.parse(leased.text)) as TaskText;
@@ -308,8 +312,11 @@ export class Worker {
     slots: Slots,
     deaf?: { readonly task: TaskText; readonly over: Promise<void> },
   ): void {
+    const { token, dispatch } = delivery.leased;
     delivery.settled = true;
-    this.thread?.remove(delivery.leased.token);
+    // One that was lost may run here again: that is another delivery of the same dispatch.
+    if (dispatch !== undefined && this.dispatched.get(dispatch) === delivery) this.dispatched.delete(dispatch);
+    this.thread?.remove(token);
     if (deaf === undefined) this.free(delivery, slots);
     else void this.keepUntil(deaf.over, deaf.task, delivery, slots);
   }
