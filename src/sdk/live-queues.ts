@@ -8,7 +8,11 @@ export class LiveQueues {
   /** As the worker looks into it. */
   readonly names: string[] = [];
   #spare: LeasedTask[] = [];
-  #changed = Promise.withResolvers<void>();
+  /**
+   * Those who wait for tasks. Not a promise that lasts from change to change: whatever waits for one hangs on it for good, and
+   * with it here all tasks that were ever leased.
+   */
+  readonly #waiting = new Set<() => void>();
 
   /** The worker looks again at once. */
   add(names: Iterable<string>): void {
@@ -19,8 +23,8 @@ export class LiveQueues {
 
   /** Whoever waits for tasks is answered now, with none. */
   lookAgain(): void {
-    this.#changed.resolve();
-    this.#changed = Promise.withResolvers();
+    for (const stopWaiting of this.#waiting) stopWaiting();
+    this.#waiting.clear();
   }
 
   /** The same store, as the worker of these queues sees it. */
@@ -38,9 +42,11 @@ export class LiveQueues {
 
   async #lease(tasks: Tasks, request: LeaseRequest): Promise<readonly LeasedTask[]> {
     if (this.#spare.length > 0) return this.#spare.splice(0, request.max);
-    const changed = this.#changed.promise.then(() => undefined);
+    const changed = Promise.withResolvers<undefined>();
+    const stopWaiting = (): void => changed.resolve(undefined);
     const leasing = tasks.lease(request);
-    const leased = await Promise.race([leasing, changed]);
+    this.#waiting.add(stopWaiting);
+    const leased = await Promise.race([leasing, changed.promise]).finally(() => this.#waiting.delete(stopWaiting));
     if (leased !== undefined) return leased;
     leasing.then(
       (late) => this.#spare.push(...late) > 0 && this.lookAgain(),

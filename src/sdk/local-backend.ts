@@ -111,11 +111,14 @@ async function orAborted(wait: () => Promise<void>, signal: AbortSignal): Promis
 
 /** The same, but over as soon as nobody listens any more, instead of when there would have been something to hear. */
 async function* untilAborted<T>(values: AsyncGenerator<T, void>, signal: AbortSignal): AsyncGenerator<T, void> {
-  const { promise: aborted, resolve } = Promise.withResolvers<{ readonly done: true }>();
-  const stop = (): void => resolve({ done: true });
+  let end = (): void => undefined;
+  const stop = (): void => end();
   signal.addEventListener("abort", stop, { once: true });
   try {
     while (!signal.aborted) {
+      // One for each value: on one for all of them every value would hang until the last.
+      const { promise: aborted, resolve } = Promise.withResolvers<{ readonly done: true }>();
+      end = () => resolve({ done: true });
       const next = await Promise.race([values.next(), aborted]);
       if (next.done === true) return;
       yield next.value;
