@@ -25,23 +25,25 @@ export function parsePath(text: string): Path | Problem | "other" {
   const name = match(WORD, text, start);
   if (name === undefined || name.startsWith("-")) return "other";
 
-  const steps: Step[] = [];
+  const read: Step[] = [];
   let at = start + name.length;
   while (at < text.length) {
     const code = text.charCodeAt(at);
     if (code === 46 /* . */) {
       const key = match(WORD, text, at + 1);
       if (key === undefined) return "other";
-      steps.push(key);
+      read.push(key);
       at += 1 + key.length;
     } else if (code === 91 /* [ */) {
       const bracket = readBracket(text, at);
       if (bracket === undefined) return "other";
-      steps.push(bracket.value);
+      read.push(bracket.value);
       at = bracket.end;
     } else break;
   }
 
+  // A copy has no room for more: paths are kept for as long as their definition is.
+  const steps = read.slice();
   at = skipSpace(text, at);
   if (at === text.length) return { name, steps, filters: NO_FILTERS };
   if (text[at] !== "|" || text[at + 1] === "|") return "other";

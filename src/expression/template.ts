@@ -57,7 +57,8 @@ interface Site {
   readonly terms: readonly Term[];
 }
 
-interface Plan {
+/** A config that is being compiled. */
+interface Draft {
   readonly copies: Copy[];
   readonly sites: Site[];
   readonly references: Reference[];
@@ -66,12 +67,29 @@ interface Plan {
   bytes: number;
 }
 
+/** What a resolution goes by. */
+interface Plan {
+  readonly copies: readonly Copy[];
+  readonly sites: readonly Site[];
+  readonly bytes: number;
+}
+
+const NOTHING: readonly never[] = Object.freeze([]);
+
+/**
+ * A list that is pushed to makes room for sixteen more. Of a definition of 100,000 nodes everything here is kept as often,
+ * for as long as it runs.
+ */
+function exact<Item>(list: readonly Item[]): readonly Item[] {
+  return list.length === 0 ? NOTHING : list.slice();
+}
+
 /**
  * Compiles a config: finds the templates in its strings and says what they refer to. Keys are never templates. The walk
  * keeps its own stack, so the depth of a config cannot use up ours.
  */
 export function compileValue(value: Json, options: CompileOptions): CompiledValue {
-  const plan: Plan = { copies: [], sites: [], references: [], problems: [], bytes: 0 };
+  const plan: Draft = { copies: [], sites: [], references: [], problems: [], bytes: 0 };
   const root = open(value, undefined, "", 1);
   if (root === undefined) visitLeaf(value, undefined, "", plan, options);
 
@@ -97,7 +115,7 @@ const TOO_DEEP: Problem = { code: "EXPRESSION_TOO_COMPLEX", message: `A config m
 
 const NEVER_CLOSED: Problem = { code: "TEMPLATE_SYNTAX", message: "A `{{` is never closed by `}}`." };
 
-function addProblem(plan: Plan, problem: Problem, pointer: string): void {
+function addProblem(plan: Draft, problem: Problem, pointer: string): void {
   if (plan.problems.length < MAX_PROBLEMS) plan.problems.push({ ...problem, pointer });
 }
 
@@ -112,7 +130,7 @@ function visitLeaf(
   value: Json,
   frame: Frame | undefined,
   key: string | number,
-  plan: Plan,
+  plan: Draft,
   options: CompileOptions,
 ): void {
   if (typeof value !== "string") {
@@ -141,11 +159,15 @@ function visitLeaf(
     plan.references.push(...referencesOf(term, lone && passesWhole(term)));
   }
   for (const text of cut.texts) plan.bytes += textBytes(text);
-  plan.sites.push({ copy: frame === undefined ? -1 : copyOf(frame, plan), key, pointer, texts: cut.texts, terms });
+  const texts = lone ? LONE : exact(cut.texts);
+  plan.sites.push({ copy: frame === undefined ? -1 : copyOf(frame, plan), key, pointer, texts, terms: exact(terms) });
 }
 
+/** What stands around a lone template. */
+const LONE: readonly string[] = Object.freeze(["", ""]);
+
 /** The position of the frame's copy, after those of the containers around it. */
-function copyOf(frame: Frame, plan: Plan): number {
+function copyOf(frame: Frame, plan: Draft): number {
   const uncopied: Frame[] = [];
   for (let at: Frame | undefined = frame; at !== undefined && at.copy === -1; at = at.parent) uncopied.push(at);
   for (const each of uncopied.toReversed()) {
@@ -179,12 +201,12 @@ class Compiled implements CompiledValue {
   readonly #value: Json;
   readonly #plan: Plan;
 
-  constructor(value: Json, plan: Plan) {
+  constructor(value: Json, { copies, sites, references, problems, bytes }: Draft) {
     this.#value = value;
-    this.#plan = plan;
-    this.references = plan.references;
-    this.problems = plan.problems;
-    this.constant = plan.sites.length === 0 && plan.problems.length === 0;
+    this.#plan = { copies: exact(copies), sites: exact(sites), bytes };
+    this.references = exact(references);
+    this.problems = exact(problems);
+    this.constant = sites.length === 0 && problems.length === 0;
   }
 
   resolve(scope: Scope): Resolution<Json> {

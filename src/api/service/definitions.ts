@@ -43,8 +43,8 @@ export class Definition {
   }
 
   get workflow(): Workflow {
-    this.#workflow ??= JSON.parse(this.text) as Workflow;
-    return this.#workflow;
+    // The plan has it, if there is one.
+    return this.#plan?.workflow ?? (this.#workflow ??= JSON.parse(this.text) as Workflow);
   }
 
   get plan(): Plan {

@@ -1,4 +1,3 @@
-import type { Workflow } from "../../definition/workflow.ts";
 import type { Json } from "../../json/json.ts";
 import type { BlobDraft, Context, EntityHeader, Machine, Need, OpenTasks, TaskDraft } from "../machine.ts";
 import { isLarge, type Value } from "../value.ts";
@@ -11,11 +10,12 @@ import { EVENT_FORMAT, type ExecutionEvent } from "./events.ts";
 import { evolve } from "./evolve.ts";
 import { gaveBack } from "./gates.ts";
 import { checkTouched, checkWhole } from "./invariants.ts";
-import { buildPlan, type Plan } from "./plan.ts";
+import type { Plan } from "./plan.ts";
 import { EXECUTION_STATUSES, type ExecutionStatus } from "./moves.ts";
 import { farewell } from "./farewell.ts";
 import { lettersLeft } from "./letters-left.ts";
 import { prepare, taskOf } from "./prepare.ts";
+import { planOf } from "./shared-plans.ts";
 import { definitionOfSnapshot, restore, snapshot, SNAPSHOT_FORMAT } from "./snapshot.ts";
 import { lastingLists } from "./label-listing.ts";
 import { called, calledOff, callerOf, recovered } from "./recovered.ts";
@@ -33,7 +33,7 @@ export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
     return first.kind === "start" || first.kind === "accepted" ? first.definition : undefined;
   },
   isStart: (body) => body.kind === "start" || (body.kind === "cancel" && body.start !== undefined),
-  prepareDefinition: (hash, text) => buildPlan(hash, JSON.parse(text) as Workflow),
+  prepareDefinition: planOf,
   create: (id, definition) => new ExecutionState(id, definition as Plan),
   decide,
   advance,
