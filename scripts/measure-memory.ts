@@ -108,14 +108,20 @@ async function inProcess<Found>(work: (measured: Measured) => Promise<Found>): P
   const dataDir = mkdtempSync(join(tmpdir(), "millrace-memory-"));
   const child: ChildProcess = fork(import.meta.filename, ["serve", dataDir], { execArgv: ["--expose-gc"] });
   try {
-    const [{ url }] = (await once(child, "message")) as [{ readonly url: string }];
+    const died = once(child, "exit").then(() => Promise.reject(new Error("the process that is measured has died")));
+    died.catch(() => {});
+    const heard = async (): Promise<unknown> => ((await Promise.race([once(child, "message"), died])) as [unknown])[0];
+    const { url } = (await heard()) as { readonly url: string };
     const tell = async (order: Order): Promise<Size> => {
       child.send(order);
-      return ((await once(child, "message")) as [Size])[0];
+      return (await heard()) as Size;
     };
     return await work({ url, tell });
   } finally {
-    child.disconnect();
+    // It writes to the folder until it is gone.
+    const isGone = child.exitCode === null && child.signalCode === null ? once(child, "exit") : undefined;
+    if (child.connected) child.disconnect();
+    await isGone;
     rmSync(dataDir, { recursive: true, force: true });
   }
 }
@@ -159,7 +165,7 @@ async function measureOne(name: string): Promise<void> {
 
 const CROWDS: Readonly<Record<string, { readonly count: number; readonly node: object }>> = {
   waiting: { count: 100_000, node: { id: "w", handler: "wait", config: { signal: "go" } } },
-  ended: { count: 50_000, node: { id: "o", handler: "output", config: { done: true } } },
+  ended: { count: 50_000, node: { id: "s", handler: "step", config: {} } },
 };
 
 /** Many small ones: what each of the second half adds, when the first has made what is there once. */

@@ -48,6 +48,8 @@ test.each<[string, unknown]>([
   ["a hole in a list", Array(2)],
   ["a list with a toJSON", Object.assign([1], { toJSON: () => 2 })],
   ["a toJSON", { toJSON: () => 1 }],
+  ["a toJSON that is not listed", Object.defineProperty({ a: 1 }, "toJSON", { value: () => 2 })],
+  ["a proxy that says it has one", new Proxy({ a: 1 }, { has: (object, key) => key === "toJSON" || key in object })],
   ["what inherits", inherits],
   ["a list of a class", new (class extends Array<number> {})()],
   ["a circle", circle],

@@ -33,10 +33,11 @@ class SmallCopy {
     if (typeof value === "boolean" || value === null) return value;
     // A circle comes to this end as well.
     if (typeof value !== "object" || depth >= MAX_JSON_DEPTH) return undefined;
+    // Also one that nobody sees who goes through the members.
+    if ("toJSON" in value) return undefined;
     const prototype: unknown = Object.getPrototypeOf(value);
     if (prototype === Object.prototype) return this.object(value as Readonly<Record<string, unknown>>, depth);
-    // A list may have a `toJSON` besides its items.
-    const isList = prototype === Array.prototype && Array.isArray(value) && !("toJSON" in value);
+    const isList = prototype === Array.prototype && Array.isArray(value);
     return isList ? this.list(value as readonly unknown[], depth) : undefined;
   }
 

@@ -48,12 +48,13 @@ export class Running {
     return this.#byToken.get(token);
   }
 
-  /** One that was let go and has not ended yet stands behind another of the same token. */
+  /** One that was let go, or of which nothing more is said, and that has not ended yet stands behind another of the same token. */
   #named(): Map<string, Delivery> {
     const byToken = new Map<string, Delivery>();
     for (const delivery of this.#all) {
       const { token } = delivery.leased;
-      if (byToken.get(token)?.gone !== null) byToken.set(token, delivery);
+      const known = byToken.get(token);
+      if (known === undefined || known.gone !== null || known.settled) byToken.set(token, delivery);
     }
     return byToken;
   }

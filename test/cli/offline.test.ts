@@ -65,7 +65,7 @@ describe("bin/millrace", () => {
     [
       ["runs"],
       2,
-      'millrace: "runs" needs one more word.\n  hint: one of: runs ls, runs show, runs io, runs open, runs result, runs watch, runs events, runs logs, runs why, runs cancel, runs pause, runs resume, runs retry, runs rerun, runs fork, runs signal, runs export\n',
+      'millrace: "runs" needs one more word.\n  hint: one of: runs ls, runs show, runs io, runs open, runs result, runs watch, runs events, runs logs, runs why, runs cancel, runs pause, runs resume, runs release, runs retry, runs rerun, runs fork, runs signal, runs export\n',
     ],
     [["run"], 2, "millrace: <file|workflow> is missing.\n  hint: usage: millrace run <file|workflow> [options]\n"],
     [

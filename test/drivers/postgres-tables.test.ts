@@ -209,6 +209,12 @@ test("thousands of commits leave tables no larger than hundreds do", async () =>
   const own = new Client({ connectionString: url });
   await own.connect();
   const store = await openPostgres({ url, schema, host: nodeHost, partitions: 4 });
+  // Nor may the server come by on its own account: while it counts one table it keeps the dead rows of all others.
+  const tables = await own.query<{ name: string }>(
+    `select oid::regclass::text as name from pg_class where relnamespace = $1::regnamespace and relkind = 'r'`,
+    [schema],
+  );
+  for (const { name } of tables.rows) await own.query(`alter table ${name} set (autovacuum_enabled = false)`);
   const owners = await Promise.all([0, 1, 2, 3].map((partition) => acquire(store, partition)));
   const tasks = 4;
   let commits = 0;
@@ -250,7 +256,7 @@ test("thousands of commits leave tables no larger than hundreds do", async () =>
   const last = await commitMany();
   const page = 8192;
   for (const [table, bytes] of Object.entries(last)) {
-    expect([table, bytes <= first[table]! * 1.5 + 8 * page]).toEqual([table, true]);
+    expect(bytes, `${table}, ${first[table]} bytes before`).toBeLessThanOrEqual(first[table]! * 1.5 + 8 * page);
   }
   // Nothing of ours keeps what is dead from being removed. Postgres itself may for a moment, while it counts a table.
   await expect.poll(async () => Object.values(await keptDead(own)).every((count) => count === 0)).toBe(true);

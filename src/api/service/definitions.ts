@@ -48,7 +48,10 @@ export class Definition {
   }
 
   get plan(): Plan {
-    this.#plan ??= executionMachine.prepareDefinition(this.hash, this.text) as Plan;
+    if (this.#plan !== undefined) return this.#plan;
+    this.#plan = executionMachine.prepareDefinition(this.hash, this.text) as Plan;
+    // It has its own.
+    this.#workflow = undefined;
     return this.#plan;
   }
 

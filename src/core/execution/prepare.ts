@@ -169,7 +169,7 @@ export function taskOf(
   return new DispatchedTask(head, config === undefined ? prepared : null, spec.queue, spec.priority);
 }
 
-const NO_HOLES: readonly Hole[] = [];
+const NO_HOLES: readonly Hole[] = Object.freeze([]);
 
 /** About as long as what is said of a task besides what it is given. */
 const HEAD_CHARS = 400;

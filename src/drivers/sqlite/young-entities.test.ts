@@ -49,13 +49,16 @@ test("forgets what is purged, cut or in doubt, and what comes later does not bri
   const young = new YoungEntities();
   const make = (...entities: string[]): void =>
     young.committed(batch({ records: entities.map((entity) => record(entity, 1)) }));
-  make("a", "b", "c", "d");
-  for (const entity of ["a", "b", "c", "d"]) young.follow(entity);
+  const all = ["a", "b", "c", "d", "e", "f"];
+  make(...all);
+  for (const entity of all) young.follow(entity);
   young.committed(batch({ purge: ["a"], cut: [{ entity: "b", belowVersion: 1 }] }));
   young.doubt(batch({ records: [record("c", 2)], wakes: [{ entity: "d", atMs: 1 }] }));
-  young.committed(batch({ records: [record("b", 2), record("c", 2), record("d", 2)] }));
-  for (const entity of ["a", "b", "c", "d"]) {
-    expect([young.version(entity), young.tail(entity, 1)]).toEqual([undefined, undefined]);
+  young.doubt(batch({ purge: ["e"], cut: [{ entity: "f", belowVersion: 1 }] }));
+  young.committed(batch({ records: ["b", "c", "d", "f"].map((entity) => record(entity, 2)) }));
+  for (const entity of all) {
+    const known = [young.version(entity), young.header(entity), young.tail(entity, 1)];
+    expect(known).toEqual([undefined, undefined, undefined]);
   }
   make("a");
   expect(young.version("a")).toBe(1);

@@ -72,10 +72,12 @@ export class YoungEntities {
   }
 
   /** A batch of which nobody knows what became of it. */
-  doubt({ records, headers, wakes }: CommitBatch): void {
+  doubt({ records, headers, wakes, purge, cut }: CommitBatch): void {
     for (const { entity } of records) this.#forget(entity);
     for (const { entity } of headers) this.#forget(entity);
     for (const { entity } of wakes) this.#forget(entity);
+    for (const { entity } of cut ?? []) this.#forget(entity);
+    for (const entity of purge) this.#forget(entity);
   }
 
   /** From now on the file is asked, and says that it is closed. */
