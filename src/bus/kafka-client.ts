@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type * as Library from "@platformatic/kafka";
 import type { BusAddress } from "../settings/bus-address.ts";
 import { isOf, isOfUnknownTopic, told } from "./kafka-errors.ts";
@@ -24,8 +25,9 @@ const REQUEST_MS = 10_000;
 const RETRIES = 2;
 const RETRY_MS = 500;
 const OUTAGE_RETRY_MS = 2_000;
-/** Of the question whether a broker answers. It is asked three times, of another broker each time if there are more. */
+/** Of the question whether a broker answers, each time that it is asked. */
 const ANSWER_MS = 2_000;
+const ANSWER_TRIES = 3;
 const ANSWER_RETRY_MS = 250;
 /** How long a broker waits for something to give. */
 const FETCH_WAIT_MS = 1_000;
@@ -91,8 +93,8 @@ class Client implements Kafka {
     this.#common = common;
     this.#partitions = partitions;
     this.#admin = new library.Admin(common);
-    const soon = { connectTimeout: ANSWER_MS, requestTimeout: ANSWER_MS, retryDelay: ANSWER_RETRY_MS };
-    this.#asker = new library.Admin({ ...common, ...soon });
+    // Without tries of its own: those of one question and of what it asks first would be multiplied.
+    this.#asker = new library.Admin({ ...common, connectTimeout: ANSWER_MS, requestTimeout: ANSWER_MS, retries: 0 });
     const { stringSerializers: serializers } = library;
     this.#producer = new library.Producer({ ...common, serializers, idempotent: true, acks: -1 });
     for (const one of [this.#admin, this.#asker, this.#producer]) silence(one);
@@ -110,8 +112,20 @@ class Client implements Kafka {
   }
 
   async answers(): Promise<void> {
-    // Of no topic, and not from memory: the smallest question that only a broker can answer.
-    await told(() => this.#asker.metadata({ topics: [], forceUpdate: true }));
+    // Of no topic: the smallest question that only a broker can answer.
+    await this.#ask([]);
+  }
+
+  /** Not from memory, and within a few seconds, whatever the brokers do. */
+  async #ask(topics: string[]): Promise<Library.ClusterMetadata> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await told(() => inTime(this.#asker.metadata({ topics, forceUpdate: true })));
+      } catch (error) {
+        if (tries === ANSWER_TRIES || isOfUnknownTopic(error) || this.#stopping.signal.aborted) throw error;
+        await sleep(ANSWER_RETRY_MS);
+      }
+    }
   }
 
   async makeTopics(topics: readonly string[]): Promise<void> {
@@ -207,7 +221,8 @@ class Client implements Kafka {
   /** Whoever does not answer says nothing about it. */
   async #isThere(topic: string, id: string): Promise<boolean | undefined> {
     try {
-      return (await this.topicId(topic)) === id;
+      // Soon: a group that cannot settle meanwhile is waited for only as long as it is known that nobody answers.
+      return (await this.#ask([topic])).topics.get(topic)?.id === id;
     } catch (error) {
       return isOfUnknownTopic(error) ? false : undefined;
     }
@@ -229,6 +244,20 @@ function* inRequests(records: readonly BusRecord[]): Iterable<readonly BusRecord
     bytes += size;
   }
   if (part.length > 0) yield part;
+}
+
+/** Of brokers that take a question and do nothing. */
+async function inTime<Answer>(asked: Promise<Answer>): Promise<Answer> {
+  const timer = new AbortController();
+  const late = sleep(ANSWER_MS, undefined, { signal: timer.signal }).then(() => {
+    throw new KafkaError("no broker has answered");
+  });
+  late.catch(() => {});
+  try {
+    return await Promise.race([asked, late]);
+  } finally {
+    timer.abort();
+  }
 }
 
 /** An event of this name that nobody hears ends the process; calls tell the same to whoever made them. */

@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Service } from "../../scripts/services/service.ts";
 import { Database } from "../../src/drivers/postgres/database.ts";
 import { openPostgres } from "../../src/drivers/postgres/postgres-store.ts";
 import { SQL } from "../../src/drivers/postgres/tasks.ts";
+import { WakeUps } from "../../src/drivers/postgres/wake-ups.ts";
 import type { Host } from "../../src/host/host.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
 import { acquire } from "../../src/store/conformance/owner.ts";
@@ -23,6 +25,7 @@ afterEach(async () => {
 afterAll(() => service.stop());
 
 const LONG_MS = 60_000;
+const QUERY = Reflect.get(Client.prototype, "query") as (...given: unknown[]) => unknown;
 
 /** In which nobody looks once a second: who is left waiting by mistake waits for good. */
 const isSecond = (ms: number): boolean => ms >= 900 && ms <= 1_100;
@@ -86,6 +89,31 @@ describe("a result of a worker in another process", () => {
     await engine.close();
     expect(await worker.tasks.settle([settlement(first, "completed")])).toEqual(["settled"]);
     expect(await inboxTexts(worker)).toEqual(['"completed"']);
+  });
+
+  test("waits once for an owner that does not hear, and not with every result", async () => {
+    const query = vi.spyOn(Client.prototype, "query");
+    // As behind a pooler, which gives the connection to somebody else.
+    query.mockImplementation(function (this: Client, ...given: unknown[]): unknown {
+      const isListen = typeof given[0] === "string" && given[0].startsWith("listen");
+      return Reflect.apply(QUERY, this, isListen ? ["select 1"] : given);
+    });
+    const schema = `test_${nodeHost.id()}`;
+    const options = { url: service.url, schema, host: nodeHost, partitions: 1 };
+    const engine = await openPostgres(options);
+    query.mockRestore();
+    const worker = await openPostgres(options);
+    open.push(engine, worker);
+    const owner = await acquire(engine);
+    const hurried = vi.spyOn(WakeUps.prototype, "hurry");
+    for (let i = 0; i < 4; i++) {
+      const waiting = lease(worker, { waitMs: LONG_MS });
+      await sleep(100);
+      await owner.commit({ tasks: [task(`t${i}`)], records: [record("e/1", i + 1)] });
+      const [one] = await waiting;
+      expect(await worker.tasks.settle([settlement(one!, "completed")])).toEqual(["settled"]);
+    }
+    expect(hurried.mock.results.filter(({ value }) => value === true)).toHaveLength(1);
   });
 
   test("that is a failure goes to the store, which knows whether it counts", async () => {

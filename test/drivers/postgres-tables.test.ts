@@ -393,4 +393,20 @@ describe("a purge of an execution with many rows", () => {
     expect([await count("journal"), await count("records"), await count("purges")]).toEqual([1, 0, 0]);
     await store.close();
   });
+
+  test("is finished by one of the same name that begins when only values are left, and stays", async () => {
+    const store = await open();
+    const owner = await acquire(store);
+    await owner.commit({ records: [record(ENTITY, 1)], headers: [header(ENTITY)] });
+    await store.records.put(Array.from({ length: blobs }, (_, i) => ({ scope: ENTITY, hash: `${i}`, text: "1" })));
+    await store.records.put([{ scope: OTHER, hash: "0", text: "1" }]);
+    await owner.commit({ purge: [ENTITY] });
+    expect([await count("journal"), (await count("records")) > 1, await count("purges")]).toEqual([0, true, 1]);
+    await owner.commit({ records: [record(ENTITY, 1)], headers: [header(ENTITY)] });
+    for (let i = 0; i < 4; i++) await store.tasks.lapse(1);
+    const [loaded] = await store.journal.load([{ partition: 0, entity: ENTITY }]);
+    expect(loaded?.records).toEqual([record(ENTITY, 1)]);
+    expect([await count("journal"), await count("records"), await count("purges")]).toEqual([1, 1, 0]);
+    await store.close();
+  });
 });

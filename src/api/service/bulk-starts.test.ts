@@ -4,6 +4,7 @@ import { INLINE_BYTES } from "../../core/value.ts";
 import { openMemory } from "../../drivers/memory/memory-store.ts";
 import { Engine } from "../../engine/engine.ts";
 import { nodeHost } from "../../host/node-host.ts";
+import { DECISION_TIMEOUT_MS, Requests } from "../../inbox/requests.ts";
 import type { Json } from "../../json/json.ts";
 import type { Records } from "../../store/contract.ts";
 import { BULK_CHUNK, BULK_CHUNKS_AHEAD } from "../limits.ts";
@@ -12,6 +13,7 @@ import { Service } from "./service.ts";
 
 const ends: (() => unknown)[] = [];
 afterEach(async () => {
+  vi.restoreAllMocks();
   for (const end of ends.splice(0).toReversed()) await end();
 });
 
@@ -58,6 +60,16 @@ test("a bulk start posts some of its parts ahead, and each once, and answers in 
     if (!("execution_id" in item)) throw new Error(JSON.stringify(item));
     expect(JSON.parse(await service.executions.input(item.execution_id))).toEqual({ i });
   }
+});
+
+test("each part has the time of those before it as well: whose turn comes late has not been refused", async () => {
+  const { service, own } = await unowned();
+  own();
+  const sendAll = vi.spyOn(Requests.prototype, "sendAll");
+  const inputs = Array.from({ length: BULK_CHUNK * (BULK_CHUNKS_AHEAD + 2) }, (): Json => ({}));
+  await service.submissions.startAll(LOCAL, "many", { inputs });
+  const turns = sendAll.mock.calls.map(([, timeoutMs]) => timeoutMs! / DECISION_TIMEOUT_MS);
+  expect(turns).toEqual([1, 2, 3, 4, 4, 4]);
 });
 
 test("a part that fails before another is answered fails the request, and nothing else", async () => {

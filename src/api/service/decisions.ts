@@ -65,8 +65,8 @@ export class Decisions {
     return this.#requests.send(request);
   }
 
-  sendAll(requests: readonly Request[]): Promise<readonly RequestOutcome[]> {
-    return this.#requests.sendAll(requests);
+  sendAll(requests: readonly Request[], timeoutMs?: number): Promise<readonly RequestOutcome[]> {
+    return this.#requests.sendAll(requests, timeoutMs);
   }
 }
 

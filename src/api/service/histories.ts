@@ -44,8 +44,15 @@ const STREAM_BATCH = 256;
 /** Handlers that do not stop: how many a sentence names, and how many there are beside it. */
 const MAX_DEAF_SHOWN = 3;
 const MAX_DEAF_DETAILS = 20;
-/** Whether those who hold something are in quarantine, each looked up once for all nodes that wait for them. */
-type Holders = Map<string, Promise<boolean>>;
+/** What those who hold something are in quarantine for, each looked up once for all nodes that wait for them. */
+type Holders = Map<string, Promise<string | undefined>>;
+/** Of what no cancel reaches: its events cannot be read. */
+const UNREADABLE: ReadonlySet<string> = new Set(["FOLD_FAILED", "FORMAT_TOO_NEW"]);
+
+interface QuarantinedHolder {
+  readonly id: string;
+  readonly isReadable: boolean;
+}
 /** Of those who hold what others wait for, so many are looked at: whoever never gives it back is among the first. */
 const MAX_HOLDERS_LOOKED = 20;
 
@@ -241,7 +248,7 @@ export class Histories {
         in_use: limit.in_use,
         waiting: limit.waiting,
         tripped: limit.tripped,
-        ...(quarantined.length > 0 && { quarantined: [...quarantined] }),
+        ...(quarantined.length > 0 && { quarantined: quarantined.map(({ id }) => id) }),
       },
       ...(atMs !== null && { until: iso(atMs)! }),
     };
@@ -269,7 +276,7 @@ export class Histories {
     const holders = [...new Set(Array.from(state!.held.values(), ({ execution }) => execution))];
     const quarantined = await this.#quarantined(holders, known);
     const kept = quarantined.map(keptBy).join("");
-    const more = quarantined.length > 0 && { quarantined: [...quarantined] };
+    const more = quarantined.length > 0 && { quarantined: quarantined.map((one) => one.id) };
     return {
       ...shown,
       sentence: `${node} waits for the result of node ${first.node} of execution ${worker}, which does the same work${kept}`,
@@ -281,7 +288,7 @@ export class Histories {
    * Which of these executions are in quarantine. Nobody can say of one that none of its tasks runs any more, so it keeps
    * what it holds, and only a person can help.
    */
-  async #quarantined(holders: readonly string[], known: Holders): Promise<readonly string[]> {
+  async #quarantined(holders: readonly string[], known: Holders): Promise<readonly QuarantinedHolder[]> {
     const looked = holders.slice(0, MAX_HOLDERS_LOOKED);
     const missing = looked.filter((entity) => !known.has(entity));
     if (missing.length > 0) {
@@ -289,12 +296,18 @@ export class Histories {
         missing.map((entity) => ({ partition: this.#reader.partition(entity), entity })),
       );
       for (const [i, entity] of missing.entries()) {
-        const isOne = loading.then((loaded) => standingQuarantine(loaded[i]!.records) !== undefined);
-        known.set(entity, isOne);
+        // Whom nobody can look at is left out: what is waited for is told all the same.
+        const code = loading
+          .then((loaded) => standingQuarantine(loaded[i]!.records)?.error.code)
+          .catch(() => undefined);
+        known.set(entity, code);
       }
     }
-    const are = await Promise.all(looked.map((entity) => known.get(entity)!));
-    return looked.filter((_, i) => are[i]).map(entityId);
+    const codes = await Promise.all(looked.map((entity) => known.get(entity)!));
+    return looked.flatMap((entity, i): QuarantinedHolder[] => {
+      const code = codes[i];
+      return code === undefined ? [] : [{ id: entityId(entity), isReadable: !UNREADABLE.has(code) }];
+    });
   }
 
   /** The number of its last event. */
@@ -360,8 +373,11 @@ function stuckBehind(
   return { sentence, details: { ...details, workers: true, not_stopping: calls.slice(0, MAX_DEAF_DETAILS) } };
 }
 
-function keptBy(id: string): string {
-  return `; execution ${id} is in quarantine and gives back nothing. let it go on: millrace release ${id}   or end it: millrace cancel ${id}`;
+function keptBy({ id, isReadable }: QuarantinedHolder): string {
+  const isIn = `; execution ${id} is in quarantine and gives back nothing`;
+  // A cancel waits like everything else that is sent to it, and let go it would be back at once.
+  if (!isReadable) return `${isIn}, nor can this release read it. with one that can: millrace release ${id}`;
+  return `${isIn}. let it go on: millrace release ${id}   or end it: millrace cancel ${id}`;
 }
 
 /** What keeps a rate from letting anybody through, though there may be enough. */

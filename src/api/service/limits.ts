@@ -3,7 +3,7 @@ import { AMOUNT_UNITS, type Amounts, type AmountUnit } from "../../core/gate/amo
 import { LIMITS } from "../../core/gate/decide.ts";
 import { gateMachine } from "../../core/gate/machine.ts";
 import { type GateName, type GateRule, isBucket } from "../../core/gate/rule.ts";
-import { costOf, type GateState, isWaitingForBeginnings, opensAtMs } from "../../core/gate/state.ts";
+import { costOf, type GateState, isWaitingForBeginnings, keepingOut, opensAtMs } from "../../core/gate/state.ts";
 import type { GateCommand } from "../../core/message.ts";
 import { PER_SECONDS } from "../../core/execution/plan-gates.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
@@ -161,7 +161,7 @@ export class Limits {
     const waitsForBeginnings = isThere && isWaitingForBeginnings(state);
     const isKnown = opens !== null && !waitsForBeginnings && (isBucket(rule) || before === 0);
     const atMs = isKnown ? opens + waitMs : null;
-    const holders = isBucket(rule) ? [] : [...new Set(Array.from(state.held.values(), (held) => held.execution))];
+    const holders = [...new Set(keepingOut(state).map(({ execution }) => execution))];
     return { limit: showLimit(state), before: isThere ? before : -1, atMs, waitsForBeginnings, holders };
   }
 

@@ -4,7 +4,7 @@ import type { Answer } from "../../core/machine.ts";
 import type { Fork, Labels, Start, Trigger } from "../../core/message.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Host } from "../../host/host.ts";
-import type { Request, RequestOutcome } from "../../inbox/requests.ts";
+import { DECISION_TIMEOUT_MS, type Request, type RequestOutcome } from "../../inbox/requests.ts";
 import { canonicalHash } from "../../json/canonical.ts";
 import { isLongerThan } from "../../json/characters.ts";
 import { drawnAtMs } from "../../host/time-id.ts";
@@ -317,7 +317,10 @@ export class Submissions {
     const accepting: Promise<readonly BulkItem[]>[] = [];
     for (let from = items.length; from < drafts.length; from += BULK_CHUNK) {
       await accepting.at(-BULK_CHUNKS_AHEAD);
-      const chunk = this.#acceptAll(caller, drafts.slice(from, from + BULK_CHUNK));
+      // Those before it have their turn first, and as much time each: a slow owner must not look like none.
+      const before = Math.min(accepting.length, BULK_CHUNKS_AHEAD - 1);
+      const part = drafts.slice(from, from + BULK_CHUNK);
+      const chunk = this.#acceptAll(caller, part, DECISION_TIMEOUT_MS * (before + 1));
       // Whoever waits for it hears of it; if one before it has failed nobody does.
       chunk.catch(() => {});
       accepting.push(chunk);
@@ -420,12 +423,12 @@ export class Submissions {
     return this.#decisions.send(request);
   }
 
-  async #acceptAll(caller: Caller, drafts: readonly Draft[]): Promise<readonly BulkItem[]> {
+  async #acceptAll(caller: Caller, drafts: readonly Draft[], timeoutMs: number): Promise<readonly BulkItem[]> {
     const requests = await Promise.all(drafts.map(async (draft) => this.#request(caller, draft)));
-    let outcomes = await this.#decisions.sendAll(requests);
+    let outcomes = await this.#decisions.sendAll(requests, timeoutMs);
     if (outcomes.some(isLost)) {
       await this.#definitions.publish(drafts[0]!.definition, true);
-      outcomes = await this.#decisions.sendAll(requests);
+      outcomes = await this.#decisions.sendAll(requests, timeoutMs);
     }
     return drafts.map((draft, i) => itemOf(draft, outcomes[i]!));
   }

@@ -93,13 +93,19 @@ export function freePlaces(state: GateState, rule: GateRule): number {
     case "tokens":
     case "budget":
       return Infinity;
-    case "breaker": {
-      if (state.trust === null) return Infinity;
-      // Calls from before it opened may hang for long: they show nothing.
-      const trying = Array.from(state.held.values()).filter(({ atMs }) => atMs > state.openedAtMs);
-      return state.trust - trying.length;
-    }
+    case "breaker":
+      return state.trust === null ? Infinity : state.trust - keepingOut(state).length;
   }
+}
+
+/** Those who keep others out for as long as they have not given back what they hold. */
+export function keepingOut(state: GateState): readonly Held[] {
+  const rule = state.ruling;
+  if (rule === null || isBucket(rule)) return [];
+  const held = Array.from(state.held.values());
+  if (rule.kind !== "breaker") return held;
+  // Calls from before it opened may hang for long: they show nothing.
+  return state.trust === null ? [] : held.filter(({ atMs }) => atMs > state.openedAtMs);
 }
 
 /** How many have to make room for those who came after them. */

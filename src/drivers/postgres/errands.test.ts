@@ -19,7 +19,7 @@ function processOf(parts: Partial<ErrandOptions> = {}, isHeard = true) {
     name: "here",
     onErrand: () => {},
     ownerOf: (partition) => (partition === 0 ? "owner" : undefined),
-    forgetOwner: vi.fn<() => void>(),
+    doubtOwner: vi.fn<() => void>(),
     hurry: (_, errand) => isHeard && said.push(errand) > 0,
     answer: (_, errand) => isHeard && said.push(errand) > 0,
   };
@@ -90,7 +90,7 @@ describe("a worker", () => {
     seat.wait();
     expect(await errands.settle([done])).toBeUndefined();
     expect(seat.hasRoom).toBe(true);
-    expect(wakeUps.forgetOwner).toHaveBeenCalledWith(0);
+    expect(wakeUps.doubtOwner).toHaveBeenCalledWith("owner");
   });
 
   test("frees the tasks of an answer that comes too late", async () => {

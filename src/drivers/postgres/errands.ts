@@ -35,7 +35,7 @@ interface SettledErrand {
 
 export interface ErrandOptions {
   readonly host: Host;
-  readonly wakeUps: Pick<WakeUps, "name" | "onErrand" | "ownerOf" | "forgetOwner" | "hurry" | "answer">;
+  readonly wakeUps: Pick<WakeUps, "name" | "onErrand" | "ownerOf" | "doubtOwner" | "hurry" | "answer">;
   readonly seats: Seats;
   /** What is done for others: from hand to hand, if an owner waits here. */
   readonly settle: (results: readonly Settlement[]) => Promise<readonly SettleOutcome[]>;
@@ -76,8 +76,8 @@ export class Errands {
     const isSent = wakeUps.hurry(owner, errand);
     const answer = isSent ? await this.#answerTo(id) : undefined;
     seat?.fill(held!.max, answer?.tasks ?? []);
-    // It may be gone. Whoever owns the partition next will say so.
-    if (isSent && answer === undefined) for (const { partition } of results) wakeUps.forgetOwner(partition);
+    // It may be gone, or not hear: whoever waits for it with every result waits for good.
+    if (isSent && answer === undefined) wakeUps.doubtOwner(owner);
     return answer?.outcomes;
   }
 

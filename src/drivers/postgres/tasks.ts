@@ -27,7 +27,7 @@ export const IS_LEASED = "coalesce(lease_until_ms, -1) >= 0";
 export const SQL = {
   // One queue after the other, no further than it has to, and past what others are just taking. A row that was locked a moment
   // ago is where it was: to look it up by its token once more costs a descent of the index. One that was freed meanwhile by
-  // somebody else has moved and is left where it is; whoever has freed it says so after that.
+  // somebody else has moved and is left where it is; whoever has freed it says so, and whoever looks before this ends looks again.
   lease: `
     with picked as materialized (
       select task.place_in_table from unnest($1::text[]) with ordinality as asked (queue, place)

@@ -13,6 +13,10 @@ const SENT_AHEAD = 8;
 const MAX_PAYLOAD_BYTES = 7_900;
 /** Who has committed to a partition owns it, as a rule for longer than this. */
 const OWNER_KNOWN_MS = 10_000;
+/** A process that did not answer may not hear: behind a pooler, or while its connection is gone. It is asked again after this time. */
+const DEAF_MS = 60_000;
+/** So many of these are remembered. */
+const MOST_DEAF = 1_000;
 /** What a hint begins with that says whom it is of. To releases before this one it is a key for which nobody waits. */
 const FROM = "from/";
 
@@ -43,6 +47,8 @@ export class WakeUps {
   readonly #from: string;
   /** Who was the last to say that he has committed to a partition. */
   readonly #owners = new Map<number, { readonly name: string; readonly untilMs: number }>();
+  /** Until when these processes are not asked. */
+  readonly #deaf = new Map<string, number>();
   readonly #waiters = new Map<string, Set<Waiter>>();
   /** When somebody last looked at what was not announced since. */
   readonly #quiet = new Map<string, number>();
@@ -170,7 +176,8 @@ export class WakeUps {
    * better sent together.
    */
   behind(keys: Iterable<string>): Statement | undefined {
-    const payload = JSON.stringify([this.#from, ...keys]);
+    // Who does not hear must not be asked.
+    const payload = JSON.stringify(this.#client === undefined ? [...keys] : [this.#from, ...keys]);
     if (Buffer.byteLength(payload) > MAX_PAYLOAD_BYTES || !this.#mayHurry()) return undefined;
     return { sql: SQL.notify, values: [this.#channel, payload] };
   }
@@ -178,7 +185,15 @@ export class WakeUps {
   /** Another process that owns this partition, as far as anybody has said so. */
   ownerOf(partition: number): string | undefined {
     const owner = this.#owners.get(partition);
-    return owner !== undefined && owner.untilMs > this.#host.monotonicMs() ? owner.name : undefined;
+    const nowMs = this.#host.monotonicMs();
+    if (owner === undefined || owner.untilMs <= nowMs) return undefined;
+    return (this.#deaf.get(owner.name) ?? -Infinity) > nowMs ? undefined : owner.name;
+  }
+
+  /** It did not answer: whatever it commits, it is not asked again for a while. */
+  doubtOwner(name: string): void {
+    if (this.#deaf.size >= MOST_DEAF) this.#deaf.clear();
+    this.#deaf.set(name, this.#host.monotonicMs() + DEAF_MS);
   }
 
   forgetOwner(partition: number): void {

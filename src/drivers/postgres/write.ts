@@ -34,6 +34,8 @@ export const SQL = {
         select last.version + last.count from journal as last
         where last.entity = record.entity order by last.version desc limit 1
       ), 1)
+        -- Of one that is being removed the journal may be gone, and something else not: what begins now would go with it.
+        and (record.first > 1 or not exists (select from purges where ${is("purges.entity", "record.entity")}))
       returning 1
     )
     select 1 / (count(*) = cardinality($4))::integer from appended`,

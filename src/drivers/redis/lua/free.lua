@@ -15,5 +15,6 @@ for i = #ARGV, at + 1, -1 do
     count = count + 1
   end
 end
-if count > 0 then call('RPUSH', bell, '') end
+-- One for each: a worker that has room for one takes one.
+for _ = 1, math.min(count, 100) do call('RPUSH', bell, '') end
 return count
