@@ -64,6 +64,12 @@ test("if the last one fails nothing was written, and the reason is its own", asy
   expect(await all()).toEqual([{ n: 1, said: null }]);
 });
 
+test("what fails when it is committed has failed, although every statement had its answer", async () => {
+  await database.run(`alter table numbers add constraint said_once unique (said) deferrable initially deferred`);
+  await expect(database.atOnce([insert(1, "same"), insert(2, "same"), insert(3)])).rejects.toThrow("said_once");
+  expect(await all()).toEqual([]);
+});
+
 test("a statement that the server knows already need not be told again, and is the same everywhere", async () => {
   await database.run(INSERT, [1, "by itself"]);
   await database.atOnce([insert(2), insert(3)]);

@@ -7,14 +7,12 @@ export type Mischief =
   | "none"
   /** Gives each client a number of its own and swallows notifications, as a pooler by transactions does. */
   | "pool"
-  /** Cuts the line when a COMMIT comes by, before the server hears of it. */
+  /** Cuts the line when a commit comes by: the server hears of its statements, and not of what would commit them. */
   | "cutBeforeCommit"
-  /** Lets the COMMIT through and cuts the line before its answer comes back. */
+  /** Lets the commit through and cuts the line before its answer comes back. */
   | "cutAfterCommit"
   /** Lets nothing through, in either direction, and says nothing. */
   | "silence";
-
-const COMMIT = Buffer.from("commit\0");
 
 /** Stands between a driver and a Postgres, and speaks just enough of its protocol to make trouble. */
 export class PostgresProxy {
@@ -66,10 +64,13 @@ export class PostgresProxy {
     }
     client.on("data", (chunk) => {
       if (this.mischief === "silence" || isCut) return;
-      const isCommit = chunk.includes(COMMIT);
-      if (isCommit && this.mischief === "cutBeforeCommit") return cut();
+      const commitAt = placeOfCommit(chunk);
+      if (commitAt !== undefined && this.mischief === "cutBeforeCommit") {
+        server.write(chunk.subarray(0, commitAt));
+        return cut();
+      }
       server.write(chunk);
-      if (isCommit && this.mischief === "cutAfterCommit") cut();
+      if (commitAt !== undefined && this.mischief === "cutAfterCommit") cut();
     });
     let rest = Buffer.alloc(0);
     server.on("data", (chunk: Buffer) => {
@@ -85,7 +86,22 @@ export class PostgresProxy {
   }
 }
 
-/** A message of the server is a letter, its length, and the rest. */
+/** Where the sync begins that ends a transaction of several statements, if these bytes hold one from its beginning on. */
+function placeOfCommit(bytes: Buffer): number | undefined {
+  let executed = 0;
+  let at = 0;
+  for (let rest = bytes; ;) {
+    const length = messageLength(rest);
+    if (length === undefined) return undefined;
+    const kind = String.fromCharCode(rest[0]!);
+    if (kind === "S") return executed > 1 ? at : undefined;
+    if (kind === "E") executed++;
+    at += length;
+    rest = rest.subarray(length);
+  }
+}
+
+/** A message is a letter, its length, and the rest. */
 function messageLength(bytes: Buffer): number | undefined {
   if (bytes.length < 5) return undefined;
   const length = bytes.readInt32BE(1) + 1;

@@ -12,6 +12,7 @@ import type { Host } from "../../host/host.ts";
 import { StoreError } from "../../store/store-error.ts";
 import { arrayLiteral, type Scalar } from "./encoding.ts";
 import { faultOf, isCollision } from "./faults.ts";
+import { OneFlight } from "./one-flight.ts";
 
 /** A statement and its values. */
 export interface Statement {
@@ -175,17 +176,16 @@ export class Database implements Connection {
   atOnce(statements: readonly Statement[], behind?: Statement): Promise<readonly QueryResult[]> {
     return this.#lend(async (client, following) => {
       const { stream } = (client as unknown as WithStream).connection;
+      const { promise, resolve, reject } = Promise.withResolvers<readonly QueryResult[]>();
       stream.cork();
-      const begun = client.query("begin");
-      const sent = statements.map((statement) => client.query(prepared(statement)));
-      const ended = client.query("commit");
+      client.query(
+        new OneFlight(statements.map(prepared), (error, answers) =>
+          error === null ? resolve(answers) : reject(error),
+        ),
+      );
       if (behind !== undefined) following.push(client.query(prepared(behind)));
       stream.uncork();
-      const answers = await Promise.allSettled([begun, ...sent, ended]);
-      // The first to fail is the reason; those behind it were only told that there had been one.
-      const failed = answers.find((answer) => answer.status === "rejected");
-      if (failed !== undefined) throw failed.reason;
-      return Promise.all(sent);
+      return promise;
     });
   }
 
@@ -231,12 +231,18 @@ function giveBack(client: PoolClient, following: readonly Promise<unknown>[]): v
 const names = new Map<string, string>();
 
 /** Named, so that a connection parses and plans it once. */
-function prepared({ sql, values }: Statement): { name: string; text: string; values: unknown[] } {
+function prepared({ sql, values }: Statement): { name: string; text: string; values: (string | null)[] } {
   let name = names.get(sql);
   if (name === undefined) names.set(sql, (name = `millrace_${names.size}`));
   return {
     name,
     text: sql,
-    values: values.map((value) => (Array.isArray(value) ? arrayLiteral(value as Scalar[]) : value)),
+    values: values.map((value) => literal(value as Scalar | readonly Scalar[] | undefined)),
   };
+}
+
+function literal(value: Scalar | readonly Scalar[] | undefined): string | null {
+  if (value === null || value === undefined) return null;
+  if (typeof value === "object") return arrayLiteral(value);
+  return String(value);
 }
