@@ -17,19 +17,24 @@ function unpacked([separator, ...texts]: ReturnType<typeof packed>): readonly (r
   return texts.map((text) => text.split(separator).slice(1));
 }
 
+const SEPARATOR = packed()[0];
+
 describe("texts are packed so that they can be told apart", () => {
   test.each<[string, readonly string[]]>([
     ["none", []],
     ["an empty one", [""]],
     ["several empty ones", ["", "", ""]],
-    ["with the separator in them", ["a\u001e\u001fb", "\u001e\u001f\u001f", "c"]],
-    ["that end or begin with parts of it", ["a\u001e", "\u001fb", "\u001e", "\u001f"]],
+    ["with the separator in them", [`a${SEPARATOR}b`, `${SEPARATOR}\u001f`, "c"]],
+    [
+      "that end or begin with parts of it",
+      ["a\u001e", "\u001fb", "\u001e", "\u001f", SEPARATOR.slice(0, -1), SEPARATOR.slice(1)],
+    ],
   ])("%s", (_, texts) => {
     expect(unpacked(packed(texts))).toEqual([texts]);
   });
 
   test("whatever they are made of", () => {
-    const text = string({ unit: constantFrom("a", "\u001e", "\u001f") });
+    const text = string({ unit: constantFrom("a", "\u001e", "\u001f", SEPARATOR, SEPARATOR.slice(1)) });
     assert(
       property(array(text), array(text), (texts, others) => {
         expect(unpacked(packed(texts, others))).toEqual([texts, others]);
