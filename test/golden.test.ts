@@ -44,12 +44,14 @@ describe.each(names)("the journal %s", (name) => {
     expect(state.version).toBe(golden.events.length);
   });
 
-  test("folds to the same from the snapshot of the time, while its format is read", () => {
+  test("folds to the same from the snapshot of the time, and writes the same while that is its format", () => {
     const { version, format, text: snapshot } = golden.snapshot;
-    if (format !== executionMachine.snapshotFormat) return;
+    // The format before says all of each run, and is read by the same function.
+    if (format < executionMachine.snapshotFormat - 1) return;
     const tail = golden.events.slice(version);
     const state = fold(executionMachine.restore(golden.execution, plan, snapshot), tail);
     expect(viewExecution(state)).toMatchObject(golden.summary);
+    if (format !== executionMachine.snapshotFormat) return;
     const head = fold(executionMachine.create(golden.execution, plan), golden.events.slice(0, version));
     expect(executionMachine.snapshot(head)).toBe(snapshot);
   });

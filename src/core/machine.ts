@@ -3,6 +3,14 @@ import type { Json } from "../json/json.ts";
 import type { Message } from "./message.ts";
 import type { PastRef } from "./value.ts";
 
+/** A definition that is in this process, whether or not a store has it. */
+export interface DefinitionAtHand {
+  readonly chars: number;
+  text(): string;
+  /** As `prepareDefinition` does. */
+  prepare(): unknown;
+}
+
 /**
  * A kind of entity: how its state is decided, changed, kept and woken. The engine shell runs any of them alike. An
  * execution is one; a gate (a limit, a breaker, a budget) and a cached result are the others.
@@ -19,6 +27,10 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   /** The state before the first event. `definition` is the stored text that `definitionOf` asked for, made ready. */
   create(id: string, definition: unknown): State;
   prepareDefinition(hash: string, text: string): unknown;
+  /** The text that a definition was made ready from, where it can be had from that; elsewhere it has to be kept. */
+  textOfDefinition?(definition: unknown): (() => string) | undefined;
+  /** A definition that this process has already, so that it need not be read; of small ones it is not known. */
+  definitionAtHand?(hash: string): DefinitionAtHand | undefined;
 
   /** Never changes the state. */
   decide(state: State, message: Message, context: Context): Decision<Event>;

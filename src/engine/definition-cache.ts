@@ -1,5 +1,5 @@
 import { DEFINITION_SCOPE } from "../core/entity.ts";
-import type { Machine } from "../core/machine.ts";
+import type { DefinitionAtHand, Machine } from "../core/machine.ts";
 import type { Store } from "../store/contract.ts";
 
 /** How many characters of definitions stay compiled; the ones used longest ago leave. */
@@ -10,9 +10,9 @@ export class DefinitionUnusable extends Error {
   override readonly name = "DefinitionUnusable";
 }
 
-function prepare(machine: Machine, hash: string, text: string): unknown {
+function prepare(hash: string, definition: DefinitionAtHand): unknown {
   try {
-    return machine.prepareDefinition(hash, text);
+    return definition.prepare();
   } catch (error) {
     throw new DefinitionUnusable(`its definition ${hash} cannot be used: ${String(error)}`, { cause: error });
   }
@@ -21,7 +21,14 @@ function prepare(machine: Machine, hash: string, text: string): unknown {
 interface Entry {
   readonly prepared: unknown;
   readonly hash: string;
-  readonly text: string;
+  /** How long its text is. */
+  readonly chars: number;
+  /** A function where what was made ready holds all that the text does: a long one is not kept beside it. */
+  readonly text: string | (() => string);
+}
+
+function textOf({ text }: Entry): string {
+  return typeof text === "string" ? text : text();
 }
 
 /** How many definitions a tenure remembers as stored; beyond that it looks again. */
@@ -84,24 +91,45 @@ export class DefinitionCache {
     const cached = this.use(key);
     if (cached !== undefined) {
       if (stored?.has(hash) === false) {
-        await this.store.records.put([{ scope: DEFINITION_SCOPE, hash, text: cached.text }]);
+        await this.putAgain(cached);
         stored.saw(hash);
       }
       return cached.prepared;
     }
-    const [text] = await this.store.records.get([{ scope: DEFINITION_SCOPE, hash }]);
-    if (text === null || text === undefined) return null;
-    const prepared = prepare(machine, hash, text);
+    const here = machine.definitionAtHand?.(hash);
+    const isHere = here !== undefined && (await this.isStored(hash));
+    const found = isHere ? here : await this.read(machine, hash);
+    if (found === null) return null;
+    const prepared = prepare(hash, found);
     stored?.saw(hash);
-    this.entries.set(key, { prepared, hash, text });
+    const text = machine.textOfDefinition?.(prepared) ?? found.text();
+    this.entries.set(key, { prepared, hash, chars: found.chars, text });
     this.latest = key;
-    this.chars += text.length;
+    this.chars += found.chars;
     for (const [oldest, entry] of this.entries) {
       if (this.chars <= MAX_CHARS || oldest === key) break;
       this.entries.delete(oldest);
-      this.chars -= entry.text.length;
+      this.chars -= entry.chars;
     }
     return prepared;
+  }
+
+  private async read(machine: Machine, hash: string): Promise<DefinitionAtHand | null> {
+    const [text] = await this.store.records.get([{ scope: DEFINITION_SCOPE, hash }]);
+    if (text === null || text === undefined) return null;
+    return { chars: text.length, text: () => text, prepare: () => machine.prepareDefinition(hash, text) };
+  }
+
+  /** False also where a store cannot tell without reading it. */
+  private async isStored(hash: string): Promise<boolean> {
+    return (await this.store.records.has?.({ scope: DEFINITION_SCOPE, hash })) === true;
+  }
+
+  /** A long one is not written again only to find that it is there. */
+  private async putAgain(entry: Entry): Promise<void> {
+    const { hash, text } = entry;
+    if (typeof text !== "string" && (await this.isStored(hash))) return;
+    await this.store.records.put([{ scope: DEFINITION_SCOPE, hash, text: textOf(entry) }]);
   }
 
   /** The same where nothing has to be waited for; undefined where something has. */
@@ -122,7 +150,11 @@ export class DefinitionCache {
 
   /** Writes everything again. Harmless where it is still there. */
   async putAll(): Promise<void> {
-    const records = [...this.entries.values()].map(({ hash, text }) => ({ scope: DEFINITION_SCOPE, hash, text }));
+    const records = Array.from(this.entries.values(), (entry) => ({
+      scope: DEFINITION_SCOPE,
+      hash: entry.hash,
+      text: textOf(entry),
+    }));
     if (records.length > 0) await this.store.records.put(records);
   }
 }

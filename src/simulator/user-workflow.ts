@@ -1,4 +1,5 @@
-import { buildPlan, type PlanNode } from "../core/execution/plan.ts";
+import { buildPlan } from "../core/execution/plan.ts";
+import type { PlanNode } from "../core/execution/plan-node.ts";
 import { readDefinition } from "../definition/read.ts";
 import { ENGINE_HANDLERS, type Workflow, type WorkflowNode } from "../definition/workflow.ts";
 import type { Json, JsonObject } from "../json/json.ts";

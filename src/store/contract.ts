@@ -321,6 +321,11 @@ export interface LoadRequest {
    * holds events on both sides comes whole.
    */
   readonly aboveVersion?: number;
+  /**
+   * Together with `aboveVersion`: beyond this many characters the newer records may be left for another load, so that a long
+   * journal is not in memory as a whole. A driver may give all of them.
+   */
+  readonly maxChars?: number;
 }
 
 export interface Loaded {
@@ -467,6 +472,11 @@ export interface Records {
    */
   put(records: readonly StoredRecord[], options?: { readonly refusable: boolean }): Promise<PutOutcome>;
   get(keys: readonly RecordKey[]): Promise<readonly (string | null)[]>;
+  /**
+   * Whether `get` would find it, for whoever has the text: a definition of 100,000 nodes is 37 MB on each part of its way.
+   * Where a driver has no such thing it is read.
+   */
+  has?(key: RecordKey): Promise<boolean>;
   /**
    * The version of this content under this name: the same again for the same hash, else the next number. Atomic. A number
    * stands for one content for ever, also beyond `unpublish`.

@@ -21,9 +21,9 @@ export interface CheckOrder {
   readonly defaults: NodeDefaults;
 }
 
-export interface Checked {
+export interface Checked<Good = GoodDefinition> {
   /** There only if there are no errors. */
-  readonly good?: GoodDefinition;
+  readonly good?: Good;
   /** Handlers of its nodes that a worker has to serve. */
   readonly served?: readonly string[];
   /** The input that came with it, in the form `{definition, input_params}`. */

@@ -6,6 +6,7 @@ import type { Json } from "../../json/json.ts";
 import { MAX_DEFINITION_CHARS, THREAD_BYTES } from "../limits.ts";
 import { type Checked, type CheckOrder, checkSource } from "./check-definition.ts";
 import type { HandlerDirectory, KnownEntries } from "./handler-directory.ts";
+import { Definition } from "./definitions.ts";
 import { Lru } from "./lru.ts";
 import { RecentTexts } from "./recent-texts.ts";
 import { type Soon, soon } from "./soon.ts";
@@ -15,6 +16,9 @@ export type DefinitionSource =
   | { readonly source: Uint8Array | string; readonly format: "json" | "yaml" }
   | { readonly definition: Json; readonly input_params?: Json; readonly labels?: Json };
 
+/** What was found, with the definition as others of this process have it. */
+export type CheckedDefinition = Checked<Definition>;
+
 type Text = Pick<CheckOrder, "source" | "format" | "isWritten">;
 
 /**
@@ -23,19 +27,19 @@ type Text = Pick<CheckOrder, "source" | "format" | "isWritten">;
  */
 export class DefinitionChecker {
   readonly #directory: HandlerDirectory;
-  readonly #cache = new Lru<Checked>(MAX_DEFINITION_CHARS);
-  readonly #recent = new RecentTexts<Checked>();
+  readonly #cache = new Lru<CheckedDefinition>(MAX_DEFINITION_CHARS);
+  readonly #recent = new RecentTexts<CheckedDefinition>();
 
   constructor(directory: HandlerDirectory) {
     this.#directory = directory;
   }
 
-  async check(given: DefinitionSource, allowMissing: boolean): Promise<Checked> {
+  async check(given: DefinitionSource, allowMissing: boolean): Promise<CheckedDefinition> {
     return this.checkSoon(given, allowMissing);
   }
 
   /** The same, at once if all is known. */
-  checkSoon(given: DefinitionSource, allowMissing: boolean): Soon<Checked> {
+  checkSoon(given: DefinitionSource, allowMissing: boolean): Soon<CheckedDefinition> {
     const text: Text =
       "source" in given
         ? { ...given, isWritten: true }
@@ -49,13 +53,22 @@ export class DefinitionChecker {
   }
 
   /** The worker that serves a handler may have come a moment ago. */
-  async #again(handlers: KnownEntries, checked: Checked, text: Text, allowMissing: boolean): Promise<Checked> {
+  async #again(
+    handlers: KnownEntries,
+    checked: CheckedDefinition,
+    text: Text,
+    allowMissing: boolean,
+  ): Promise<CheckedDefinition> {
     const now = await this.#directory.refresh();
     const isNews = now.revision !== handlers.revision;
     return withLiveWorkers(isNews ? await this.#against(now, text, allowMissing) : checked, now);
   }
 
-  #against(handlers: KnownEntries, { source, format, isWritten }: Text, allowMissing: boolean): Soon<Checked> {
+  #against(
+    handlers: KnownEntries,
+    { source, format, isWritten }: Text,
+    allowMissing: boolean,
+  ): Soon<CheckedDefinition> {
     const about = `${format} ${isWritten} ${allowMissing} ${handlers.revision}`;
     const recent = this.#recent.get(source, about);
     if (recent !== undefined) return recent;
@@ -68,14 +81,18 @@ export class DefinitionChecker {
     }
     const { defaults } = this.#directory;
     const order: CheckOrder = { source, format, isWritten, allowMissing, defaults, handlers: [...handlers.entries] };
-    return soon(source.length > THREAD_BYTES ? inThread(order) : checkSource(order), (checked) => {
-      this.#cache.set(key, checked, source.length);
+    return soon(source.length > THREAD_BYTES ? inThread(order) : checkSource(order), (found) => {
+      // As one that whoever runs it has as well: then its text leaves memory for both.
+      const { good: written, ...told } = found;
+      const good = written === undefined ? undefined : new Definition(written);
+      const checked: CheckedDefinition = good === undefined ? told : { ...told, good };
+      this.#cache.set(key, checked, source.length + (good?.chars ?? 0));
       return checked;
     });
   }
 }
 
-function withLiveWorkers(checked: Checked, { alive }: KnownEntries): Checked {
+function withLiveWorkers(checked: CheckedDefinition, { alive }: KnownEntries): CheckedDefinition {
   const missing = checked.served?.filter((handler) => !alive.has(handler) && !BUILTIN_HANDLERS.has(handler)) ?? [];
   if (missing.length === 0) return checked;
   const warnings = missing.map((handler) => ({

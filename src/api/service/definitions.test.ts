@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { openMemory } from "../../drivers/memory/memory-store.ts";
+import { node, workflow } from "../../../test/support/workflows.ts";
 import { nodeHost } from "../../host/node-host.ts";
 import { Definition, Definitions } from "./definitions.ts";
 
@@ -42,4 +43,20 @@ test("what is published again is looked for as the newest of its name, by its ha
   expect(await publish("one")).toBe(1);
   expect(asked).toEqual([undefined]);
   await memory.close();
+});
+
+test("the text of a large definition is what it was when its plan holds it", () => {
+  const nodes = Array.from({ length: 5_000 }, (_, i) =>
+    node(`n${i}`, i === 0 ? [] : ["n0"], { config: { i, "é😀": "\ud800" } }),
+  );
+  const text = JSON.stringify(workflow(nodes));
+  // From another thread it comes as bytes.
+  for (const given of [text, new TextEncoder().encode(text)]) {
+    const definition = new Definition({ hash: "large", text: given, name: "w", inputSchema: undefined });
+    expect(definition.text).toBe(text);
+    expect(definition.plan.nodes).toHaveLength(5_000);
+    if (given instanceof Uint8Array) expect(given.byteLength, "they are given back").toBe(0);
+    expect(definition.text).toBe(text);
+    expect(definition.workflow).toBe(definition.plan.workflow);
+  }
 });

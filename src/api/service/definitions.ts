@@ -2,6 +2,7 @@ import type { Workflow } from "../../definition/workflow.ts";
 import { DEFINITION_SCOPE } from "../../core/entity.ts";
 import { executionMachine } from "../../core/execution/machine.ts";
 import type { Plan } from "../../core/execution/plan.ts";
+import { offerText } from "../../core/execution/shared-plans.ts";
 import type { Json } from "../../json/json.ts";
 import { Schema, type SchemaFault } from "../../json/schema.ts";
 import type { Published, Store } from "../../store/contract.ts";
@@ -13,8 +14,8 @@ import { SharedLook } from "./shared-look.ts";
 /** What there is to know of a definition that was found good. */
 export interface GoodDefinition {
   readonly hash: string;
-  /** Its canonical form. */
-  readonly text: string;
+  /** Its canonical form; as bytes of UTF-8 if it comes from another thread. */
+  readonly text: string | Uint8Array<ArrayBuffer>;
   readonly name: string;
   readonly inputSchema: Json | undefined;
 }
@@ -22,24 +23,37 @@ export interface GoodDefinition {
 /** A stored definition, made ready as far as somebody has needed it. */
 export class Definition {
   readonly hash: string;
-  readonly text: string;
   readonly name: string;
   readonly inputSchema: Json | undefined;
+  /** How long its text is, or nearly so. */
+  readonly chars: number;
   /** Its number under its name, once it is known: a number stands for one content for ever. */
   version: number | undefined;
   /** Whether it is still published: asked with every submit of it. */
   look: SharedLook<Published | null> | undefined;
   /** It was the newest of its name when that was asked last. */
   isNewest = true;
+  /** A function where the plan holds all that the text does: a long one is not kept beside it. */
+  #text: GoodDefinition["text"] | (() => string);
   #workflow: Workflow | undefined;
   #plan: Plan | undefined;
   #input: Schema | undefined;
 
   constructor({ hash, text, name, inputSchema }: GoodDefinition) {
     this.hash = hash;
-    this.text = text;
+    this.#text = text;
+    this.chars = text.length;
     this.name = name;
     this.inputSchema = inputSchema;
+    offerText(hash, this);
+  }
+
+  /** Its canonical form. */
+  get text(): string {
+    if (typeof this.#text === "string") return this.#text;
+    if (typeof this.#text === "function") return this.#text();
+    const { buffer, byteOffset, byteLength } = this.#text;
+    return Buffer.from(buffer, byteOffset, byteLength).toString("utf8");
   }
 
   get workflow(): Workflow {
@@ -48,11 +62,27 @@ export class Definition {
   }
 
   get plan(): Plan {
-    if (this.#plan !== undefined) return this.#plan;
-    this.#plan = executionMachine.prepareDefinition(this.hash, this.text) as Plan;
+    if (this.#plan === undefined) this.adopt(executionMachine.prepareDefinition(this.hash, this.text) as Plan);
+    return this.#plan!;
+  }
+
+  get made(): Plan | undefined {
+    return this.#plan;
+  }
+
+  /** Somebody has made the plan of it, and may need it for as long. */
+  adopt(plan: Plan): void {
+    this.#plan = plan;
     // It has its own.
     this.#workflow = undefined;
-    return this.#plan;
+    this.#dropText(executionMachine.textOfDefinition?.(plan));
+  }
+
+  /** Bytes are given back at once: the collector may be long in coming. */
+  #dropText(text: (() => string) | undefined): void {
+    if (text === undefined) return;
+    if (this.#text instanceof Uint8Array) this.#text.buffer.transfer(0);
+    this.#text = text;
   }
 
   /** What is wrong with an input, if anything is. */
@@ -82,7 +112,7 @@ export class Definitions {
   }
 
   of(good: GoodDefinition): Definition {
-    return this.#cache.get(good.hash) ?? this.#keep(new Definition(good));
+    return this.#cache.get(good.hash) ?? this.#keep(good instanceof Definition ? good : new Definition(good));
   }
 
   /**
@@ -144,7 +174,7 @@ export class Definitions {
   }
 
   #keep(definition: Definition): Definition {
-    this.#cache.set(definition.hash, definition, definition.text.length);
+    this.#cache.set(definition.hash, definition, definition.chars);
     return definition;
   }
 }

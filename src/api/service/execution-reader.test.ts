@@ -60,6 +60,30 @@ describe("a read", () => {
     expect(loads).toEqual([undefined, first]);
   });
 
+  test("folds a long tail in parts, and gives the same", async () => {
+    world.engine();
+    const fan = workflow(Array.from({ length: 1_200 }, (_, i) => node(`n${i}`, i === 0 ? [] : ["n0"])));
+    const id = await world.start(fan);
+    const asked: (number | undefined)[] = [];
+    const { store } = counted(world.memory);
+    const load = store.journal.load.bind(store.journal);
+    // As a driver does that takes it at its word: a record at a time.
+    store.journal.load = async (requests) => {
+      const [loaded] = await load(requests);
+      const { maxChars } = requests[0]!;
+      asked.push(maxChars);
+      return [maxChars === undefined ? loaded! : { ...loaded!, records: loaded!.records.slice(0, 1) }];
+    };
+    const own = reader(store);
+    await own.read(id, () => true);
+    world.worker({ step: () => 1 });
+    const ended = await world.ended(id);
+    asked.length = 0;
+    expect(await own.read(id, ({ state }) => viewExecution(state))).toEqual(ended);
+    expect(asked[0]).toBeGreaterThan(0);
+    expect(asked.at(-1), "what is left is short").toBeUndefined();
+  });
+
   test("gives the same from a snapshot as from the beginning", async () => {
     world.engine({ snapshotEvents: 20 });
     world.worker({ step: ({ nodeId }) => ({ from: nodeId, text: "x".repeat(2_000) }) });

@@ -26,6 +26,10 @@ interface Folded {
 /** Within this time an open one hardly ends, is removed for want of room, and is there again under its id. */
 const KNOWN_MS = 1_000;
 
+/** From so many events on a tail is read in parts of so many characters. */
+const LONG_TAIL = 2_000;
+const MAX_TAIL_CHARS = 1024 * 1024;
+
 /** What of an execution is looked at. `answer` keeps a text that follows from this version alone. */
 export interface Look {
   readonly state: ExecutionState;
@@ -142,7 +146,7 @@ export class ExecutionReader {
     if (isSame && cached!.state.version === version) return cached!;
     try {
       const isBehind = isSame && cached!.state.version < version!;
-      const folded = isBehind ? await this.#foldTail(id, cached!) : await this.#fold(id);
+      const folded = isBehind ? await this.#foldTail(id, cached!, version!) : await this.#fold(id);
       this.#cache.set(id, folded, folded.chars);
       return folded;
     } catch (error) {
@@ -168,12 +172,25 @@ export class ExecutionReader {
     return this.#cache.get(id)?.state.createdAtMs;
   }
 
-  async #foldTail(id: string, folded: Folded): Promise<Folded> {
+  /** At least up to a version. A long tail comes in parts: what of it has been folded is not needed any more. */
+  async #foldTail(id: string, folded: Folded, version: number): Promise<Folded> {
     const entity = executionKey(id);
-    const [loaded] = await this.#store.journal.load([
-      { partition: this.partition(entity), entity, aboveVersion: folded.state.version },
-    ]);
-    folded.chars += await fold(folded.state, loaded!.records);
+    const { state } = folded;
+    do {
+      const before = state.version;
+      const isLong = version - before > LONG_TAIL;
+      const [loaded] = await this.#store.journal.load([
+        {
+          partition: this.partition(entity),
+          entity,
+          aboveVersion: before,
+          ...(isLong && { maxChars: MAX_TAIL_CHARS }),
+        },
+      ]);
+      folded.chars += await fold(state, loaded!.records);
+      // It is gone, or somebody has taken events back: whoever comes next notices.
+      if (state.version === before) break;
+    } while (state.version < version);
     return folded;
   }
 

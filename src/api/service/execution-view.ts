@@ -50,7 +50,7 @@ export function draftExecution(state: ExecutionState, version: number | null): A
   const payloads: Payload[] = [
     { value: state.input, href: `/v1/executions/${id}/input` },
     ...output.payloads,
-    ...nodes.map(({ output: value }, node) => ({ value, href: nodeHref(id, ids[node]!) })),
+    ...nodes.map(({ output: value }, node) => new NodePayload(value, id, ids[node]!)),
   ];
   const head = JSON.stringify({
     execution_id: id,
@@ -114,11 +114,40 @@ export function draftOutput(state: ExecutionState): AnswerDraft {
   const outputOf = (node: number | undefined): KeptValue | null =>
     node === undefined ? null : (state.runs[node]?.output ?? null);
   if (plan.soleOutput) return whole(outputOf(completed[0]));
-  const names = completed.map((node) => plan.graph.ids[node]!);
+  const { ids } = plan.graph;
   return {
-    payloads: completed.map((node, i) => ({ value: outputOf(node), href: nodeHref(id, names[i]!) })),
-    compose: (texts) => `{${texts.map((text, i) => `${JSON.stringify(names[i])}:${text}`).join(",")}}`,
+    payloads: completed.map((node) => new NodePayload(outputOf(node), id, ids[node]!)),
+    compose: (texts) => `{${joined(texts, (text, i) => `${JSON.stringify(ids[completed[i]!])}:${text}`)}}`,
   };
+}
+
+/** Most are shown whole, and their address is of no use. */
+class NodePayload implements Payload {
+  readonly value: KeptValue | null;
+  readonly #execution: string;
+  readonly #node: string;
+
+  constructor(value: KeptValue | null, execution: string, node: string) {
+    this.value = value;
+    this.#execution = execution;
+    this.#node = node;
+  }
+
+  get href(): string {
+    return nodeHref(this.#execution, this.#node);
+  }
+}
+
+const BLOCK = 1_000;
+
+/** Of a hundred thousand members so many are there at a time, and not all of them beside the text of all. */
+function joined(texts: readonly string[], member: (text: string, i: number) => string): string {
+  const blocks: string[] = [];
+  for (let from = 0; from < texts.length; from += BLOCK) {
+    const block = texts.slice(from, from + BLOCK);
+    blocks.push(block.map((text, i) => member(text, from + i)).join(","));
+  }
+  return blocks.join(",");
 }
 
 function nodeText(node: NodeSummary, output: string): string {

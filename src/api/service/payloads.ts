@@ -137,33 +137,33 @@ export class Payloads {
    * largest of them too.
    */
   async show(id: string, payloads: readonly Payload[]): Promise<readonly string[]> {
-    const small = payloads.filter(({ value }) => value !== null && sizeOf(value) <= INLINE_PAYLOAD_BYTES);
-    const texts = await this.texts(
-      id,
-      small.map(({ value }) => value),
+    const inline = payloads.map(({ value }) =>
+      value !== null && sizeOf(value) <= INLINE_PAYLOAD_BYTES ? value : null,
     );
-    const shown = new Map(small.map((payload, i) => [payload, texts[i]!]));
+    const texts = [...(await this.texts(id, inline))];
     let bytes = 0;
-    for (const text of texts) bytes += Buffer.byteLength(text);
+    for (let i = 0; i < texts.length; i++) if (inline[i] !== null) bytes += Buffer.byteLength(texts[i]!);
     if (bytes > INLINE_ANSWER_BYTES) {
-      for (const [payload, text] of [...shown].sort(([, a], [, b]) => b.length - a.length)) {
+      const shown = [...texts.keys()].filter((i) => inline[i] !== null);
+      for (const i of shown.sort((a, b) => texts[b]!.length - texts[a]!.length)) {
         if (bytes <= INLINE_ANSWER_BYTES) break;
+        const text = texts[i]!;
         const size = Buffer.byteLength(text);
-        shown.set(payload, large(size, contentHash(text), payload.href));
+        texts[i] = large(size, contentHash(text), payloads[i]!.href);
         bytes -= size;
       }
     }
-    return Promise.all(
-      payloads.map(async (payload) => {
-        const { value, href } = payload;
-        if (value === null) return "null";
-        const text = shown.get(payload);
-        if (text !== undefined) return text;
-        if ("blob" in value) return large(value.blob.bytes, value.blob.hash, href);
+    for (let i = 0; i < texts.length; i++) {
+      const { value } = payloads[i]!;
+      if (value === null || inline[i] !== null) continue;
+      if ("blob" in value) {
+        texts[i] = large(value.blob.bytes, value.blob.hash, payloads[i]!.href);
+      } else {
         const whole = await this.text(id, value);
-        return large(Buffer.byteLength(whole), contentHash(whole), href);
-      }),
-    );
+        texts[i] = large(Buffer.byteLength(whole), contentHash(whole), payloads[i]!.href);
+      }
+    }
+    return texts;
   }
 }
 

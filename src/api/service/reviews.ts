@@ -1,4 +1,4 @@
-import type { PlanNode } from "../../core/execution/plan.ts";
+import type { PlanNode } from "../../core/execution/plan-node.ts";
 import {
   EXAMPLES,
   type ListedExample,

@@ -82,10 +82,10 @@ function numberText(value: number | null): string {
   return Number.isFinite(value) ? `${value}` : JSON.stringify(value);
 }
 
-/** Of an item of a map there is none in the plan. */
+/** Of an item of a map there is none in the plan, and none of any node in a large one. */
 function nameText(node: string, { graph, quotedIds }: Plan): string {
   const index = graph.indexOf.get(node);
-  return index === undefined ? JSON.stringify(node) : quotedIds[index]!;
+  return (index === undefined ? undefined : quotedIds[index]) ?? JSON.stringify(node);
 }
 
 /** Nearly all are made once, and delivered once. */

@@ -32,12 +32,13 @@ import { isKeptLetter, letterId } from "./letters.ts";
 import type { Value } from "../value.ts";
 import { closeMap, endItem, openMap } from "./maps.ts";
 import { assertMove, type NodeStatus } from "./moves.ts";
+import { NO_NONCES } from "./node-run.ts";
 import { openGeneration } from "./reopen.ts";
 import { withChange } from "./review-listing.ts";
 import { usedByFailure, usedByResult } from "./spending.ts";
 import { repair } from "./sweep.ts";
 import { deriveGraph, join, placeJoined, spread } from "./spread.ts";
-import { type CommandAnswer, type ExecutionState, NO_NONCES, REMEMBERED_REQUESTS, WORKFLOW_TIMER } from "./state.ts";
+import { type CommandAnswer, type ExecutionState, REMEMBERED_REQUESTS, WORKFLOW_TIMER } from "./state.ts";
 import { dequeue, endWait, enqueue, indexWait, isClosing, isDefinite, setDue, setLive } from "./units.ts";
 
 /** An output below this size stays in the state; dropping it would save nothing. */

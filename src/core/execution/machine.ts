@@ -15,7 +15,7 @@ import { EXECUTION_STATUSES, type ExecutionStatus } from "./moves.ts";
 import { farewell } from "./farewell.ts";
 import { lettersLeft } from "./letters-left.ts";
 import { prepare, taskOf } from "./prepare.ts";
-import { planOf } from "./shared-plans.ts";
+import { planAtHand, planOf, textOfPlan } from "./shared-plans.ts";
 import { definitionOfSnapshot, restore, snapshot, SNAPSHOT_FORMAT } from "./snapshot.ts";
 import { lastingLists } from "./label-listing.ts";
 import { called, calledOff, callerOf, recovered } from "./recovered.ts";
@@ -34,6 +34,8 @@ export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
   },
   isStart: (body) => body.kind === "start" || (body.kind === "cancel" && body.start !== undefined),
   prepareDefinition: planOf,
+  definitionAtHand: planAtHand,
+  textOfDefinition: (definition) => textOfPlan(definition as Plan),
   create: (id, definition) => new ExecutionState(id, definition as Plan),
   decide,
   advance,

@@ -1,5 +1,6 @@
 import type { MapOpened } from "./events.ts";
-import { type ExecutionState, type MapRun, newRun } from "./state.ts";
+import { NodeRun } from "./node-run.ts";
+import type { ExecutionState, MapRun } from "./state.ts";
 import { returnAsks } from "./asks.ts";
 import { dequeue, endWait, enqueue, isClosing, reopenedRun, setDue, setLive } from "./units.ts";
 
@@ -99,7 +100,10 @@ export function placeItems(state: ExecutionState, map: MapRun): void {
   while (map.open < map.concurrency && map.next < map.count) {
     const unit = map.base + map.next++;
     if (state.isNodeEnded(unit)) continue;
-    state.runs[unit] ??= { ...newRun(state.generation), rerun: map.firstRerun };
+    if (state.runs[unit] === undefined) {
+      const run = (state.runs[unit] = new NodeRun(state.generation));
+      run.rerun = map.firstRerun;
+    }
     map.open++;
     enqueue(state, unit);
   }

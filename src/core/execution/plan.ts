@@ -1,16 +1,18 @@
 import { buildGraph, type Graph } from "../../definition/graph.ts";
 import { ENGINE_HANDLERS, type RetryPolicy, type Workflow, type WorkflowNode } from "../../definition/workflow.ts";
 import { compileCondition } from "../../expression/condition.ts";
-import type { CompiledCondition, CompiledValue, Reference } from "../../expression/scope.ts";
+import type { Reference } from "../../expression/scope.ts";
 import { compileValue } from "../../expression/template.ts";
 import { canonicalHash } from "../../json/canonical.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
 import { firstTryOf } from "../token.ts";
 import { GivenText } from "./given-text.ts";
-import { type JoinRule, joinRule } from "./joins.ts";
-import { type PlanCache, planCache } from "./plan-cache.ts";
+import { joinRule } from "./joins.ts";
+import { LEAN_FROM, LeanNodes } from "./lean-nodes.ts";
+import { planCache } from "./plan-cache.ts";
 import { type PlanEntry, planEntry } from "./plan-entry.ts";
-import { NO_GATES, type PlanGate, planGates } from "./plan-gates.ts";
+import { NO_GATES, planGates } from "./plan-gates.ts";
+import type { PlanNode, PlanRoute, SubWorkflow } from "./plan-node.ts";
 
 /** A definition made ready to run: compiled once per version, shared by all its executions, never changed. */
 export interface Plan {
@@ -18,7 +20,7 @@ export interface Plan {
   readonly workflow: Workflow;
   readonly graph: Graph;
   readonly nodes: readonly PlanNode[];
-  /** The ids of the nodes as JSON has them, for what is written of every step. */
+  /** The ids of the nodes as JSON has them, for what is written of every step; a large plan has none. */
   readonly quotedIds: readonly string[];
   /** The nodes whose outputs make the execution's output. */
   readonly outputs: readonly number[];
@@ -44,64 +46,11 @@ export interface PlanLine {
   readonly priority: number;
 }
 
-/** What is known of a node before anything runs; also of the items of a map, which all have the same. */
-export interface PlanNode {
-  readonly index: number;
-  readonly id: string;
-  readonly spec: WorkflowNode;
-  /** Runs in the engine, without a worker. */
-  readonly engine: boolean;
-  /** Its line in the plan. */
-  readonly line: number;
-  readonly config: CompiledValue;
-  /** Its config and inputs as text. */
-  readonly given: GivenText;
-  /** The end of the token of its first try in the first generation; most never have another. */
-  readonly firstTry: string;
-  readonly condition: CompiledCondition | null;
-  readonly join: JoinRule;
-  /** Has a dependant `on: failed | done`, so that its failure is somebody's business and stops nothing. */
-  readonly caught: boolean;
-  /** Nodes whose output this one may read: in templates, conditions or as `inputs`. */
-  readonly reads: readonly number[];
-  /** How many nodes may read this one's output. */
-  readonly readerCount: number;
-  /** Its output is part of the execution's. */
-  readonly final: boolean;
-  /** When enough rounds have been made. */
-  readonly until: CompiledCondition | null;
-  readonly routes: readonly PlanRoute[];
-  /** Dependants of a router that some route names. */
-  readonly routed: readonly number[];
-  /** What a map runs for each item. */
-  readonly item: PlanNode | null;
-  /** The gates that each of its tasks has to pass, in this order. */
-  readonly gates: readonly PlanGate[];
-  /** Where its results are kept for others; null if they are not. */
-  readonly cache: PlanCache | null;
-  /** The workflow of a child that is no workflow of its own: the graph inside a map, or a part of a large map. */
-  readonly graphs: { readonly item: SubWorkflow | null; chunk(): SubWorkflow } | null;
-}
-
-export interface PlanRoute {
-  /** null for `else`. */
-  readonly when: CompiledCondition | null;
-  readonly to: readonly number[];
-}
-
-/** A definition that is stored when it is first needed. */
-export interface SubWorkflow {
-  readonly hash: string;
-  readonly text: string;
-  readonly name: string;
-  readonly timeoutSeconds: number;
-  readonly around: readonly string[];
-}
-
 /** The handler of an item that is a graph; a name nobody can give. */
 export const GRAPH = "";
 
-export function buildPlan(hash: string, workflow: Workflow): Plan {
+/** From `leanFrom` nodes on it takes less room, and does the same. */
+export function buildPlan(hash: string, workflow: Workflow, leanFrom: number = LEAN_FROM): Plan {
   const graph = buildGraph(workflow.nodes);
   const around = new Set((workflow["x-millrace-around"] as readonly string[] | undefined) ?? []);
   const nodeIds = around.size === 0 ? graph.indexOf : { has: (id: string) => graph.indexOf.has(id) || around.has(id) };
@@ -109,20 +58,25 @@ export function buildPlan(hash: string, workflow: Workflow): Plan {
   const outputs = outputNodes(workflow, graph);
   const final = new Set(outputs);
   const lines = new Lines();
-  const drafts = workflow.nodes.map((spec, index) => {
+  const lean = graph.nodeCount < leanFrom ? undefined : new LeanNodes(nodeIds, readerCount);
+  const nodes = workflow.nodes.map((spec, index) => {
     const draft = planNode(spec, index, workflow, graph, nodeIds, lines);
     for (const read of draft.reads) readerCount[read]!++;
-    return draft;
+    return lean?.of(draft, isCaught(index, graph), final.has(index)) ?? draft;
   });
   const places = lines.sorted();
-  const nodes = drafts.map((draft): PlanNode => ({
-    ...draft,
-    line: places.at[draft.line]!,
-    item: draft.item === null ? null : { ...draft.item, line: places.at[draft.item.line]! },
-    caught: isCaught(draft.index, graph),
-    readerCount: readerCount[draft.index]!,
-    final: final.has(draft.index),
-  }));
+  lean?.settleLines(places.at);
+  for (const [index, draft] of nodes.entries()) {
+    if (lean?.has(draft) === true) continue;
+    nodes[index] = {
+      ...draft,
+      line: places.at[draft.line]!,
+      item: draft.item === null ? null : { ...draft.item, line: places.at[draft.item.line]! },
+      caught: isCaught(index, graph),
+      readerCount: readerCount[index]!,
+      final: final.has(index),
+    };
+  }
   const soleOutput = outputs.length === 1 && workflow.nodes[outputs[0]!]!.handler === "output";
   const callers = nodes.flatMap(({ spec: { handler }, index }) =>
     handler === "workflow" || handler === "map" ? index : [],
@@ -133,7 +87,7 @@ export function buildPlan(hash: string, workflow: Workflow): Plan {
     workflow,
     graph,
     nodes,
-    quotedIds: graph.ids.map((id) => JSON.stringify(id)),
+    quotedIds: lean === undefined ? graph.ids.map((id) => JSON.stringify(id)) : [],
     outputs,
     lines: places.lines,
     lineOrder: Array.from(places.lines.keys()),

@@ -1,7 +1,8 @@
 import type { RetryScope } from "../message.ts";
 import type { GenerationOpened } from "./events.ts";
 import { deriveGraph, placeJoined } from "./spread.ts";
-import { type ExecutionState, type NodeRun, WORKFLOW_TIMER } from "./state.ts";
+import type { NodeRun } from "./node-run.ts";
+import { type ExecutionState, WORKFLOW_TIMER } from "./state.ts";
 import { reopenedRun, setDue } from "./units.ts";
 
 export interface Reopening {

@@ -4,19 +4,13 @@ import type { KeptValue, Value } from "../value.ts";
 import type { GateReturned, SkipReason } from "./events.ts";
 import type { ExecutionStatus, NodeStatus } from "./moves.ts";
 import type { Plan } from "./plan.ts";
+import { NodeRun } from "./node-run.ts";
 import { deriveGraph } from "./spread.ts";
-import {
-  type CommandAnswer,
-  ExecutionState,
-  type MapRun,
-  type NodeRun,
-  type UnitAsk,
-  WORKFLOW_TIMER,
-} from "./state.ts";
+import { type CommandAnswer, ExecutionState, type MapRun, type UnitAsk, WORKFLOW_TIMER } from "./state.ts";
 import { enqueue, indexWait } from "./units.ts";
 
 /** A snapshot of another format is ignored: it is a cache, and the events tell the same. */
-export const SNAPSHOT_FORMAT = 4;
+export const SNAPSHOT_FORMAT = 5;
 
 /** What a snapshot holds: the units that were touched, and the order of the lines. All else follows from them. */
 interface SnapshotBody {
@@ -40,7 +34,8 @@ interface SnapshotBody {
   readonly requests: readonly (readonly [string, CommandAnswer])[];
   readonly edits: readonly (readonly [string, JsonObject])[];
   readonly maps: readonly PlacelessMap[];
-  readonly nodes: readonly (readonly [string, NodeStatus, NodeRun])[];
+  /** Of each run what is not as it was in the beginning. */
+  readonly nodes: readonly (readonly [string, NodeStatus, Partial<NodeRun>])[];
   readonly failed: readonly string[];
   readonly live: readonly string[];
   readonly ready: readonly (readonly string[])[];
@@ -169,9 +164,9 @@ function restoreUnits(state: ExecutionState, body: SnapshotBody): void {
     state.maps.set(node, { ...map, node, base: state.addUnits(node, map.count) });
   }
   const waits: number[] = [];
-  for (const [name, status, run] of body.nodes) {
+  for (const [name, status, told] of body.nodes) {
     const unit = state.unitOf(name)!;
-    state.runs[unit] = run;
+    const run = (state.runs[unit] = NodeRun.from(told));
     state.setStatus(unit, status);
     if (run.dueAtMs !== null) state.timedCount++;
     if (run.dueAtMs !== null && !state.isEnded) state.timers.push(run.dueAtMs, unit);

@@ -7,9 +7,11 @@ import type { Around, BudgetStanding, ErrorValue, Labels, Message, Parent } from
 import { TimerHeap } from "../timer-heap.ts";
 import type { KeptValue, Value } from "../value.ts";
 import { NULL_VALUE } from "../value.ts";
-import type { ChildCall, EndReason, EndStatus, GateReturned, GateWait, SkipReason, Wait } from "./events.ts";
+import type { EndReason, EndStatus, GateReturned, GateWait, SkipReason } from "./events.ts";
 import { type ExecutionStatus, NODE_STATUSES, type NodeStatus } from "./moves.ts";
-import { editedNode, type Plan, type PlanLine, type PlanNode } from "./plan.ts";
+import { NodeRun } from "./node-run.ts";
+import { editedNode, type Plan, type PlanLine } from "./plan.ts";
+import type { PlanNode } from "./plan-node.ts";
 
 /** The line of units that the engine runs itself is the first of every plan. */
 export const ENGINE_LINE = 0;
@@ -26,68 +28,6 @@ export const WORKFLOW_TIMER = -1;
 export const REMEMBERED_REQUESTS = 1000;
 
 export const EDGE = { undecided: 0, ok: 1, void: 2, bad: 3 } as const;
-
-/** What became of a node, or of an item of a map; there is one once it has been touched. */
-export interface NodeRun {
-  /** In which generation it was opened. */
-  generation: number;
-  /** Part of the key that handlers get: rises when the work is to be done anew. */
-  rerun: number;
-  /** Rounds of earlier generations of which nobody knows whether their work was done, and the number in their keys. */
-  unsure: readonly UnsureRound[];
-  /** Of a node that repeats: the round it is in. 0 before the first. */
-  round: number;
-  /** 0 before the first dispatch. */
-  attempt: number;
-  /** Dispatches within this attempt. */
-  delivery: number;
-  /** Deliveries of this attempt that were lost with their worker. */
-  lost: number;
-  /** The nonce each delivery of this attempt was dispatched under; a result is checked against it. */
-  nonces: readonly string[];
-  inputHash: string | null;
-  /** The version its input was made from; null before the first dispatch. */
-  seen: number | null;
-  queuedAtMs: number | null;
-  startedAtMs: number | null;
-  endedAtMs: number | null;
-  /** The event that ended it. */
-  endedVersion: number | null;
-  /** The deadline it is under now: for its start, its end, or its next attempt. */
-  dueAtMs: number | null;
-  error: ErrorValue | null;
-  /** Its last attempt has ended with an answer of the handler, so that its work is known to be done or not. */
-  answered: boolean;
-  output: KeptValue | null;
-  /** The event that brought the output, for when it leaves memory. */
-  outputVersion: number;
-  skipReason: SkipReason | null;
-  /** Why it stays cancelled in a later generation. */
-  cancelReason: EndReason | null;
-  /** A completion that came after the end of the generation, and the input it was made of. */
-  late: { readonly output: KeptValue; readonly inputHash: string } | null;
-  /** Its output is a late result. */
-  wasLate: boolean;
-  /** Its output was kept by the cache: the execution that did the work. */
-  cachedFrom?: string;
-  /** Somebody wants this very node done anew: what the cache keeps does not count. */
-  anew?: true;
-  /** What an engine's own node waits for, and since which version. */
-  wait: Wait | null;
-  waitVersion: number;
-  /** The child execution it has called; kept over generations, so that the same child is called again. */
-  child: ChildCall | null;
-  /** What a router chose. */
-  chosen: readonly number[] | null;
-  /** Of a part of a large map: how many of its items failed. */
-  failures: number;
-  usage: Json | null;
-}
-
-export interface UnsureRound {
-  readonly round: number;
-  readonly rerun: number;
-}
 
 /** A map whose items are known. Item n is unit `base + n`. */
 export interface MapRun {
@@ -317,7 +257,7 @@ export class ExecutionState {
 
   /** The record of a unit, made on its first touch. */
   run(unit: number): NodeRun {
-    return (this.runs[unit] ??= newRun(this.generation));
+    return (this.runs[unit] ??= new NodeRun(this.generation));
   }
 
   isItem(unit: number): boolean {
@@ -436,43 +376,4 @@ function grown(before: Numbers, length: number): Numbers {
   const next = new Uint8Array(Math.max(length, before.length * 2));
   next.set(before);
   return next;
-}
-
-/** Shared by all that have not been dispatched: a list of its own for each would cost more than the rest of a small run. */
-export const NO_NONCES: readonly string[] = [];
-
-const NO_ROUNDS: readonly UnsureRound[] = [];
-
-export function newRun(generation: number): NodeRun {
-  return {
-    generation,
-    rerun: 1,
-    unsure: NO_ROUNDS,
-    round: 0,
-    attempt: 0,
-    delivery: 0,
-    lost: 0,
-    nonces: NO_NONCES,
-    inputHash: null,
-    seen: null,
-    endedVersion: null,
-    queuedAtMs: null,
-    startedAtMs: null,
-    endedAtMs: null,
-    dueAtMs: null,
-    error: null,
-    answered: false,
-    output: null,
-    outputVersion: 0,
-    skipReason: null,
-    cancelReason: null,
-    late: null,
-    wasLate: false,
-    wait: null,
-    waitVersion: 0,
-    child: null,
-    chosen: null,
-    failures: 0,
-    usage: null,
-  };
 }

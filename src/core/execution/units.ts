@@ -1,5 +1,6 @@
 import { returnDelivery } from "./asks.ts";
-import { ENGINE_LINE, type ExecutionState, newRun, type NodeRun } from "./state.ts";
+import { NodeRun } from "./node-run.ts";
+import { ENGINE_LINE, type ExecutionState } from "./state.ts";
 
 /** Small changes to one unit, a node or an item of a map, that keep what is counted about it true. Only for `evolve`. */
 
@@ -88,7 +89,7 @@ export function reopenedRun(
   how: { readonly edited: boolean; readonly sameChild: boolean; readonly useLate: boolean; readonly anew?: boolean },
 ): NodeRun {
   const old = state.runs[unit];
-  const run = newRun(state.generation);
+  const run = new NodeRun(state.generation);
   if (how.anew === true) run.anew = true;
   if (old === undefined) return run;
   const isUnsure = !how.edited && !old.answered;

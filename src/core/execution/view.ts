@@ -4,7 +4,8 @@ import type { KeptValue } from "../value.ts";
 import type { EndReason, GateWait, SkipReason, Wait } from "./events.ts";
 import { sizeOf } from "./maps.ts";
 import { endedBy, reopenedNodes, upstreamFailed } from "./reopen.ts";
-import type { ExecutionState, NodeRun } from "./state.ts";
+import type { NodeRun } from "./node-run.ts";
+import type { ExecutionState } from "./state.ts";
 import { awaitedGate } from "./asks.ts";
 import { reviewDueMs } from "./review-listing.ts";
 

@@ -54,6 +54,10 @@ export class SqliteRecords implements Records {
     return keys.length === 0 ? [] : this.#sqlite.reader.call("records", keys);
   }
 
+  async has(key: RecordKey): Promise<boolean> {
+    return this.#sqlite.reader.call("hasRecord", key);
+  }
+
   async publish(name: string, hash: string): Promise<number> {
     return this.#publishing(name, () => this.#sqlite.writer.call("publish", name, hash));
   }

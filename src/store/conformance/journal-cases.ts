@@ -107,6 +107,24 @@ const loadCases: readonly Case[] = [
   },
   {
     role,
+    name: "what is loaded in parts is the same as a whole, and each part brings something",
+    run: async ({ store }) => {
+      const owner = await acquire(store);
+      for (let version = 1; version <= 9; version += 2) await owner.commit({ records: [record(ENTITY, version, 2)] });
+      const request = { partition: 0, entity: ENTITY, aboveVersion: 3 };
+      const [whole] = await store.journal.load([request]);
+      const parts: JournalRecord[] = [];
+      for (let above = 3; above < 10; above = parts.at(-1)!.version + 1) {
+        const [part] = await store.journal.load([{ ...request, aboveVersion: above, maxChars: 1 }]);
+        assert.ok(part!.records.length > 0);
+        assert.equal(part!.snapshot, null);
+        parts.push(...part!.records);
+      }
+      assert.deepEqual(parts, whole!.records);
+    },
+  },
+  {
+    role,
     name: "a load above version 0 gives everything, although there is a snapshot",
     run: async ({ store }) => {
       const owner = await acquire(store);

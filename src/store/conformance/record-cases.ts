@@ -51,6 +51,27 @@ export const recordCases: readonly Case[] = [
   },
   {
     role,
+    name: "a long text is got as it was put, also beside others and after others",
+    run: async ({ store }) => {
+      const long = JSON.stringify("x".repeat(1_500_000));
+      await store.records.put([put("s", "a", '"A"'), put("s", "long", long)]);
+      await store.records.put([put("s", "b", '"B"')]);
+      const keys = ["a", "long", "b"].map((hash) => ({ scope: "s", hash }));
+      assert.deepEqual(await store.records.get(keys), ['"A"', long, '"B"']);
+    },
+  },
+  {
+    role,
+    name: "whether a record is there is told without reading it, by a store that can",
+    run: async ({ store }) => {
+      if (store.records.has === undefined) return;
+      await store.records.put([put("s", "a", '"A"')]);
+      const asked = [put("s", "a", ""), put("s", "b", ""), put("other", "a", "")];
+      assert.deepEqual(await Promise.all(asked.map((key) => store.records.has!(key))), [true, false, false]);
+    },
+  },
+  {
+    role,
     name: "putting and getting nothing is nothing",
     run: async ({ store }) => {
       await store.records.put([]);

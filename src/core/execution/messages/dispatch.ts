@@ -1,6 +1,7 @@
 import { parseToken, type Token } from "../../token.ts";
 import { parseInstance } from "../instance.ts";
-import type { ExecutionState, NodeRun } from "../state.ts";
+import type { NodeRun } from "../node-run.ts";
+import type { ExecutionState } from "../state.ts";
 
 /** What a token says about the dispatch it names, measured against the state. */
 export type Claim =

@@ -6,7 +6,7 @@ import { type BlobDraft, type Context, type Need, needKey } from "../../machine.
 import type { Around, Message, Start } from "../../message.ts";
 import { NULL_VALUE, toValue, type Value } from "../../value.ts";
 import type { ChildCall } from "../events.ts";
-import type { SubWorkflow } from "../plan.ts";
+import type { SubWorkflow } from "../plan-node.ts";
 import { childAllowance, MAX_OPEN_BELOW } from "../allowance.ts";
 import { accountOf } from "../asks.ts";
 import { jsonOf, missingValues, scopeOf } from "../scope.ts";

@@ -19,19 +19,25 @@ import { Database } from "./database.ts";
 const HEADER = `
   entity, class, status, workflow, tenant, created_at_ms as createdAtMs, ended_at_ms as endedAtMs, header_version as version`;
 
-export const SQL = {
-  snapshot: `select entity, version, format, text from snapshots where entity = ?`,
-  // From the newest on, as each names the one before, until one begins at or before the first that is asked for.
-  recordsAbove: `
+/** From the newest on, as each names the one before, until one begins at or before the first that is asked for. */
+const CHAIN = `
     with recursive chain (id, prev, version) as (
       select id, prev, version from journal
       where id = (select last from entities where entity = ?1) and entity = ?1
       union all
       select journal.id, journal.prev, journal.version from chain join journal on journal.id = chain.prev
       where chain.version > ?2 + 1 and journal.entity = ?1
-    )
+    )`;
+
+export const SQL = {
+  snapshot: `select entity, version, format, text from snapshots where entity = ?`,
+  recordsAbove: `${CHAIN}
     select entity, journal.version as version, count, format, text from chain join journal on journal.id = chain.id
     where journal.version + count - 1 > ?2`,
+  idsAbove: `${CHAIN}
+    select journal.id as id, journal.version as version from chain join journal on journal.id = chain.id
+    where journal.version + count - 1 > ?2`,
+  journalRecord: `select entity, version, count, format, text from journal where id = ?`,
   wake: `select wake_at_ms as atMs from entities where entity = ? and wake_at_ms is not null`,
   due: `
     select entity, wake_at_ms as atMs from entities
@@ -39,6 +45,9 @@ export const SQL = {
   version: `select next_version - 1 as version from entities where entity = ? and last is not null`,
   record: `
     select text from records
+    where scope = ?1 and hash = ?2 and not exists (select 1 from purges where purges.entity = ?1)`,
+  hasRecord: `
+    select 1 from records
     where scope = ?1 and hash = ?2 and not exists (select 1 from purges where purges.entity = ?1)`,
   newest: `select version, hash from published where name = ? and is_gone = 0 order by version desc limit 1`,
   byVersion: `select version, hash from published where name = ? and version = ? and is_gone = 0`,
@@ -101,6 +110,10 @@ export class FileReader {
     return keys.map(({ scope, hash }) => this.#db.get<{ text: string }>(SQL.record, scope, hash)?.text ?? null);
   }
 
+  hasRecord({ scope, hash }: RecordKey): boolean {
+    return this.#db.get(SQL.hasRecord, scope, hash) !== undefined;
+  }
+
   published(name: string, version: number | string | undefined): Published | null {
     if (version === undefined) return this.#db.get<Published>(SQL.newest, name) ?? null;
     return this.#db.get<Published>(typeof version === "number" ? SQL.byVersion : SQL.byHash, name, version) ?? null;
@@ -158,10 +171,27 @@ export class FileReader {
     this.#db.close();
   }
 
-  #loadOne({ entity, aboveVersion }: LoadRequest): Loaded {
+  /** The oldest of them, one at least. */
+  #someAbove(entity: EntityKey, above: number, maxChars: number): readonly JournalRecord[] {
+    const found: JournalRecord[] = [];
+    let chars = 0;
+    const all = this.#db.all<{ id: number; version: number }>(SQL.idsAbove, entity, above);
+    for (const { id } of all.toSorted((a, b) => a.version - b.version)) {
+      if (chars > maxChars) break;
+      const record = this.#db.get<JournalRecord>(SQL.journalRecord, id)!;
+      chars += record.text.length;
+      found.push(record);
+    }
+    return found;
+  }
+
+  #loadOne({ entity, aboveVersion, maxChars }: LoadRequest): Loaded {
     const snapshot = aboveVersion === undefined ? (this.#db.get<Snapshot>(SQL.snapshot, entity) ?? null) : null;
     const above = aboveVersion ?? snapshot?.version ?? 0;
-    const found = this.#db.all<JournalRecord>(SQL.recordsAbove, entity, above);
+    const found =
+      maxChars === undefined
+        ? this.#db.all<JournalRecord>(SQL.recordsAbove, entity, above)
+        : this.#someAbove(entity, above, maxChars);
     const records = found.toSorted((a, b) => a.version - b.version);
     const wakeAtMs = this.#db.get<{ atMs: number }>(SQL.wake, entity)?.atMs ?? null;
     return { entity, snapshot, records, wakeAtMs };

@@ -15,6 +15,8 @@ const SQL = {
   forgetDead: `delete from registrations where until_ms <= ?`,
 };
 
+const LONG_CHARS = 1024 * 1024;
+
 export class FileRecords {
   readonly #db: Database;
   readonly #purge: Purge;
@@ -28,6 +30,11 @@ export class FileRecords {
   put(records: Columns): void {
     for (const scope of new Set(records[0])) this.#purge.finish(String(scope));
     this.#db.runAll(SQL.put, records);
+    // A statement keeps what it was given last until it is given something else, and that may be a definition of 37 MB.
+    const [scopes, hashes, texts] = records;
+    const text = texts?.at(-1);
+    if (typeof text === "string" && text.length > LONG_CHARS)
+      this.#db.run(SQL.put, scopes!.at(-1)!, hashes!.at(-1)!, "");
   }
 
   publish(name: string, hash: string): number {
