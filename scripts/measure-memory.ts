@@ -54,7 +54,8 @@ function built(shape: string): Workflow<Readonly<Record<string, never>>, { reado
   const wf = workflow(shape);
   const first = (i: number) => wf.node(`n${i}`, {}, () => ({ n: 1 }));
   const handles: ReturnType<typeof first>[] = [];
-  for (const [i, parent] of parentsOf(shape).entries()) {
+  // The output is a node too, and there may be no more than that many.
+  for (const [i, parent] of parentsOf(shape).slice(0, -1).entries()) {
     if (parent === undefined) handles.push(first(i));
     else handles.push(wf.node(`n${i}`, { after: { one: handles[parent]! } }, ({ one }) => ({ n: one.n + 1 })));
   }
