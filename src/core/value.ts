@@ -1,6 +1,7 @@
 import type { BlobRef } from "../expression/scope.ts";
 import { contentHash } from "../json/hash.ts";
 import type { Json } from "../json/json.ts";
+import { smallCopy } from "../json/small-copy.ts";
 
 /** Above this many bytes of JSON a value is a blob of the store and travels by name. */
 export const INLINE_BYTES = 64 * 1024;
@@ -23,6 +24,18 @@ export interface PastRef {
 }
 
 export const NULL_VALUE: Value = { json: null };
+
+/** What is surely smaller is copied as it is, and said to have no length. */
+const SMALL_BYTES = 1024;
+
+/** A copy that nobody else has, and about how long its text is; undefined of one that travels by name. */
+export function copyInline(value: Value): { readonly value: Value; readonly chars: number } | undefined {
+  if (!("json" in value)) return undefined;
+  const small = value.bytes === undefined ? smallCopy(value.json, SMALL_BYTES) : undefined;
+  if (small !== undefined) return { value: { json: small }, chars: 0 };
+  const text = JSON.stringify(value);
+  return { value: JSON.parse(text) as Value, chars: text.length };
+}
 
 export function isLarge(text: string): boolean {
   return text.length > INLINE_BYTES || Buffer.byteLength(text) > INLINE_BYTES;

@@ -74,3 +74,20 @@ test("an event of a batch can be read again, also one that came after another wa
   ]);
   expect([...builder.touched()]).toEqual(["execution/x", "execution/y"]);
 });
+
+test.each([undefined, true] as const)(
+  "an answer has its text, but where it stays in the process (%s)",
+  (sameProcess) => {
+    const builder = new BatchBuilder(1, 0, { partitionCount: 1, ...(sameProcess && { sameProcess }) });
+    const address = { process: "p", request: "r" };
+    const ok = { ok: { execution_id: "x", status: "RUNNING" } };
+    const refused = { refused: "ALREADY_RUNNING", execution: { status: "RUNNING" } };
+    builder.reply(address, ok);
+    builder.reply(address, refused);
+    builder.reply(undefined, ok);
+    expect(builder.seal(FENCE, "id", 0, null).replies).toEqual([
+      sameProcess ? { ...address, text: "", answer: ok } : { ...address, text: JSON.stringify(ok) },
+      { ...address, text: JSON.stringify(refused) },
+    ]);
+  },
+);

@@ -250,7 +250,12 @@ export class BatchBuilder {
 
   reply(address: ReplyAddress | undefined, answer: Answer | undefined): void {
     if (address === undefined || answer === undefined) return;
-    this.replies.push({ process: address.process, request: address.request, text: JSON.stringify(answer) });
+    const { process, request } = address;
+    // Of a refusal the state has a part, with what its sender is told; they are few.
+    const isInHand = this.store.sameProcess === true && "ok" in answer;
+    this.replies.push(
+      isInHand ? { process, request, text: "", answer } : { process, request, text: JSON.stringify(answer) },
+    );
   }
 
   send(message: Message): void {

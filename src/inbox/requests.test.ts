@@ -6,7 +6,7 @@ import { GateState } from "../core/gate/state.ts";
 import { type MemoryStore, openMemory } from "../drivers/memory/memory-store.ts";
 import { TestWorld } from "../engine/test-engine.ts";
 import { nodeHost } from "../host/node-host.ts";
-import { type Message, readMessage, type Start } from "../core/message.ts";
+import { type Message, readMessage, type Start, type Trigger } from "../core/message.ts";
 import type { Inbox, Outgoing, Store } from "../store/contract.ts";
 import { type Request, Requests } from "./requests.ts";
 
@@ -124,11 +124,11 @@ test("a command to a gate is known by what the gate says of itself, when its own
   expect(await requests.send(trip("r2"), 50)).toEqual({ kind: "unknown" });
 });
 
-describe("in one process a start is handed over as it is", () => {
+describe("in one process a start or a trigger is handed over as it is", () => {
   const body = { kind: "start" as const, workflow: "w", definition: "d", input: { json: { n: [1] } }, bodyHash: "" };
 
-  /** What a store that is all one process, or any other, is given for a start. */
-  async function given(start: Start, sameProcess: boolean): Promise<Outgoing> {
+  /** What a store that is all one process, or any other, is given for it. */
+  async function given(start: Start | Trigger, sameProcess: boolean): Promise<Outgoing> {
     const seen: Outgoing[] = [];
     const append: Inbox["append"] = async (messages) => {
       seen.push(...messages);
@@ -149,18 +149,41 @@ describe("in one process a start is handed over as it is", () => {
     expect(inHand.message).toEqual({ ...said, reply: (inHand.message as Message).reply });
   });
 
-  test("with an input of its own: the caller may change his", async () => {
-    const input = { json: { n: [1] } };
-    const { message } = await given({ ...body, input }, true);
-    input.json.n.push(2);
-    expect(message).toMatchObject({ body: { input: { json: { n: [1] } } } });
+  const trigger: Trigger = { kind: "trigger", request: "r", bodyHash: "h" };
+
+  test.each<Trigger>([trigger, { ...trigger, input: { json: { n: [1] } } }])("%j too", async (one) => {
+    const inHand = await given(one, true);
+    const said = readMessage((await given(one, false)).text)!;
+    expect(inHand).toMatchObject({ text: "", start: false });
+    expect(inHand.message).toEqual({ ...said, reply: (inHand.message as Message).reply });
   });
 
-  test("but is written down if it has more that somebody may change", async () => {
-    const { text, message } = await given({ ...body, labels: { of: "it" } }, true);
-    expect(readMessage(text)).toMatchObject({ body: { labels: { of: "it" } } });
-    expect(message).toBeUndefined();
+  test.each<Start | Trigger>([body, trigger])(
+    "with an input of its own: the caller of %j may change his",
+    async (one) => {
+      for (const more of [{}, { bytes: 2_000 }, { long: "x".repeat(2_000) }]) {
+        const input = { json: { n: [1], ...more } };
+        const { message } = await given({ ...one, input }, true);
+        input.json.n.push(2);
+        expect(message).toMatchObject({ body: { input: { json: { n: [1] } } } });
+      }
+    },
+  );
+
+  test("a large input counts for what it has", async () => {
+    const inputs = [{ n: 1 }, { n: "x".repeat(5_000) }];
+    const [small, large] = await Promise.all(inputs.map((json) => given({ ...body, input: { json } }, true)));
+    expect(large!.messageChars! - small!.messageChars!).toBeGreaterThan(5_000);
   });
+
+  test.each<Start | Trigger>([body, trigger])(
+    "but %j is written down if it has more that somebody may change",
+    async (one) => {
+      const { text, message } = await given({ ...one, labels: { of: "it" } }, true);
+      expect(readMessage(text)).toMatchObject({ body: { labels: { of: "it" } } });
+      expect(message).toBeUndefined();
+    },
+  );
 });
 
 test("a start that the inbox has no room for is refused before anything has happened", async () => {

@@ -2,6 +2,7 @@ import type { Answer } from "../core/machine.ts";
 import { type Message, type MessageBody, messageText, type ReplyAddress } from "../core/message.ts";
 import { partitionOf } from "../core/entity.ts";
 import { SlotMap } from "../core/slot-map.ts";
+import { copyInline } from "../core/value.ts";
 import type { Host } from "../host/host.ts";
 import type { AppendOutcome, Outgoing, Reply, Store } from "../store/contract.ts";
 import { Deadlines } from "./deadlines.ts";
@@ -64,6 +65,8 @@ export class Requests {
   private readonly waiting = new SlotMap<string, Place>();
   private readonly stopping = new AbortController();
   private readonly deadlines: Deadlines;
+  /** Those of a process are told apart by their number, as no two processes have the same name. */
+  private places = 0;
 
   constructor(store: Store, host: Host) {
     this.store = store;
@@ -134,7 +137,7 @@ export class Requests {
   }
 
   private place(): Place {
-    const place = new Place(this.process, this.host.id());
+    const place = new Place(this.process, String(++this.places));
     this.waiting.set(place.address.request, place);
     return place;
   }
@@ -177,7 +180,7 @@ export class Requests {
     const { sameProcess, partitionCount } = this.store.capabilities;
     const partition = partitionOf(request.to, partitionCount);
     const start = request.body.kind === "start";
-    const value = sameProcess === true ? startInHand(request, address) : undefined;
+    const value = sameProcess === true ? inHand(request, address) : undefined;
     return value === undefined
       ? { partition, start, text: messageText(messageOf(request, address)) }
       : { partition, start, text: "", ...value };
@@ -243,11 +246,11 @@ export class Requests {
     return undefined;
   }
 
-  private heard({ request, text }: Reply): void {
+  private heard({ request, text, answer }: Reply): void {
     const place = this.waiting.get(request);
     // The first counts; another is the same again.
     if (place === undefined || place.answer !== undefined) return;
-    place.answer = JSON.parse(text) as Answer;
+    place.answer = (answer as Answer | undefined) ?? (JSON.parse(text) as Answer);
     place.heard?.();
   }
 
@@ -268,22 +271,22 @@ function messageOf(request: Request, reply: ReplyAddress): Message {
   return { id, to, by, trace, tenant, reply, body };
 }
 
-/** About how long a start is besides its input. */
-const START_CHARS = 1_000;
+/** About how long a message is besides its input. */
+const MESSAGE_CHARS = 1_000;
 
 /**
- * A start that stays in the process need not be written down, but for its input: that is the caller's, who may change it. Whatever
- * else could be is left to the text.
+ * A start or a trigger that stays in the process need not be written down, but for its input: that is the caller's, who may change it.
+ * Whatever else could be is left to the text.
  */
-function startInHand(request: Request, reply: ReplyAddress): Pick<Outgoing, "message" | "messageChars"> | undefined {
+function inHand(request: Request, reply: ReplyAddress): Pick<Outgoing, "message" | "messageChars"> | undefined {
   const { body } = request;
-  if (body.kind !== "start" || !("json" in body.input)) return undefined;
-  const { parent, around, fork, labels, input } = body;
-  if (parent !== undefined || around !== undefined || fork !== undefined || labels !== undefined) return undefined;
-  const text = JSON.stringify(input);
-  const own = JSON.parse(text) as typeof input;
-  const message = messageOf({ ...request, body: { ...body, input: own } }, reply);
-  return { message, messageChars: START_CHARS + text.length };
+  if ((body.kind !== "start" && body.kind !== "trigger") || body.labels !== undefined) return undefined;
+  if (body.kind === "start" && (body.parent ?? body.around ?? body.fork) !== undefined) return undefined;
+  if (body.input === undefined) return { message: messageOf(request, reply), messageChars: MESSAGE_CHARS };
+  const own = copyInline(body.input);
+  if (own === undefined) return undefined;
+  const message = messageOf({ ...request, body: { ...body, input: own.value } }, reply);
+  return { message, messageChars: MESSAGE_CHARS + own.chars };
 }
 
 /** The part of an event that tells how a request was decided. */

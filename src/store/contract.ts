@@ -344,6 +344,8 @@ export interface Reply {
   readonly process: string;
   readonly request: string;
   readonly text: string;
+  /** The same as a value, for a store of the same process. It has no text then, and nobody changes it any more. */
+  readonly answer?: unknown;
 }
 
 export interface DeadLetter {

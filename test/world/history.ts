@@ -41,7 +41,12 @@ export function commitEntry(at: number, owner: string, noted: NotedCommit): Jour
       return { to, from: by, id: name, body: body as unknown as Json };
     }),
     deadLetters: deadLetters.map(letterOf),
-    replies: replies.map(({ process, request, text }) => ({ process, request, answer: JSON.parse(text) as Json })),
+    replies: replies.map(({ process, request, text, answer }) => ({
+      process,
+      request,
+      // One that has stayed in its process has no text.
+      answer: (answer as Json | undefined) ?? (JSON.parse(text) as Json),
+    })),
   };
 }
 

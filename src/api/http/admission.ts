@@ -60,13 +60,19 @@ export class Admission {
 
   /** The caller of a request, if it may do what it asks for. */
   admit(route: Route, knock: Knock): Soon<Admitted> {
-    return soon(this.#principal(route, knock), (principal) => {
-      this.require(principal, this.#isLocal && route.path === "/metrics" ? "open" : route.permission);
-      if (route.isIngress !== true) return this.#admitted(principal, knock);
-      return soon(this.#pressure.check(), () =>
-        soon(this.#takeTurn(principal, knock), () => this.#admitted(principal, knock)),
-      );
-    });
+    const principal = this.#principal(route, knock);
+    return principal instanceof Promise
+      ? principal.then((known) => this.#letIn(route, knock, known))
+      : this.#letIn(route, knock, principal);
+  }
+
+  #letIn(route: Route, knock: Knock, principal: Principal): Soon<Admitted> {
+    this.require(principal, this.#isLocal && route.path === "/metrics" ? "open" : route.permission);
+    if (route.isIngress !== true) return this.#admitted(principal, knock);
+    const checked = this.#pressure.check();
+    // Nearly always there is nothing to wait for: no function is made for what comes after it.
+    if (checked === undefined && this.#limiter === undefined) return this.#admitted(principal, knock);
+    return soon(checked, () => soon(this.#takeTurn(principal, knock), () => this.#admitted(principal, knock)));
   }
 
   #takeTurn(principal: Principal, knock: Knock): Soon<void> {
@@ -117,11 +123,10 @@ export class Admission {
     const isOpen = route.permission === "open" || (this.#isLocal && route.path === "/metrics");
     // A probe is answered whether or not the store is: it must not wait until that has told of keys.
     const isProbe = isOpen && given === undefined;
-    return soon(isProbe ? this.keys.isKnownSet() : this.keys.isSet(), (isSet) => {
-      if (!isSet) {
-        checkLocal(knock.header("host"), knock.header("origin"));
-        return isProbe ? NOBODY : LOCAL;
-      }
+    const isSet = isProbe ? this.keys.isKnownSet() : this.keys.isSet();
+    if (isSet === false) return this.#unlocked(isProbe, knock);
+    return soon(isSet, (known) => {
+      if (!known) return this.#unlocked(isProbe, knock);
       const key = bearerKey(given);
       return soon(this.#shown(key, given, knock), (principal) => {
         if (principal !== undefined) return principal;
@@ -130,6 +135,12 @@ export class Admission {
         throw new MillraceError("UNAUTHENTICATED", {});
       });
     });
+  }
+
+  /** Whoever comes where there are no keys. */
+  #unlocked(isProbe: boolean, knock: Knock): Principal {
+    checkLocal(knock.header("host"), knock.header("origin"));
+    return isProbe ? NOBODY : LOCAL;
   }
 
   #shown(key: string | undefined, given: string | undefined, knock: Knock): Soon<Principal | undefined> {

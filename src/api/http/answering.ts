@@ -7,8 +7,8 @@ import type { Metrics } from "../metrics/metrics.ts";
 import type { Caller } from "../service/caller.ts";
 import { Refusal } from "../service/refusal.ts";
 import type { Service } from "../service/service.ts";
-import { type Soon, soon } from "../service/soon.ts";
-import type { Admission } from "./admission.ts";
+import type { Soon } from "../service/soon.ts";
+import type { Admission, Admitted } from "./admission.ts";
 import { checkBody, checkQuery, refuseCredentials } from "./check.ts";
 import { formatOf, readJsonBody } from "./read-body.ts";
 import { headerOf, RequestCall, RequestKnock } from "./request-call.ts";
@@ -42,22 +42,31 @@ export class Answering {
   /** Before the body is read. `url` is the address of the route as it is counted. */
   admit(route: Route, url: string, request: FastifyRequest, reply: FastifyReply, go: (error?: Error) => void): void {
     request.arrival = { url, atMs: performance.now() };
-    const refuse = (error: unknown): void => this.#refuse(route, request, reply, error as Error, go);
     let entered: Soon<void>;
     try {
       // Before the key itself: whoever puts it there has none where it belongs.
       if (hasQuery(route)) refuseCredentials(request.query as Record<string, unknown>);
-      entered = soon(this.admission.admit(route, new RequestKnock(request)), (admitted) => {
-        request.admitted = admitted;
-        return this.#reserve(route, request, reply);
-      });
+      const admitted = this.admission.admit(route, new RequestKnock(request));
+      entered =
+        admitted instanceof Promise
+          ? admitted.then((known) => this.#enter(known, route, request, reply))
+          : this.#enter(admitted, route, request, reply);
     } catch (error) {
-      refuse(error);
+      this.#refuse(route, request, reply, error as Error, go);
       return;
     }
-    // Not a promise for what is known: this is on the way of every request.
-    if (entered instanceof Promise) void entered.then(() => go(), refuse);
-    else go();
+    // Not a promise for what is known, nor a function that nobody calls: this is on the way of every request.
+    if (entered === undefined) go();
+    else
+      void entered.then(
+        () => go(),
+        (error: unknown) => this.#refuse(route, request, reply, error as Error, go),
+      );
+  }
+
+  #enter(admitted: Admitted, route: Route, request: FastifyRequest, reply: FastifyReply): Soon<void> {
+    request.admitted = admitted;
+    return this.#reserve(route, request, reply);
   }
 
   #refuse(route: Route, request: FastifyRequest, reply: FastifyReply, error: Error, go: (error: Error) => void): void {
@@ -153,12 +162,11 @@ export class Answering {
   measure(request: FastifyRequest, status: number): void {
     const { method, arrival } = request;
     if (arrival === undefined) {
-      this.#metrics.httpRequests.inc({ method: "(any)", route: "(none)", status: String(status) });
+      this.#metrics.answeredNobody(status);
       return;
     }
     const { url: route, atMs } = arrival;
-    this.#metrics.httpRequests.inc({ method, route, status: String(status) });
-    this.#metrics.httpSeconds.observe({ method, route }, (performance.now() - atMs) / 1000);
+    this.#metrics.answered(method, route, status, (performance.now() - atMs) / 1000);
   }
 
   /** Clients come again, to another process or later, with the number of the last event they saw. */

@@ -16,12 +16,19 @@ function isLoopbackName(name: string): boolean {
  * own that leads to this machine (DNS rebinding), nor by a form or script that sends to `localhost`.
  */
 export function checkLocal(host: string | undefined, origin: string | undefined): void {
-  const name = hostName(host ?? "");
-  if (name === undefined || !isLoopbackName(name)) {
-    throw new MillraceError("FORBIDDEN", { reason: "Without keys, the Host must be localhost or a loopback address" });
+  if (host === undefined || host !== lastLocal) {
+    const name = hostName(host ?? "");
+    if (name === undefined || !isLoopbackName(name)) {
+      const reason = "Without keys, the Host must be localhost or a loopback address";
+      throw new MillraceError("FORBIDDEN", { reason });
+    }
+    lastLocal = host;
   }
   checkOrigin(host, origin);
 }
+
+/** The last that was found good: nearly all requests name the same. */
+let lastLocal: string | undefined;
 
 /** Whatever a page of another origin sends comes from that page, not from its reader. */
 export function checkOrigin(host: string | undefined, origin: string | undefined): void {

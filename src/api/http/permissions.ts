@@ -36,7 +36,10 @@ export function isRole(name: string): name is Role {
 }
 
 export function permits(roles: readonly Role[], permission: Permission): boolean {
-  return permission === "open" || roles.some((role) => GRANTS[role].includes(permission));
+  if (permission === "open") return true;
+  // Asked twice for every request: without a function made for it.
+  for (const role of roles) if (GRANTS[role].includes(permission)) return true;
+  return false;
 }
 
 /** Throws unless one of the roles may do this. */

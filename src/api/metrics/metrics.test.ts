@@ -60,6 +60,29 @@ test("what is put back from an archive was counted when it happened", async () =
   await store.close();
 });
 
+test("every answer is in what is shown, whatever was told of them before", async () => {
+  const metrics = new Metrics();
+  const counted = async (): Promise<readonly string[]> => {
+    const lines = (await metrics.text()).split("\n");
+    return lines.filter((line) => /^millrace_http_(?:requests_total|request_seconds_(?:sum|count))\{/.test(line));
+  };
+  for (let i = 0; i < 300; i++) metrics.answered("POST", "/v1/workflow", i < 290 ? 201 : 503, 0.5);
+  metrics.answered("GET", "/v1/workflow", 404, 2);
+  metrics.answeredNobody(404);
+  const shown = [
+    'millrace_http_requests_total{method="POST",route="/v1/workflow",status="201"} 290',
+    'millrace_http_requests_total{method="POST",route="/v1/workflow",status="503"} 10',
+    'millrace_http_requests_total{method="GET",route="/v1/workflow",status="404"} 1',
+    'millrace_http_requests_total{method="(any)",route="(none)",status="404"} 1',
+    'millrace_http_request_seconds_sum{method="POST",route="/v1/workflow"} 150',
+    'millrace_http_request_seconds_count{method="POST",route="/v1/workflow"} 300',
+    'millrace_http_request_seconds_sum{method="GET",route="/v1/workflow"} 2',
+    'millrace_http_request_seconds_count{method="GET",route="/v1/workflow"} 1',
+  ];
+  expect((await counted()).toSorted()).toEqual(shown.toSorted());
+  expect((await counted()).toSorted()).toEqual(shown.toSorted());
+});
+
 test("how long a task ran is measured of a result that is handed over as a value, too", async () => {
   const store: Store = openMemory({ host: nodeHost });
   const metrics = new Metrics(store);

@@ -1,6 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "@prometheus-io/client";
 import type { Store } from "../../store/contract.ts";
 import { serving } from "../service/handler-directory.ts";
+import { AnswerCounts } from "./answer-counts.ts";
 
 /** Names that users choose are labels only up to here; all further ones are counted as one. */
 const MAX_NAMES = 200;
@@ -30,8 +31,12 @@ export class Metrics {
   readonly #registry = new Registry();
   readonly #queues = new Set<string>();
   readonly #looks: (() => Promise<void>)[] = [];
-  readonly httpRequests = this.#counter("http_requests_total", "Requests answered", ["method", "route", "status"]);
-  readonly httpSeconds = this.#histogram("http_request_seconds", "Time to answer", SECONDS, ["method", "route"]);
+  readonly #httpRequests = this.#counter("http_requests_total", "Requests answered", ["method", "route", "status"]);
+  readonly #httpSeconds = this.#histogram("http_request_seconds", "Time to answer", SECONDS, ["method", "route"]);
+  readonly #answers = new AnswerCounts({
+    counted: (labels, count) => this.#httpRequests.inc(labels, count),
+    took: (labels, seconds) => this.#httpSeconds.observe(labels, seconds),
+  });
   readonly streams = this.#gauge("event_streams", "Event streams that are open");
   readonly commits = this.#counter("commits_total", "Batches committed, by what came of them", ["outcome"]);
   readonly commitSeconds = this.#histogram("commit_seconds", "Time of one call to commit", SECONDS);
@@ -162,7 +167,18 @@ export class Metrics {
     return queue;
   }
 
+  /** An answer of a route, after so long. */
+  answered(method: string, route: string, status: number, seconds: number): void {
+    this.#answers.add(method, route, status, seconds);
+  }
+
+  /** An answer to what is for no route. */
+  answeredNobody(status: number): void {
+    this.#httpRequests.inc({ method: "(any)", route: "(none)", status: String(status) });
+  }
+
   async text(): Promise<string> {
+    this.#answers.tellAll();
     // All before any is written down: one look fills several gauges, and those that stand before it would be late by one.
     await Promise.all(this.#looks.map((look) => look()));
     return this.#registry.metrics();

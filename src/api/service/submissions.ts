@@ -406,17 +406,19 @@ export class Submissions {
   }
 
   async #accept(caller: Caller, draft: Draft): Promise<Answer> {
-    return decided(await this.#outcome(caller, draft));
-  }
-
-  #outcome(caller: Caller, draft: Draft): Promise<RequestOutcome> {
-    const request = this.#request(caller, draft);
-    return request instanceof Promise ? request.then((made) => this.#send(draft, made)) : this.#send(draft, request);
-  }
-
-  async #send(draft: Draft, request: Request): Promise<RequestOutcome> {
+    const made = this.#request(caller, draft);
+    const request = made instanceof Promise ? await made : made;
     const outcome = await this.#decisions.send(request);
-    if (!isLost(outcome)) return outcome;
+    return decided(isLost(outcome) ? await this.#sendAgain(draft, request) : outcome);
+  }
+
+  async #outcome(caller: Caller, draft: Draft): Promise<RequestOutcome> {
+    const request = await this.#request(caller, draft);
+    const outcome = await this.#decisions.send(request);
+    return isLost(outcome) ? this.#sendAgain(draft, request) : outcome;
+  }
+
+  async #sendAgain(draft: Draft, request: Request): Promise<RequestOutcome> {
     // Nobody can start with a definition that the store does not have; it had it once, or we would not have come here.
     if (draft.isUnnamed === true) await this.#definitions.keep(draft.definition);
     else await this.#definitions.publish(draft.definition, true);

@@ -2,7 +2,15 @@ import * as fc from "fast-check";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import type { Json } from "../../json/json.ts";
 import { eventText } from "./event-text.ts";
-import type { ExecutionEnded, ExecutionEvent, Started, TaskCompletedEvent, TaskDispatched } from "./events.ts";
+import type {
+  Accepted,
+  CommandApplied,
+  ExecutionEnded,
+  ExecutionEvent,
+  Started,
+  TaskCompletedEvent,
+  TaskDispatched,
+} from "./events.ts";
 import { node, Trial, workflow } from "./test-execution.ts";
 import { randomHistory } from "./test-histories.ts";
 
@@ -19,7 +27,40 @@ function event(kind: ExecutionEvent["kind"], fields: object): ExecutionEvent {
   return { kind, ...Object.fromEntries(given) } as unknown as ExecutionEvent;
 }
 
+/** Few, so that one often comes after its like; what another process has sent need not have it at all. */
+const word = fc.oneof(
+  { weight: 15, arbitrary: fc.constantFrom("a", '"') },
+  { weight: 4, arbitrary: fc.string({ unit: "binary" }) },
+  { weight: 1, arbitrary: fc.constant(undefined) },
+);
+const moment = fc.oneof({ weight: 4, arbitrary: fc.constantFrom(1, 2) }, number);
+const seldom = (value: Json): fc.Arbitrary<Json | undefined> =>
+  fc.oneof({ weight: 15, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.constant(value) });
+
 const EVENTS = {
+  accepted: fc.record({
+    atMs: moment,
+    workflow: word,
+    definition: word,
+    input: fc.oneof(fc.record({ json }), fc.constant({ blob: { hash: "h", bytes: 3 } }), fc.constant(undefined)),
+    bodyHash: word,
+    by: word,
+    tenant: word,
+    trace: word,
+    parent: seldom({ execution: "x" }),
+    around: seldom({ of: "it" }),
+    fork: seldom({ execution: "x", kept: [] }),
+    labels: seldom({ of: "it" }),
+  }),
+  commandApplied: fc.record({
+    command: fc.constantFrom("trigger", "cancel"),
+    request: word,
+    by: word,
+    atMs: moment,
+    bodyHash: seldom("h"),
+    status: fc.constantFrom("RUNNING", "RUNNING", "FAILED", undefined),
+    generation: fc.constantFrom(1, 1, 2, undefined),
+  }),
   taskDispatched: fc.record({
     ...ofTask,
     nonce: fc.string(),
@@ -87,6 +128,12 @@ test("no field of those that are put together by hand was forgotten", () => {
   type Dispatched = OfTask | "nonce" | "seen" | "inputHash" | "queueDeadlineAtMs" | "round" | "config";
   expectTypeOf<keyof TaskDispatched>().toEqualTypeOf<Dispatched>();
   expectTypeOf<keyof TaskCompletedEvent>().toEqualTypeOf<OfTask | "startedAtMs" | "output" | "usage" | "closeForMs">();
+  type Whose = "bodyHash" | "by" | "tenant" | "trace";
+  type More = "parent" | "around" | "fork" | "labels";
+  expectTypeOf<keyof Accepted>().toEqualTypeOf<OfAll | "workflow" | "definition" | "input" | Whose | More>();
+  expectTypeOf<keyof CommandApplied>().toEqualTypeOf<
+    OfAll | "command" | "request" | "by" | "bodyHash" | "status" | "generation"
+  >();
   expectTypeOf<keyof Started>().toEqualTypeOf<OfAll | "deadlineAtMs" | "input" | "labels">();
   expectTypeOf<keyof ExecutionEnded>().toEqualTypeOf<OfAll | "status" | "reason" | "error" | "cause" | "output">();
 });

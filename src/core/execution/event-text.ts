@@ -1,4 +1,12 @@
-import type { ExecutionEnded, ExecutionEvent, Started, TaskCompletedEvent, TaskDispatched } from "./events.ts";
+import type {
+  Accepted,
+  CommandApplied,
+  ExecutionEnded,
+  ExecutionEvent,
+  Started,
+  TaskCompletedEvent,
+  TaskDispatched,
+} from "./events.ts";
 import type { Plan } from "./plan.ts";
 
 /**
@@ -11,6 +19,8 @@ export function eventText(event: ExecutionEvent, plan: Plan): string {
     return taskDispatched(event, plan);
   }
   if (kind === "taskCompleted" && isBareResult(event)) return taskCompleted(event, plan);
+  if (kind === "accepted" && isBareStart(event)) return accepted(event);
+  if (kind === "commandApplied" && isBareCommand(event)) return commandApplied(event);
   if (kind === "started" && event.input === undefined && event.labels === undefined) return started(event);
   if (kind === "executionEnded" && isBareEnd(event)) return ended(event);
   return JSON.stringify(event);
@@ -61,6 +71,62 @@ function taskCompleted(event: TaskCompletedEvent, plan: Plan): string {
   const { atMs, node, attempt, delivery, startedAtMs, output } = event;
   const which = `${nameText(node, plan)}${tryText(attempt, delivery)}`;
   return `${completedAt.text(atMs)}${which}${startedAt.text(startedAtMs)}${JSON.stringify(output)}}`;
+}
+
+/** Nor has what a message carried along, where an earlier release has sent it. */
+function isBareStart(event: Accepted): boolean {
+  const { parent, around, fork, labels, input } = event;
+  const isWhole = STRINGS_OF_ACCEPTED.every((field) => typeof event[field] === "string");
+  return isWhole && (input as unknown) !== undefined && (parent ?? around ?? fork ?? labels) === undefined;
+}
+
+const STRINGS_OF_ACCEPTED = ["workflow", "definition", "bodyHash", "by", "tenant", "trace"] as const;
+
+/** Of all that one caller starts of one workflow at a time only the input is another. */
+let lastWhat: Pick<Accepted, "atMs" | "workflow" | "definition"> | undefined;
+let lastWhatText = "";
+let lastWhose: Pick<Accepted, "bodyHash" | "by" | "tenant" | "trace"> | undefined;
+let lastWhoseText = "";
+
+function accepted({ atMs, workflow, definition, input, bodyHash, by, tenant, trace }: Accepted): string {
+  if (lastWhat?.atMs !== atMs || lastWhat.definition !== definition || lastWhat.workflow !== workflow) {
+    lastWhat = { atMs, workflow, definition };
+    const what = `"workflow":${JSON.stringify(workflow)},"definition":${JSON.stringify(definition)}`;
+    lastWhatText = `{"kind":"accepted","atMs":${numberText(atMs)},${what},"input":`;
+  }
+  const whose = lastWhose;
+  if (whose?.bodyHash !== bodyHash || whose.by !== by || whose.tenant !== tenant || whose.trace !== trace) {
+    lastWhose = { bodyHash, by, tenant, trace };
+    // In this order, without the braces.
+    lastWhoseText = `,${JSON.stringify(lastWhose).slice(1)}`;
+  }
+  return `${lastWhatText}${JSON.stringify(input)}${lastWhoseText}`;
+}
+
+function isBareCommand({ by, request, bodyHash, status, generation }: CommandApplied): boolean {
+  return (
+    typeof by === "string" &&
+    typeof request === "string" &&
+    bodyHash === undefined &&
+    status !== undefined &&
+    generation !== undefined
+  );
+}
+
+/** Likewise of commands, but for the id of each. */
+let lastCommand: Pick<CommandApplied, "command" | "by" | "atMs" | "status" | "generation"> | undefined;
+let lastCommandBegin = "";
+let lastCommandEnd = "";
+
+function commandApplied({ command, request, by, atMs, status, generation }: CommandApplied): string {
+  const last = lastCommand;
+  const isAlike = last?.command === command && last.by === by && last.status === status;
+  if (!isAlike || last.atMs !== atMs || last.generation !== generation) {
+    lastCommand = { command, by, atMs, status: status!, generation: generation! };
+    lastCommandBegin = `{"kind":"commandApplied","command":${JSON.stringify(command)},"request":`;
+    lastCommandEnd = `,${JSON.stringify({ by, atMs, status, generation }).slice(1)}`;
+  }
+  return `${lastCommandBegin}${JSON.stringify(request)}${lastCommandEnd}`;
 }
 
 function started({ atMs, deadlineAtMs }: Started): string {

@@ -206,7 +206,7 @@ export class ExecutionState {
     const { nodeCount, edgeCount } = plan.graph;
     this.id = id;
     this.plan = plan;
-    this.runs = Array.from({ length: nodeCount });
+    this.runs = unmade(nodeCount);
     this.openCount = nodeCount;
     this.edges = bytes(edgeCount);
     this.undecided = counts(nodeCount);
@@ -219,20 +219,25 @@ export class ExecutionState {
     this.ready = plan.lines.map(() => new Line());
     this.statuses = bytes(nodeCount);
     this.readersLeft = counts(nodeCount);
-    this.resetGraph();
+    this.countParents();
     this.timers = new TimerHeap<ExecutionState>(this, dueMs);
     this.calendar = new TimerHeap<ExecutionState>(this, calendarMs);
   }
 
   /** Everything that follows from how the nodes ended, as if none had. */
   resetGraph(): void {
-    const { nodeCount, parentStart } = this.plan.graph;
+    const { nodeCount } = this.plan.graph;
     this.edges.fill(0);
     this.okEdges.fill(0);
     this.badEdges.fill(0);
     this.joined.fill(0);
     this.openCount = nodeCount;
     this.completedCount = 0;
+    this.countParents();
+  }
+
+  private countParents(): void {
+    const { nodeCount, parentStart } = this.plan.graph;
     for (let i = 0; i < nodeCount; i++) {
       this.undecided[i] = parentStart[i + 1]! - parentStart[i]!;
       this.readersLeft[i] = this.plan.nodes[i]!.readerCount;
@@ -363,6 +368,13 @@ const FEW = 32;
 const ZEROS: readonly (readonly number[])[] = Array.from({ length: FEW + 1 }, (_, length) =>
   Array.from({ length }, () => 0),
 );
+
+/** As `Array.from` makes it, in a fraction of the time. */
+function unmade(length: number): (NodeRun | undefined)[] {
+  const runs: (NodeRun | undefined)[] = [];
+  for (let i = 0; i < length; i++) runs.push(undefined);
+  return runs;
+}
 
 function bytes(length: number): Numbers {
   return length <= FEW ? ZEROS[length]!.slice() : new Uint8Array(length);

@@ -1,4 +1,4 @@
-import type { CommitBatch, CommitOutcome, JournalRecord } from "../../store/contract.ts";
+import type { CommitBatch, CommitOutcome, Header, JournalRecord } from "../../store/contract.ts";
 import { StoreError } from "../../store/store-error.ts";
 import { consume, idsOf, postReply } from "../memory/inbox.ts";
 import { addTask, revokeTask } from "../memory/tasks.ts";
@@ -6,6 +6,8 @@ import type { FileBatch } from "./file/commit.ts";
 import type { Columns, SqlValue } from "./file/database.ts";
 import { FileError } from "./file/failure.ts";
 import { checkPartition, type Sqlite } from "./sqlite.ts";
+
+const NO_VALUES: readonly SqlValue[] = [];
 
 interface Mail {
   readonly id: number;
@@ -54,17 +56,7 @@ function fileBatch({ mailIds }: Sqlite, batch: CommitBatch, mail: readonly Mail[
     consumedMail: mailIds.size === 0 ? [] : consumedIds(batch).filter((id) => mailIds.has(id)),
     records: recordColumns(batch.records),
     snapshots: columns(batch.snapshots, "entity", "version", "format", "text"),
-    headers: columns(
-      batch.headers,
-      "entity",
-      "class",
-      "status",
-      "workflow",
-      "tenant",
-      "createdAtMs",
-      "endedAtMs",
-      "version",
-    ),
+    headers: headerColumns(batch.headers),
     wakes: [batch.wakes.map(({ entity }) => entity), batch.wakes.map(({ atMs }) => atMs)],
     mail: columns(mail, "id", "text"),
     discard,
@@ -107,9 +99,24 @@ function recordColumns(records: readonly JournalRecord[]): Columns {
   ];
 }
 
+/** Likewise: nearly every execution that begins or ends has one. */
+function headerColumns(headers: readonly Header[]): Columns {
+  return [
+    headers.map(({ entity }) => entity),
+    headers.map((header) => header.class),
+    headers.map(({ status }) => status),
+    headers.map(({ workflow }) => workflow),
+    headers.map(({ tenant }) => tenant),
+    headers.map(({ createdAtMs }) => createdAtMs),
+    headers.map(({ endedAtMs }) => endedAtMs),
+    headers.map(({ version }) => version),
+  ];
+}
+
 export function columns<Item>(
   items: readonly Item[],
   ...fields: readonly { [Field in keyof Item]: Item[Field] extends SqlValue ? Field : never }[keyof Item][]
 ): Columns {
+  if (items.length === 0) return fields.map(() => NO_VALUES);
   return fields.map((field) => items.map((item) => item[field] as SqlValue));
 }
