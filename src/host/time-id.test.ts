@@ -20,6 +20,9 @@ test("ids of one process sort in the order in which they were drawn, also within
   nowMs += 6;
   ids.push(draw(), draw());
   expect(ids.toSorted()).toEqual(ids);
+  expect(new Set(ids.map((id) => id.slice(-17))).size).toBe(ids.length);
+  const isVersion7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+  expect(ids.filter((id) => !isVersion7.test(id))).toEqual([]);
   nowMs -= 60_000;
   expect(drawnAtMs(draw())).toBe(nowMs);
 });
