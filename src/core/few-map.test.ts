@@ -34,6 +34,5 @@ test("a map of few is what a map is", () => {
     expect(work(few)).toEqual(work(real));
     expect(new Map(few)).toEqual(real);
     expect([...few]).toHaveLength(real.size);
-    expect(few.fold((sum, value) => sum + value, 1)).toBe([...real.values()].reduce((sum, value) => sum + value, 1));
   }
 });

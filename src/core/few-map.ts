@@ -50,13 +50,6 @@ export class FewMap<Key, Value> implements Iterable<[Key, Value]> {
     this.others?.forEach(visit);
   }
 
-  /** All values, one after the other, with a function that needs nothing from outside: one that does is made anew each time. */
-  fold<Sum>(add: (sum: Sum, value: Value) => Sum, start: Sum): Sum {
-    let sum = this.hasFirst ? add(start, this.value!) : start;
-    if (this.others !== undefined) for (const value of this.others.values()) sum = add(sum, value);
-    return sum;
-  }
-
   *[Symbol.iterator](): Generator<[Key, Value], void> {
     if (this.hasFirst) yield [this.key!, this.value!];
     if (this.others !== undefined) yield* this.others;

@@ -125,6 +125,8 @@ export interface LiveTasks extends Iterable<[string, number]> {
   get(queue: string): number | undefined;
   has(queue: string): boolean;
   forEach(visit: (count: number, queue: string) => void): void;
+  /** Which have changed since this was last asked; undefined if all have to be looked at. */
+  takeChanged?(): ReadonlySet<string> | undefined;
 }
 
 export interface MachineEvent {

@@ -1,5 +1,6 @@
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { node, workflow } from "../../test/support/workflows.ts";
+import { QueueCounts } from "../core/execution/queue-counts.ts";
 import type { Machine } from "../core/machine.ts";
 import { newResident, type Resident } from "./resident.ts";
 import { TaskWindow } from "./task-window.ts";
@@ -28,6 +29,28 @@ test("a queue has room for so many tasks, and counts what each entity has out", 
   window.count(one);
   window.count(one);
   expect(window.room("q")).toBe(0);
+});
+
+test("of an entity with very many queues only those are looked at that have changed", () => {
+  const window = open(3);
+  const counts = new QueueCounts();
+  const machine = { liveTasks: () => counts } as unknown as Machine;
+  const one = newResident("one", "one", machine, {});
+  for (let i = 0; i < 1_000; i++) counts.set(`q${i}`, 1);
+  window.count(one);
+  const looked = vi.spyOn(counts, "forEach");
+  for (const key of ["a", "b"]) window.block("q7", key);
+  counts.set("q7", 0).set("q8", 3);
+  window.count(one);
+  expect([window.room("q6"), window.room("q7"), window.room("q8"), through]).toEqual([2, 3, 0, ["a"]]);
+  expect(looked).not.toHaveBeenCalled();
+  counts.clear();
+  window.count(one);
+  expect([window.room("q6"), window.room("q8")]).toEqual([3, 3]);
+  // Another who holds the same has to be told of all of it.
+  counts.set("q6", 2);
+  window.count(newResident("one", "one", machine, {}));
+  expect(window.room("q6")).toBe(1);
 });
 
 test("room that becomes free goes to as many as it suffices for, in the order in which they came", () => {

@@ -28,6 +28,11 @@ export class TaskWindow {
     const counted = entity.countedTasks;
     // Called with every decision: by `forEach`, which makes no pairs, with a function that is there already.
     this.counting = counted;
+    const changed = now.takeChanged?.();
+    if (changed !== undefined && counted.size > 0) {
+      for (const queue of changed) this.countOne(now.get(queue) ?? 0, queue);
+      return;
+    }
     now.forEach(this.countOne);
     if (counted.size === now.size) return;
     counted.forEach((before, queue) => {

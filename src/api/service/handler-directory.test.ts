@@ -35,6 +35,22 @@ test("what the store did not take is told again", async () => {
   expect((await directory.refresh()).entries.has("a")).toBe(true);
 });
 
+test("many new handlers are told together: a store that syncs its disk does it once for all of them", async () => {
+  const waiting: (() => void)[] = [];
+  let told = 0;
+  const register: Store["records"]["register"] = () => (told++, new Promise((resolve) => waiting.push(resolve)));
+  const records = { registered: () => store.records.registered(), register };
+  const directory = new HandlerDirectory({ records } as unknown as Store, host);
+  const noting = directory.note([...names(250), "handler-1"]);
+  let rounds = 0;
+  for (; told < 250 || waiting.length > 0; rounds++) {
+    await new Promise((resolve) => setImmediate(resolve));
+    for (const resolve of waiting.splice(0)) resolve();
+  }
+  await noting;
+  expect([told, rounds]).toEqual([250, 3]);
+});
+
 test("the time limit that a handler brings is known wherever its worker is, and while that restarts", async () => {
   const register = (process: string, told: object): Promise<void> =>
     store.records.register({ process, role: "worker", text: JSON.stringify(told) }, 15_000);

@@ -14,6 +14,7 @@ const FRESH_MS = 2_000;
 const NOTED_AGAIN_MS = 3_600_000;
 /** More handlers than any fleet has. Everybody who looks for processes reads past them, and workers may name what they like. */
 const MAX_NOTED = 5_000;
+const NOTED_TOGETHER = 100;
 
 export interface KnownEntries {
   readonly entries: ReadonlyMap<string, HandlerEntry>;
@@ -82,7 +83,8 @@ export class HandlerDirectory {
     const served = new Map<string, HandlerEntry>();
     const workers = liveWorkers(registrations);
     for (const { handlers, told } of workers) {
-      for (const name of handlers) served.set(name, fuller(served.get(name), entryOf(told, name)));
+      const entriesTold = entriesOf(told);
+      for (const name of handlers) served.set(name, fuller(served.get(name), entriesTold.get(name) ?? SERVED));
     }
     for (const [name, entry] of served) {
       entries.set(name, entry === SERVED ? (entries.get(name) ?? SERVED) : entry);
@@ -124,12 +126,22 @@ export class HandlerDirectory {
     // Workers over HTTP name them with every lease.
     if (known === undefined && !handlers.some(isOld)) return;
     const entries = known ?? (await this.entries()).entries;
-    for (const name of handlers) {
-      if (this.#noted.size >= MAX_NOTED && !this.#noted.has(name)) continue;
+    const news: { readonly name: string; readonly text: string }[] = [];
+    let room = MAX_NOTED - this.#noted.size;
+    for (const name of new Set(handlers)) {
+      const noted = this.#noted.get(name);
       const text = JSON.stringify({ timeout_seconds: entries.get(name)?.defaultTimeoutSeconds });
-      if (!isOld(name) && this.#noted.get(name)!.text === text) continue;
-      await this.#store.records.register({ process: SEEN + name, role: "worker", text }, HANDLER_KNOWN_MS);
-      this.#noted.set(name, { atMs: nowMs, text });
+      if (noted !== undefined ? !isOld(name) && noted.text === text : room-- <= 0) continue;
+      news.push({ name, text });
+    }
+    // Together, as a store syncs once for all that it is told together: a workflow written with the SDK has a handler for each node.
+    for (let from = 0; from < news.length; from += NOTED_TOGETHER) {
+      await Promise.all(
+        news.slice(from, from + NOTED_TOGETHER).map(async ({ name, text }) => {
+          await this.#store.records.register({ process: SEEN + name, role: "worker", text }, HANDLER_KNOWN_MS);
+          this.#noted.set(name, { atMs: nowMs, text });
+        }),
+      );
     }
   }
 }
@@ -195,13 +207,14 @@ function names(value: Json | undefined): readonly string[] {
   });
 }
 
-function entryOf(told: { readonly [key: string]: Json }, name: string): HandlerEntry {
-  const { handlers } = told;
-  const list: readonly Json[] = Array.isArray(handlers) ? handlers : [];
-  const entry = isJsonObject(handlers)
-    ? handlers[name]
-    : list.find((item) => isJsonObject(item) && item["name"] === name);
-  return isJsonObject(entry) ? described(entry) : SERVED;
+function entriesOf({ handlers }: { readonly [key: string]: Json }): ReadonlyMap<string, HandlerEntry> {
+  const found = new Map<string, HandlerEntry>();
+  const note = (name: Json | undefined, entry: Json): void => {
+    if (typeof name === "string" && isJsonObject(entry) && !found.has(name)) found.set(name, described(entry));
+  };
+  if (isJsonObject(handlers)) for (const [name, entry] of Object.entries(handlers)) note(name, entry);
+  else if (Array.isArray(handlers)) for (const item of handlers) if (isJsonObject(item)) note(item["name"], item);
+  return found;
 }
 
 /** Workers over HTTP say nothing of their handlers, those of an earlier release nothing of time limits. */

@@ -10,8 +10,8 @@ export class InvariantBroken extends Error {
 /** What is cheap enough to hold after every decision, whatever the size of the graph. */
 export function checkTouched(state: ExecutionState): void {
   const { id, live, openCount } = state;
-  const liveTasks = state.liveByQueue.fold(sum, 0);
-  if (liveTasks !== live.size) broken(id, `${live.size} tasks are out, ${liveTasks} are counted by queue`);
+  const { total } = state.liveByQueue;
+  if (total !== live.size) broken(id, `${live.size} tasks are out, ${total} are counted by queue`);
   if (openCount < 0) broken(id, `${openCount} nodes are open`);
   if (state.closing < 0) broken(id, `${state.closing} units have to be closed`);
   if (state.status === "running" && openCount > 0 && !hasWaker(state)) {
@@ -24,10 +24,6 @@ export function checkTouched(state: ExecutionState): void {
   if (state.isEnded && state.asks.size > 0) broken(id, "it has ended and still stands at a gate");
   const limit = state.plan.workflow.max_parallel_nodes;
   if (limit !== null && live.size > limit) broken(id, `${live.size} nodes run at once, ${limit} may`);
-}
-
-function sum(before: number, count: number): number {
-  return before + count;
 }
 
 /** Something that will make this execution move: work that `advance` sees, a task with its deadline, a timer, a child. */
@@ -46,6 +42,7 @@ export function checkWhole(state: ExecutionState): void {
     checkEdges(state, node);
   }
   if (open !== state.openCount) broken(state.id, `${open} nodes are open, ${state.openCount} are counted`);
+  checkCounts(state);
   if (state.isEnded) return;
   for (let unit = 0; unit < state.runs.length; unit++) checkUnit(state, unit);
   for (const map of state.maps.values()) checkMap(state, map.node);
@@ -55,6 +52,11 @@ export function checkWhole(state: ExecutionState): void {
     const what = lost === "waker" ? "nothing will ever move it" : "its deadline stands in no heap";
     broken(state.id, `${state.nameOf(unit)} is ${state.statusOf(unit)} and ${what}`);
   }
+}
+
+function checkCounts({ id, liveByQueue }: ExecutionState): void {
+  const out = [...liveByQueue].reduce((count, [, ofQueue]) => count + ofQueue, 0);
+  if (out !== liveByQueue.total) broken(id, `${out} tasks are out by queue, ${liveByQueue.total} in all`);
 }
 
 function checkEdges(state: ExecutionState, node: number): void {

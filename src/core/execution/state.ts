@@ -1,5 +1,4 @@
 import type { Json, JsonObject } from "../../json/json.ts";
-import { FewMap } from "../few-map.ts";
 import { Line } from "../line.ts";
 import { SparseMap, SparseSet } from "../sparse.ts";
 import { UnitSet } from "../unit-set.ts";
@@ -9,6 +8,7 @@ import type { KeptValue, Value } from "../value.ts";
 import { NULL_VALUE } from "../value.ts";
 import type { EndReason, EndStatus, GateReturned, GateWait, SkipReason } from "./events.ts";
 import { type ExecutionStatus, NODE_STATUSES, type NodeStatus } from "./moves.ts";
+import { QueueCounts } from "./queue-counts.ts";
 import { NodeRun } from "./node-run.ts";
 import { editedNode, type Plan, type PlanLine } from "./plan.ts";
 import type { PlanNode } from "./plan-node.ts";
@@ -163,7 +163,7 @@ export class ExecutionState {
   readonly skipReasons: SparseMap<number, SkipReason> = new SparseMap();
   /** Units with a task out. */
   readonly live: UnitSet = new UnitSet();
-  readonly liveByQueue: FewMap<string, number> = new FewMap();
+  readonly liveByQueue: QueueCounts = new QueueCounts();
   readonly timers: TimerHeap<ExecutionState>;
   /** The same by the store's clock. */
   readonly calendar: TimerHeap<ExecutionState>;

@@ -2,8 +2,12 @@ import type { Published, PutOutcome, RecordKey, Records, Registration, StoredRec
 import { MAX_VERSIONS } from "../../store/page.ts";
 import type { Memory } from "./memory.ts";
 
+/** Who has not said in time that it is alive is looked for once in this time: there may be thousands, and as many who say so. */
+const LOOK_FOR_DEAD_MS = 1_000;
+
 export class MemoryRecords implements Records {
   readonly #memory: Memory;
+  #lookedAtMs = -Infinity;
 
   constructor(memory: Memory) {
     this.#memory = memory;
@@ -53,10 +57,14 @@ export class MemoryRecords implements Records {
   async register(registration: Registration, ttlMs: number): Promise<void> {
     const { leaseClock, data } = this.#memory;
     const nowMs = leaseClock.steadyMs();
-    for (const [process, { untilMs }] of data.registrations) {
-      if (untilMs <= nowMs) data.registrations.delete(process);
-    }
+    if (nowMs - this.#lookedAtMs >= LOOK_FOR_DEAD_MS) this.#forgetDead(nowMs);
     data.registrations.set(registration.process, { registration, untilMs: nowMs + ttlMs });
+  }
+
+  #forgetDead(nowMs: number): void {
+    const { registrations } = this.#memory.data;
+    this.#lookedAtMs = nowMs;
+    for (const [process, { untilMs }] of registrations) if (untilMs <= nowMs) registrations.delete(process);
   }
 
   async registered(): Promise<readonly Registration[]> {

@@ -16,10 +16,13 @@ const SQL = {
 };
 
 const LONG_CHARS = 1024 * 1024;
+/** Registrations that are over are looked for once in this time: there may be thousands, and as many new ones. */
+const LOOK_FOR_DEAD_MS = 1_000;
 
 export class FileRecords {
   readonly #db: Database;
   readonly #purge: Purge;
+  #lookedAtMs = -Infinity;
 
   constructor(db: Database, purge: Purge) {
     this.#db = db;
@@ -46,7 +49,11 @@ export class FileRecords {
   }
 
   register({ process, role, text }: Registration, untilMs: number, nowMs: number): void {
-    this.#db.run(SQL.forgetDead, nowMs);
+    // By the wall clock, which may be set.
+    if (Math.abs(nowMs - this.#lookedAtMs) >= LOOK_FOR_DEAD_MS) {
+      this.#db.run(SQL.forgetDead, nowMs);
+      this.#lookedAtMs = nowMs;
+    }
     this.#db.run(SQL.register, process, role, text, untilMs);
   }
 }
