@@ -28,6 +28,10 @@ export class MemoryRecords implements Records {
     return keys.map(({ scope, hash }) => this.#memory.data.records.get(scope)?.get(hash) ?? null);
   }
 
+  async has({ scope, hash }: RecordKey): Promise<boolean> {
+    return this.#memory.data.records.get(scope)?.has(hash) === true;
+  }
+
   async publish(name: string, hash: string): Promise<number> {
     const { published, unpublished } = this.#memory.data;
     const versions = published.get(name) ?? new Map<string, number>();

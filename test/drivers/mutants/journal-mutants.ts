@@ -67,6 +67,10 @@ const loadMutants: readonly Mutant[] = [
     ...loaded,
     records: loaded.records.filter(({ version }) => version > (aboveVersion ?? loaded.snapshot?.version ?? 0)),
   })),
+  onLoaded("of what is loaded in parts the oldest record is passed over", (loaded, { maxChars }) => ({
+    ...loaded,
+    records: maxChars === undefined || loaded.records.length === 1 ? loaded.records : loaded.records.slice(1),
+  })),
   onLoaded("a load with a snapshot has no records", (loaded) => ({
     ...loaded,
     records: loaded.snapshot === null ? loaded.records : [],

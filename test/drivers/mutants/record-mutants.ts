@@ -23,6 +23,9 @@ const recordMutants: readonly Mutant[] = [
       return records.put(given, options);
     },
   })),
+  onRecords("a record is said to be there in every scope", (_, store) => ({
+    has: async ({ hash }) => [...store.data.records.values()].some((texts) => texts.has(hash)),
+  })),
   onRecords("putting again fails", (records, store) => ({
     put: async (given, options) => {
       if (given.some(({ scope, hash }) => store.data.records.get(scope)?.has(hash))) throw new Error("there already");
