@@ -9,11 +9,8 @@ function settlement(token: string, parts: Partial<Settlement> = {}): Settlement 
   return { ref: token, token, partition: 0, outcome: "completed", text: `"${token}"`, ...parts };
 }
 
-/** More than go from hand to hand to one who waits. */
-const SEVENTEEN = Array.from({ length: 17 }, (_, i) => settlement(`t${i}`));
-
 /** A hand-over whose long way writes down who took it, and a read that waits until it is let go. */
-function setUp(room?: () => number): {
+function setUp(): {
   readonly handOver: HandOver;
   readonly posted: string[];
   readonly woken: number[];
@@ -25,8 +22,7 @@ function setUp(room?: () => number): {
     posted.push(...results.map(({ token }) => token));
     return results.map(() => "posted");
   };
-  const wake = (partitions: ReadonlySet<number>): void => void woken.push(...partitions);
-  const handOver = new HandOver({ host: nodeHost, settle, wake, ...(room !== undefined && { room }) });
+  const handOver = new HandOver({ host: nodeHost, settle, wake: (partitions) => void woken.push(...partitions) });
   const reading = (during: () => Promise<void> | void): Promise<void> =>
     handOver.whileReading([request], async () => during());
   return { handOver, posted, woken, reading };
@@ -44,46 +40,11 @@ test("a result takes the long way while nobody waits for it, and when it is no c
 
 test("many results at once take the long way together", async () => {
   const { handOver, posted, reading } = setUp();
+  const many = Array.from({ length: 17 }, (_, i) => settlement(`t${i}`));
   await reading(async () => {
-    expect(await handOver.settle(SEVENTEEN)).toEqual(SEVENTEEN.map(() => "posted"));
+    expect(await handOver.settle(many)).toEqual(many.map(() => "posted"));
   });
   expect(posted).toHaveLength(17);
-});
-
-test("many are handed over although nobody waits, as long as the workers have room for more", async () => {
-  let room = 20;
-  const { handOver, posted } = setUp(() => room);
-  handOver.noteRead([request]);
-  const settling = handOver.settle(SEVENTEEN);
-  const tokens = (): readonly string[] =>
-    handOver.given({ ...request, limit: 100 }, []).map((one) => one.settlement.token);
-  expect(tokens()).toHaveLength(17);
-  // There is room for twenty, and seventeen are under way.
-  expect(await handOver.settle(["a", "b", "c", "d"].map((token) => settlement(token)))).toEqual(
-    Array.from({ length: 4 }, () => "posted"),
-  );
-  handOver.decided(handOver.given({ ...request, limit: 100 }, []), "committed");
-  expect(await settling).toEqual(SEVENTEEN.map(() => "settled"));
-  const later = handOver.settle([settlement("e"), settlement("f", { outcome: "failed" })]);
-  expect(tokens()).toEqual(["e"]);
-  handOver.decided(handOver.given(request, []), "committed");
-  expect(await later).toEqual(["settled", "posted"]);
-  room = 0;
-  expect(await handOver.settle([settlement("g")])).toEqual(["posted"]);
-  expect(posted).toEqual(["a", "b", "c", "d", "f", "g"]);
-});
-
-test("nothing is handed over for a partition that nobody here reads, however much room there is", async () => {
-  const { handOver, posted } = setUp(() => 100);
-  handOver.noteRead([{ ...request, partition: 1 }]);
-  const first = handOver.settle([settlement("a")]);
-  expect(handOver.given(request, [])).toEqual([]);
-  handOver.noteRead([request]);
-  await nodeHost.sleep(300);
-  const second = handOver.settle([settlement("b")]);
-  expect(handOver.given(request, [])).toEqual([]);
-  expect([await first, await second]).toEqual([["posted"], ["posted"]]);
-  expect(posted).toEqual(["a", "b"]);
 });
 
 test("of several results each is answered in its place, whichever way it went", async () => {

@@ -15,11 +15,6 @@ export interface HandOverOptions {
   readonly settle: (results: readonly Settlement[]) => Promise<readonly SettleOutcome[]>;
   /** Lets those look who read from these partitions. */
   readonly wake: (partitions: ReadonlySet<number>) => void;
-  /**
-   * How many more tasks the workers here could take: so many results may be on their way from hand to hand although nobody
-   * waits for them at this moment, as none of these workers waits for theirs to be over. Left out: none.
-   */
-  readonly room?: () => number;
 }
 
 /** How long the commit of a result may take before it goes the long way: a task's lease lasts much longer. */
@@ -28,27 +23,20 @@ const PATIENCE_MS = 500;
 /** So many results at once are a sign of load, and travel together the long way. */
 const MOST_HANDED = 16;
 
-/** Who has read from a partition in this time is busy with it, and reads again. */
-const READ_AGAIN_MS = 250;
-
 /**
  * The short way of a result: where a worker and the owner who waits for it are in one process, the result need not go
  * through the store's inbox. The owner is given it, and the commit that consumes it removes the task as well. Until then
  * nothing has been said to anybody: the worker keeps the task, and if the process dies the lease runs out.
  *
- * Only completions, which an inbox takes whether or not the task is still out; and only while a read waits, since whoever is
- * busy has more to read than one result, and workers should not wait for it, or as long as they have room for more. What is
- * not committed soon, or by somebody who is fenced, goes the long way. Then it may come twice, as any completion may, and the
- * owner judges it.
+ * Only completions, which an inbox takes whether or not the task is still out; and only while a read waits: whoever is
+ * busy has more to read than one result, and workers should not wait for it. What is not committed soon, or by somebody
+ * who is fenced, goes the long way. Then it may come twice, as any completion may, and the owner judges it.
  */
 export class HandOver {
   readonly #options: HandOverOptions;
   /** How many reads wait, by partition. */
   readonly #readers = new Map<number, number>();
-  /** When somebody last read, by partition. */
-  readonly #readAtMs = new Map<number, number>();
   readonly #handed = new Map<number, Set<Handed>>();
-  #handedCount = 0;
   readonly #closing = new AbortController();
   #isWatched = false;
 
@@ -66,14 +54,8 @@ export class HandOver {
     }
   }
 
-  /** Somebody reads from these partitions, and comes again. */
-  noteRead(requests: readonly ReadRequest[]): void {
-    const nowMs = this.#options.host.monotonicMs();
-    for (const { partition } of requests) this.#readAtMs.set(partition, nowMs);
-  }
-
   async settle(results: readonly Settlement[]): Promise<readonly SettleOutcome[]> {
-    const awaited = this.#awaited(results);
+    const awaited = results.length > MOST_HANDED ? [] : results.filter((result) => this.#isAwaited(result));
     if (awaited.length === 0) return this.#options.settle(results);
     const isHanded = new Set(awaited);
     const outcomes = new Map<Settlement, SettleOutcome>();
@@ -90,10 +72,9 @@ export class HandOver {
   /** What is to be read beyond `inFlight`, as far as the request has room. */
   given({ partition, limit, maxChars }: ReadRequest, inFlight: readonly Handed[]): readonly Handed[] {
     const given: Handed[] = [];
-    const taken = new Set(inFlight);
     let chars = 0;
     for (const one of this.#handed.get(partition) ?? []) {
-      if (taken.has(one)) continue;
+      if (inFlight.includes(one)) continue;
       chars += one.settlement.text.length;
       if (given.length >= limit || (chars > maxChars && given.length > 0)) break;
       given.push(one);
@@ -118,14 +99,8 @@ export class HandOver {
     }
   }
 
-  #awaited(results: readonly Settlement[]): readonly Settlement[] {
-    if (this.#closing.signal.aborted) return [];
-    const completed = results.filter(({ outcome }) => outcome === "completed");
-    const hasRoom = this.#handedCount + completed.length <= (this.#options.room?.() ?? 0);
-    if (!hasRoom && results.length > MOST_HANDED) return [];
-    const sinceMs = this.#options.host.monotonicMs() - READ_AGAIN_MS;
-    const isBusy = (partition: number): boolean => hasRoom && (this.#readAtMs.get(partition) ?? -Infinity) >= sinceMs;
-    return completed.filter(({ partition }) => this.#readers.has(partition) || isBusy(partition));
+  #isAwaited({ partition, outcome }: Settlement): boolean {
+    return outcome === "completed" && !this.#closing.signal.aborted && this.#readers.has(partition);
   }
 
   #hand(settlement: Settlement): Promise<SettleOutcome> {
@@ -134,7 +109,6 @@ export class HandOver {
     let handed = this.#handed.get(partition);
     if (handed === undefined) this.#handed.set(partition, (handed = new Set()));
     handed.add({ settlement, sinceMs: this.#options.host.monotonicMs(), resolve, reject });
-    this.#handedCount++;
     return promise;
   }
 
@@ -143,7 +117,6 @@ export class HandOver {
     const { partition } = one.settlement;
     const handed = this.#handed.get(partition);
     const isKnown = handed?.delete(one) ?? false;
-    if (isKnown) this.#handedCount--;
     if (handed?.size === 0) this.#handed.delete(partition);
     return isKnown;
   }

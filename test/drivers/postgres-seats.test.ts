@@ -8,15 +8,7 @@ import { Seats } from "../../src/drivers/postgres/seats.ts";
 import type { Host } from "../../src/host/host.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
 import { acquire } from "../../src/store/conformance/owner.ts";
-import {
-  appendTexts,
-  lease,
-  leaseRequest,
-  read,
-  readRequest,
-  settlement,
-  task,
-} from "../../src/store/conformance/things.ts";
+import { appendTexts, lease, leaseRequest, read, readRequest, task } from "../../src/store/conformance/things.ts";
 import type { LeasedTask, Store } from "../../src/store/contract.ts";
 
 import { postgresService } from "../support/services.ts";
@@ -53,42 +45,6 @@ function failOnce(method: "atOnce" | "run", isDone: boolean): void {
     throw new Error("the connection is gone");
   });
 }
-
-describe("many results at once, beside an owner that is busy", () => {
-  const TOKENS = Array.from({ length: 20 }, (_, i) => `t${i + 10}`);
-
-  /** Twenty tasks that were leased to a worker that has room for so many, and an owner that has just read. */
-  async function leaseTwenty(max: number) {
-    const store = await openStore();
-    const owner = await acquire(store);
-    await owner.commit({ tasks: TOKENS.map((token) => task(token)) });
-    const leased = await lease(store, { max });
-    expect(leased).toHaveLength(20);
-    await read(store);
-    return { store, owner, results: leased.map((one) => settlement(one, "completed", `"${one.token}"`)) };
-  }
-
-  test("go into its next commit, which removes their tasks, if their worker has room for more", async () => {
-    const { store, owner, results } = await leaseTwenty(40);
-    const run = vi.spyOn(Database.prototype, "run");
-    const settling = store.tasks.settle(results);
-    const { messages, position } = await read(store);
-    expect(messages).toEqual(results.map(({ text }) => text));
-    await owner.commit({ consumed: position });
-    expect(await settling).toEqual(results.map(() => "settled"));
-    expect(run.mock.calls.filter(([sql]) => sql.includes("insert into inbox"))).toEqual([]);
-    run.mockRestore();
-    expect((await read(store)).messages).toEqual([]);
-    // They are gone: a failure of one of them does not count any more.
-    expect(await store.tasks.settle([{ ...results[0]!, outcome: "failed" }])).toEqual(["stale"]);
-  });
-
-  test("take the long way if it is full: others wait for its slots", async () => {
-    const { store, results } = await leaseTwenty(20);
-    expect(await store.tasks.settle(results)).toEqual(results.map(() => "settled"));
-    expect((await read(store)).messages).toEqual(results.map(({ text }) => text));
-  });
-});
 
 describe("workers that wait beside the one who commits", () => {
   test("are not taken for fed by a look of another that has left something", async () => {

@@ -56,7 +56,6 @@ export class PostgresInbox implements Inbox {
   }
 
   async read(requests: readonly ReadRequest[], waitMs: number): Promise<readonly ReadResult[]> {
-    this.#handOver.noteRead(requests);
     const keys = requests.map(({ partition }) => wakeKey.inbox(partition));
     const attempt = async (): Promise<readonly ReadResult[] | undefined> => {
       const results = this.#atHand(requests, keys) ?? (await this.#look(requests, keys));
@@ -66,7 +65,6 @@ export class PostgresInbox implements Inbox {
     const read = (): Promise<readonly ReadResult[] | undefined> =>
       this.#postgres.wakeUps.until(keys, waitMs, attempt, quietMs);
     const found = await (waitMs > 0 ? this.#handOver.whileReading(requests, read) : read());
-    this.#handOver.noteRead(requests);
     return found ?? requests.map((request) => this.#resultOf(request, []));
   }
 

@@ -100,8 +100,6 @@ export class PostgresTasks implements Tasks {
   readonly errands: Errands;
   readonly #postgres: Postgres;
   readonly #settlements: Gathering<Settlement, SettleOutcome>;
-  /** What the worker that asked last could take on top of what it has. */
-  #room = 0;
 
   constructor(postgres: Postgres) {
     this.#postgres = postgres;
@@ -110,7 +108,6 @@ export class PostgresTasks implements Tasks {
       host: postgres.host,
       settle: (results) => this.#settlements.ask(results),
       wake: (partitions) => postgres.wakeUps.tellHere([...partitions].map(wakeKey.inbox)),
-      room: () => this.#room,
     });
     this.errands = new Errands({
       host: postgres.host,
@@ -123,10 +120,35 @@ export class PostgresTasks implements Tasks {
 
   async lease(request: LeaseRequest): Promise<readonly LeasedTask[]> {
     if (request.max <= 0) return [];
-    this.#room = request.max;
-    const tasks = await this.#lease(request);
-    this.#room = request.max - tasks.length;
-    return tasks;
+    const { wakeUps, seats } = this.#postgres;
+    const keys = request.queues.map(wakeKey.queue);
+    const seatKey = wakeKey.seat(request.worker);
+    const seat = seats.take(request, () => wakeUps.tellHere([seatKey]));
+    const take = (): Promise<readonly LeasedTask[]> =>
+      wakeUps.look(
+        keys,
+        () => this.#take(request),
+        (tasks) => (tasks.length < request.max ? keys : []),
+      );
+    // A store that is closed meanwhile hands out nothing: nobody may be there to take it.
+    const isLate = wakeUps.isClosed;
+    const isEnding = (): boolean => wakeUps.isClosed && !isLate;
+    const attempt = async (): Promise<readonly LeasedTask[] | undefined> => {
+      if (isEnding()) return undefined;
+      const given = await seat.rise();
+      const tasks = given.length > 0 ? given : await take();
+      if (tasks.length > 0) return tasks;
+      seat.wait();
+      return undefined;
+    };
+    const quietMs = wakeUps.quietMs(keys);
+    if (quietMs > 0) seat.wait();
+    try {
+      const found = await wakeUps.until([...keys, seatKey], request.waitMs, attempt, quietMs);
+      return found ?? (isEnding() ? [] : await seat.rise());
+    } finally {
+      seats.leave(seat);
+    }
   }
 
   async heartbeat(beats: readonly Heartbeat[], leaseMs: number): Promise<HeartbeatOutcome> {
@@ -170,38 +192,6 @@ export class PostgresTasks implements Tasks {
 
   /** Nothing to do: no restart drops a task here. */
   async restore(_tasks: readonly Task[]): Promise<void> {}
-
-  async #lease(request: LeaseRequest): Promise<readonly LeasedTask[]> {
-    const { wakeUps, seats } = this.#postgres;
-    const keys = request.queues.map(wakeKey.queue);
-    const seatKey = wakeKey.seat(request.worker);
-    const seat = seats.take(request, () => wakeUps.tellHere([seatKey]));
-    const take = (): Promise<readonly LeasedTask[]> =>
-      wakeUps.look(
-        keys,
-        () => this.#take(request),
-        (tasks) => (tasks.length < request.max ? keys : []),
-      );
-    // A store that is closed meanwhile hands out nothing: nobody may be there to take it.
-    const isLate = wakeUps.isClosed;
-    const isEnding = (): boolean => wakeUps.isClosed && !isLate;
-    const attempt = async (): Promise<readonly LeasedTask[] | undefined> => {
-      if (isEnding()) return undefined;
-      const given = await seat.rise();
-      const tasks = given.length > 0 ? given : await take();
-      if (tasks.length > 0) return tasks;
-      seat.wait();
-      return undefined;
-    };
-    const quietMs = wakeUps.quietMs(keys);
-    if (quietMs > 0) seat.wait();
-    try {
-      const found = await wakeUps.until([...keys, seatKey], request.waitMs, attempt, quietMs);
-      return found ?? (isEnding() ? [] : await seat.rise());
-    } finally {
-      seats.leave(seat);
-    }
-  }
 
   async #take({ queues, max, leaseMs }: LeaseRequest): Promise<readonly LeasedTask[]> {
     const { database } = this.#postgres;

@@ -105,10 +105,12 @@ export const SQL = {
     join tasks on ${is("tasks.token", "asked.token")} order by asked.token collate "C" for update of tasks`,
   // Tasks whose results came with the batch and not through the inbox. In order of their tokens, as everybody locks them.
   settleTasks: `
-    delete from tasks using (
-      select id, token from unnest($1::bigint[], $2::text[]) as done (id, token) order by token collate "C"
-    ) as done
-    where ${is("tasks.token", "done.token")} and tasks.id + 0 = done.id and ${IS_LEASED}`,
+    with held as materialized (
+      select tasks.token from unnest($1::bigint[], $2::text[]) as done (id, token)
+      join tasks on ${is("tasks.token", "done.token")} and tasks.id + 0 = done.id
+      where ${IS_LEASED} order by done.token collate "C" for update of tasks
+    )
+    delete from tasks using held where ${is("tasks.token", "held.token")}`,
   putReplies: `
     insert into replies (process, request, text, at_ms)
     select process, request, text, ${WALL_NOW_MS}
