@@ -349,6 +349,13 @@ const { any: anyExpression } = fc.letrec<Record<"any" | "number" | "bool" | "tex
 /** Two rules of ours on purpose: `1 / 0.0` becomes no text, and has() is false for a path that ends early. */
 const differs = (text: string): boolean => /string\(/.test(text) && /[/%]/.test(text);
 
+/** The library takes all that comes of `[] + [1, 2.5]` for ints, and int() of an int for the same: 2.5 stays 2.5 there. */
+const isMistaken = (text: string): boolean => text.includes("[1, 2.5]") && text.includes("int(");
+
+test("int() cuts off what is behind the point, wherever the number comes from", () => {
+  expect(run("([] + [1, 2.5]).filter(x, true).map(x, int(x))")).toMatchObject({ kind: "resolved", value: [1, 2] });
+});
+
 test("where the library's evaluator gives a value, ours gives the same or hits a limit", () => {
   let compared = 0;
   fc.assert(
@@ -361,7 +368,8 @@ test("where the library's evaluator gives a value, ours gives the same or hits a
       }
       const world = { nodes: { d: output(D), x: output(9) } };
       const compiled = compileExpression(text, optionsOf(world));
-      if (differs(text) || compiled.problems.some((each) => each.code === "EXPRESSION_TOO_COMPLEX")) return;
+      if (differs(text) || isMistaken(text) || compiled.problems.some((each) => each.code === "EXPRESSION_TOO_COMPLEX"))
+        return;
       const ours = compiled.resolve(scopeOf(world));
       if (ours.kind === "failed" && ours.failure.code === "EXPRESSION_BUDGET_EXCEEDED") return;
       expect(ours, text).toEqual({ kind: "resolved", value: theirs, holes: [] });

@@ -12,7 +12,7 @@ import type { Host } from "../../host/host.ts";
 import { StoreError } from "../../store/store-error.ts";
 import { arrayLiteral, type Scalar } from "./encoding.ts";
 import { faultOf, isCollision } from "./faults.ts";
-import { OneFlight } from "./one-flight.ts";
+import { OneFlight, type Prepared } from "./one-flight.ts";
 
 /** A statement and its values. */
 export interface Statement {
@@ -47,6 +47,11 @@ const IDLE_IN_TRANSACTION_MS = 5_000;
 const KEEP_ALIVE_MS = 5_000;
 const MAX_TRIES = 5;
 const GOODBYE_MS = 2_000;
+/**
+ * So much a socket takes at once. Of a longer flight a process that is stopped may have sent a part, and while the server waits for
+ * the rest of what has no sync neither of its timeouts counts: what is locked stays locked.
+ */
+const MAX_FLIGHT_CHARS = 64 * 1024;
 
 /**
  * Plans must not depend on statistics: a queue that was empty when they were taken is full a second later, and every
@@ -176,16 +181,12 @@ export class Database implements Connection {
   atOnce(statements: readonly Statement[], behind?: Statement): Promise<readonly QueryResult[]> {
     return this.#lend(async (client, following) => {
       const { stream } = (client as unknown as WithStream).connection;
-      const { promise, resolve, reject } = Promise.withResolvers<readonly QueryResult[]>();
+      const ready = statements.map(prepared);
       stream.cork();
-      client.query(
-        new OneFlight(statements.map(prepared), (error, answers) =>
-          error === null ? resolve(answers) : reject(error),
-        ),
-      );
+      const answers = charsOf(ready) > MAX_FLIGHT_CHARS ? oneByOne(client, ready) : inOneFlight(client, ready);
       if (behind !== undefined) following.push(client.query(prepared(behind)));
       stream.uncork();
-      return promise;
+      return answers;
     });
   }
 
@@ -207,6 +208,28 @@ export class Database implements Connection {
       }
     }
   }
+}
+
+function inOneFlight(client: PoolClient, statements: readonly Prepared[]): Promise<readonly QueryResult[]> {
+  const { promise, resolve, reject } = Promise.withResolvers<readonly QueryResult[]>();
+  client.query(new OneFlight(statements, (error, answers) => (error === null ? resolve(answers) : reject(error))));
+  return promise;
+}
+
+/** Each with its own sync: between two of them the server counts how long it hears nothing. */
+async function oneByOne(client: PoolClient, statements: readonly Prepared[]): Promise<readonly QueryResult[]> {
+  const begun = client.query("begin");
+  const sent = statements.map((statement) => client.query({ ...statement, values: [...statement.values] }));
+  const ended = client.query("commit");
+  const answers = await Promise.allSettled([begun, ...sent, ended]);
+  // The first to fail is the reason; those behind it were only told that there had been one.
+  const failed = answers.find((answer) => answer.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
+  return Promise.all(sent);
+}
+
+function charsOf(statements: readonly Prepared[]): number {
+  return statements.reduce((sum, { values }) => sum + values.reduce((all, value) => all + (value?.length ?? 0), 0), 0);
 }
 
 export async function rows<Row extends object>(

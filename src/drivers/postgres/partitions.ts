@@ -69,7 +69,10 @@ export class PostgresPartitions implements Partitions {
   async renew(fences: readonly Fence[], leaseMs: number): Promise<RenewOutcome> {
     const { database, incarnation } = this.#postgres;
     await database.run(SQL.tick);
-    const ours = fences.filter((fence) => fence.incarnation === incarnation);
+    // In order of their ids, as commits lock them: an engine has them in the order in which it took them.
+    const ours = fences
+      .filter((fence) => fence.incarnation === incarnation)
+      .toSorted((a, b) => a.partition - b.partition);
     const values = [...columns(ours, "partition", "epoch", "nonce"), leaseMs];
     const held = ours.length === 0 ? [] : await rows<{ id: number; seq: number }>(database, SQL.renew, values);
     const seqs = new Map(held.map(({ id, seq }) => [id, seq]));
