@@ -103,6 +103,8 @@ export class DefinitionCache {
     const prepared = prepare(hash, found);
     stored?.saw(hash);
     const text = machine.textOfDefinition?.(prepared) ?? found.text();
+    // Two who ask at the same moment both come here.
+    this.chars -= this.entries.get(key)?.chars ?? 0;
     this.entries.set(key, { prepared, hash, chars: found.chars, text });
     this.latest = key;
     this.chars += found.chars;

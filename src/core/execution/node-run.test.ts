@@ -31,6 +31,15 @@ test("what is told of a run makes the same again", () => {
   expect(JSON.parse(JSON.stringify(run))).not.toHaveProperty("error");
 });
 
+test("no field of a run is left out of what is told of it", () => {
+  const run = new NodeRun(1);
+  const common = Object.keys(run).filter((field) => field !== "rare");
+  for (const field of common) Reflect.set(run, field, field === "nonces" ? ["n"] : `as ${field}`);
+  // One that is either or not.
+  run.answered = true;
+  expect(Object.keys(JSON.parse(JSON.stringify(run)) as object).toSorted()).toEqual(common.toSorted());
+});
+
 test("what a snapshot of an earlier format says in full is read as well", () => {
   const full = { generation: 1, rerun: 1, unsure: [], round: 0, attempt: 1, lost: 0, error: null, failures: 4 };
   const run = NodeRun.from(full);

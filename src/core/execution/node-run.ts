@@ -218,14 +218,27 @@ export class NodeRun {
 
   toJSON(): { readonly [field: string]: unknown } {
     const told: { [field: string]: unknown } = {};
-    const { rare, ...common } = this;
-    tell(told, common, NEW);
-    if (rare !== null) tell(told, rare, USUAL);
+    if (this.generation !== 1) told["generation"] = this.generation;
+    if (this.attempt !== 0) told["attempt"] = this.attempt;
+    if (this.delivery !== 0) told["delivery"] = this.delivery;
+    if (this.nonces !== NO_NONCES) told["nonces"] = this.nonces;
+    if (this.inputHash !== null) told["inputHash"] = this.inputHash;
+    if (this.seen !== null) told["seen"] = this.seen;
+    if (this.queuedAtMs !== null) told["queuedAtMs"] = this.queuedAtMs;
+    if (this.startedAtMs !== null) told["startedAtMs"] = this.startedAtMs;
+    if (this.endedAtMs !== null) told["endedAtMs"] = this.endedAtMs;
+    if (this.endedVersion !== null) told["endedVersion"] = this.endedVersion;
+    if (this.dueAtMs !== null) told["dueAtMs"] = this.dueAtMs;
+    if (this.answered) told["answered"] = true;
+    if (this.output !== null) told["output"] = this.output;
+    if (this.outputVersion !== 0) told["outputVersion"] = this.outputVersion;
+    if (this.wait !== null) told["wait"] = this.wait;
+    if (this.waitVersion !== 0) told["waitVersion"] = this.waitVersion;
+    if (this.usage !== null) told["usage"] = this.usage;
+    if (this.rare !== null) tell(told, this.rare, USUAL);
     return told;
   }
 }
-
-const NEW = new NodeRun(1);
 
 function tell(told: { [field: string]: unknown }, from: object, usual: object): void {
   for (const [field, value] of Object.entries(from)) {

@@ -81,6 +81,10 @@ const CACHE = `pragma cache_size = -32768`;
 /** Everything the store is asked, on a connection that cannot write. */
 export class FileReader {
   readonly #db: Database;
+  /** What a journal that is loaded in parts has left: the records from `at` on. */
+  #rest:
+    | { readonly entity: EntityKey; readonly above: number; readonly ids: readonly number[]; readonly at: number }
+    | undefined;
 
   constructor(file: string) {
     this.#db = new Database(file, { readOnly: true });
@@ -175,13 +179,23 @@ export class FileReader {
   #someAbove(entity: EntityKey, above: number, maxChars: number): readonly JournalRecord[] {
     const found: JournalRecord[] = [];
     let chars = 0;
-    const all = this.#db.all<{ id: number; version: number }>(SQL.idsAbove, entity, above);
-    for (const { id } of all.toSorted((a, b) => a.version - b.version)) {
-      if (chars > maxChars) break;
-      const record = this.#db.get<JournalRecord>(SQL.journalRecord, id)!;
+    // The chain goes from the newest back: whoever goes on with the next part has it walked once, not once a part.
+    const rest = this.#rest?.entity === entity && this.#rest.above === above ? this.#rest : undefined;
+    const ids = rest?.ids ?? sortedIds(this.#db.all<{ id: number; version: number }>(SQL.idsAbove, entity, above));
+    let at = rest?.at ?? 0;
+    let next = above + 1;
+    for (; at < ids.length && chars <= maxChars; at++) {
+      const record = this.#db.get<JournalRecord>(SQL.journalRecord, ids[at]!);
+      // It was removed meanwhile, or is another's by now.
+      if (record?.entity !== entity || ((found.length > 0 || rest !== undefined) && record.version !== next)) {
+        this.#rest = undefined;
+        return rest === undefined ? found : this.#someAbove(entity, above, maxChars);
+      }
       chars += record.text.length;
+      next = record.version + record.count;
       found.push(record);
     }
+    this.#rest = at < ids.length ? { entity, above: next - 1, ids, at } : undefined;
     return found;
   }
 
@@ -196,4 +210,8 @@ export class FileReader {
     const wakeAtMs = this.#db.get<{ atMs: number }>(SQL.wake, entity)?.atMs ?? null;
     return { entity, snapshot, records, wakeAtMs };
   }
+}
+
+function sortedIds(rows: readonly { readonly id: number; readonly version: number }[]): readonly number[] {
+  return rows.toSorted((a, b) => a.version - b.version).map(({ id }) => id);
 }
