@@ -449,5 +449,22 @@ export function messageOfTask(
   by: string,
   body: TaskStarted | TaskCompleted | TaskFailed | TaskHandedBack | DeliveryLost,
 ): Message {
-  return { id: `${body.kind}:${task.token}`, to: task.entity, by, trace: "", tenant: "default", body };
+  return new TaskMessage(task, by, body);
+}
+
+/** A class: see the engine's `Resident`. */
+class TaskMessage implements Message {
+  readonly id: string;
+  readonly to: string;
+  readonly by: string;
+  readonly trace = "";
+  readonly tenant = "default";
+  readonly body: Message["body"];
+
+  constructor(task: { readonly entity: string; readonly token: string }, by: string, body: Message["body"]) {
+    this.id = `${body.kind}:${task.token}`;
+    this.to = task.entity;
+    this.by = by;
+    this.body = body;
+  }
 }

@@ -42,6 +42,6 @@ export class DeadlineBound {
 
   /** Deadlines of this entity up to here may fire. */
   upToMs(key: string, nowMs: number): number {
-    return this.held.has(key) ? -Infinity : Math.min(nowMs, this.drainedAtMs);
+    return this.held.size > 0 && this.held.has(key) ? -Infinity : Math.min(nowMs, this.drainedAtMs);
   }
 }

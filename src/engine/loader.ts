@@ -6,7 +6,7 @@ import { standingQuarantine } from "../core/standing-quarantine.ts";
 import type { Json } from "../json/json.ts";
 import type { Loaded, LoadRequest, Store } from "../store/contract.ts";
 import { DefinitionCache, DefinitionUnusable, type StoredDefinitions } from "./definition-cache.ts";
-import { newResident, type Quarantine, type Resident } from "./resident.ts";
+import { type Quarantine, Resident } from "./resident.ts";
 
 /** What came of loading an entity. */
 export type LoadResult =
@@ -196,7 +196,7 @@ export class Loader {
     wakeAtMs: number | null,
     snapshot: { version: number; chars: number } | null,
   ): Resident {
-    const resident = newResident(key, id, machine, state);
+    const resident = new Resident(key, id, machine, state);
     resident.storedWakeMs = wakeAtMs;
     if (machine.isEnded(state)) resident.keepUntilMs = wakeAtMs;
     resident.snapshotVersion = snapshot?.version ?? 0;

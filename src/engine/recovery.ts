@@ -10,7 +10,7 @@ import { isEmpty } from "../store/is-empty.ts";
 import type { BatchBuilder } from "./batch.ts";
 import { Owner } from "./owner.ts";
 import { Recall, type Recalled } from "./recall.ts";
-import { newResident, type Resident } from "./resident.ts";
+import { Resident } from "./resident.ts";
 import { DEFAULT_SETTINGS, DEFAULT_SHIPPING } from "./settings.ts";
 
 /** What was found in the archive, and what came of it. */
@@ -316,7 +316,7 @@ class Rebuilding {
     const isLettered = (machine.letters?.(state) ?? []).length > 0;
     const events = isLettered ? records.flatMap(({ text }) => JSON.parse(text) as MachineEvent[]) : [];
     const letters = isLettered ? (machine.lettersLeft?.(id, definition, events) ?? []) : [];
-    return { resident: newResident(entity, id, machine, state), letters };
+    return { resident: new Resident(entity, id, machine, state), letters };
   }
 }
 

@@ -19,41 +19,56 @@ export interface Written {
   text: string;
 }
 
-/** An entity in the owner's memory: its state, and what the store and the workers know of it. */
-export interface Resident {
-  readonly kind: "resident";
+const NONE: readonly string[] = [];
+
+/**
+ * An entity in the owner's memory: its state, and what the store and the workers know of it.
+ *
+ * A class, as all that waits in memory for something and exists in thousands: of what is written as `{…}` V8 notes how much of it
+ * outlives a quick collection. Where that was nearly all once, as at the beginning of a flood, it makes the next ones old from birth,
+ * and old ones keep alive all that they point to until the next full collection, long after they are gone themselves.
+ */
+export class Resident {
+  readonly kind = "resident";
   readonly key: string;
   readonly id: string;
   readonly machine: Machine;
   readonly state: unknown;
   /** The wake time the store holds: a lower bound, so that take-over never misses a timer. */
-  storedWakeMs: number | null;
+  storedWakeMs: number | null = null;
   /** Of one that has ended: it is not removed before this. It waits for an archive, or is a child whose parent is still there. */
-  keepUntilMs: number | null;
-  headerStatus: string | null;
+  keepUntilMs: number | null = null;
+  headerStatus: string | null = null;
   /** When it was last proved that everything in it that waits has something to wait for. */
-  sweptAtMs: number;
+  sweptAtMs: number = -Infinity;
   /** Version and size of the last snapshot; 0 if there is none. */
-  snapshotVersion: number;
-  snapshotChars: number;
+  snapshotVersion = 0;
+  snapshotChars = 0;
   /** The journal in the store was cut here, as far as we know. */
-  cutBelow: number;
+  cutBelow = 0;
   /** Tasks out, by queue, as counted against the window. */
-  readonly countedTasks: FewMap<string, number>;
+  readonly countedTasks: FewMap<string, number> = new FewMap();
   /** Tokens still to be withdrawn after the end. */
-  withdrawing: readonly string[];
+  withdrawing: readonly string[] = NONE;
   /** Values fetched for its next decision. */
-  readonly fetched: SparseMap<string, Json>;
+  readonly fetched: SparseMap<string, Json> = new SparseMap();
   /** The batch that touched it last; it may leave memory only when that is committed. */
-  touchedBy: number;
+  touchedBy = 0;
   /** The forming of a batch that will touch it: it must not leave memory between being looked for and being used. */
-  pinnedBy: number;
+  pinnedBy = 0;
   /** The batch in which it is to go on when all that was read is taken; 0 if it has. */
-  goesOnIn: number;
+  goesOnIn = 0;
   /** Its events in a batch that is not committed. */
-  written: Written | null;
+  written: Written | null = null;
   /** False once it has left memory: whoever still has it at hand has nothing. */
-  isHeld: boolean;
+  isHeld = true;
+
+  constructor(key: string, id: string, machine: Machine, state: unknown) {
+    this.key = key;
+    this.id = id;
+    this.machine = machine;
+    this.state = state;
+  }
 }
 
 /** An entity that cannot be decided: its messages are kept until somebody releases it. */
@@ -82,31 +97,4 @@ export type Haste = "for room" | "if kept long enough";
 export interface Orphan {
   readonly key: string;
   readonly haste: Haste;
-}
-
-const NONE: readonly string[] = [];
-
-export function newResident(key: string, id: string, machine: Machine, state: unknown): Resident {
-  return {
-    kind: "resident",
-    key,
-    id,
-    machine,
-    state,
-    storedWakeMs: null,
-    keepUntilMs: null,
-    headerStatus: null,
-    sweptAtMs: -Infinity,
-    snapshotVersion: 0,
-    snapshotChars: 0,
-    cutBelow: 0,
-    countedTasks: new FewMap(),
-    withdrawing: NONE,
-    fetched: new SparseMap(),
-    touchedBy: 0,
-    pinnedBy: 0,
-    goesOnIn: 0,
-    written: null,
-    isHeld: true,
-  };
 }

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { node, workflow } from "../../test/support/workflows.ts";
 import { QueueCounts } from "../core/execution/queue-counts.ts";
 import type { Machine } from "../core/machine.ts";
-import { newResident, type Resident } from "./resident.ts";
+import { Resident } from "./resident.ts";
 import { TaskWindow } from "./task-window.ts";
 import { TestWorld } from "./test-engine.ts";
 
@@ -15,7 +15,7 @@ function open(size: number): TaskWindow {
 /** An entity that has so many tasks out, all in one queue. */
 function entity(key: string, state: { out: number }): Resident {
   const machine = { liveTasks: ({ out }: { out: number }) => new Map([["q", out]]) } as unknown as Machine;
-  return newResident(key, key, machine, state);
+  return new Resident(key, key, machine, state);
 }
 
 test("a queue has room for so many tasks, and counts what each entity has out", () => {
@@ -35,7 +35,7 @@ test("of an entity with very many queues only those are looked at that have chan
   const window = open(3);
   const counts = new QueueCounts();
   const machine = { liveTasks: () => counts } as unknown as Machine;
-  const one = newResident("one", "one", machine, {});
+  const one = new Resident("one", "one", machine, {});
   for (let i = 0; i < 1_000; i++) counts.set(`q${i}`, 1);
   window.count(one);
   const looked = vi.spyOn(counts, "forEach");
@@ -49,7 +49,7 @@ test("of an entity with very many queues only those are looked at that have chan
   expect([window.room("q6"), window.room("q8")]).toEqual([3, 3]);
   // Another who holds the same has to be told of all of it.
   counts.set("q6", 2);
-  window.count(newResident("one", "one", machine, {}));
+  window.count(new Resident("one", "one", machine, {}));
   expect(window.room("q6")).toBe(1);
 });
 

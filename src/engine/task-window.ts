@@ -8,7 +8,7 @@ export class TaskWindow {
   private readonly size: number;
   /** Called with everybody who may go on. */
   private readonly letThrough: (key: string) => void;
-  private readonly out = new Map<string, number>();
+  private readonly out = new Map<string, { count: number }>();
   private readonly waiting = new Map<string, Set<string>>();
   /** Of whom is being counted. */
   private counting: Resident["countedTasks"] | undefined;
@@ -19,7 +19,7 @@ export class TaskWindow {
   }
 
   room(queue: string): number {
-    return Math.max(0, this.size - (this.out.get(queue) ?? 0));
+    return Math.max(0, this.size - (this.out.get(queue)?.count ?? 0));
   }
 
   /** Keeps count of what an entity has out, and lets those go on who waited for the room it leaves. */
@@ -56,7 +56,9 @@ export class TaskWindow {
 
   private change(queue: string, by: number): void {
     if (by === 0) return;
-    this.out.set(queue, (this.out.get(queue) ?? 0) + by);
+    const out = this.out.get(queue);
+    if (out === undefined) this.out.set(queue, { count: by });
+    else out.count += by;
     if (by < 0) this.unblock(queue, -by);
   }
 
@@ -93,6 +95,7 @@ export class TaskWindow {
   }
 
   private unblock(queue: string, count: number): void {
+    if (this.waiting.size === 0) return;
     const keys = this.waiting.get(queue);
     if (keys === undefined) return;
     let left = count;

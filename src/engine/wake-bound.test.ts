@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Machine } from "../core/machine.ts";
-import { newResident, type Resident } from "./resident.ts";
+import { Resident } from "./resident.ts";
 import { mustStoreWake, wakeBound } from "./wake-bound.ts";
 
 interface Has {
@@ -19,7 +19,7 @@ function entity({ ended, withdrawing = [], work, tasks = 0, timer }: Has, stored
     liveCount: () => tasks,
     nextWakeMs: () => timer ?? null,
   } as unknown as Machine;
-  return Object.assign(newResident("k", "k", machine, {}), { storedWakeMs: stored, withdrawing });
+  return Object.assign(new Resident("k", "k", machine, {}), { storedWakeMs: stored, withdrawing });
 }
 
 const NOW = 1_000;

@@ -17,7 +17,7 @@ export class AvoidedQueues {
 
   /** Something was there for us after all. */
   welcome(queue: string): void {
-    this.#avoided.delete(queue);
+    if (this.#avoided.size > 0) this.#avoided.delete(queue);
   }
 
   /** Those that may be looked into now, and the time until there are more. */

@@ -1,6 +1,7 @@
 import type { TaskText } from "../core/execution/prepare.ts";
-import { messageOfTask, messageText, type TaskCompleted, taskMessage } from "../core/message.ts";
+import { type Message, messageOfTask, messageText, type TaskCompleted, taskMessage } from "../core/message.ts";
 import { SlotMap } from "../core/slot-map.ts";
+import type { Value } from "../core/value.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import type { LeasedTask, Settlement, Store } from "../store/contract.ts";
@@ -101,13 +102,56 @@ const MESSAGE_CHARS = 1_500;
 /** How many results are posted in one call. */
 const MAX_POSTED = 250;
 
+/** Waits in an inbox until it is read: a class, for the reason that `Resident` has. */
+class CompletedBody implements TaskCompleted {
+  readonly kind = "taskCompleted";
+  readonly token: string;
+  readonly output: Value;
+  readonly runningMs: number;
+  declare usage?: Json;
+  declare closeForMs?: number;
+
+  constructor(token: string, output: Value, runningMs: number) {
+    this.token = token;
+    this.output = output;
+    this.runningMs = runningMs;
+  }
+}
+
+/** Of a result that nobody has written down. */
+class SettlementInHand implements Settlement {
+  readonly ref: string;
+  readonly token: string;
+  readonly partition: number;
+  readonly outcome = "completed";
+  readonly text = "";
+  readonly message: Message;
+  readonly messageChars: number;
+
+  constructor({ ref, token, partition }: LeasedTask, message: Message, messageChars: number) {
+    this.ref = ref;
+    this.token = token;
+    this.partition = partition;
+    this.message = message;
+    this.messageChars = messageChars;
+  }
+}
+
 /** A result on its way. */
-interface Finished {
+class Finished {
   readonly task: TaskText;
   readonly delivery: Delivery;
   readonly settlement: Settlement;
   readonly slots: Slots;
   readonly deaf: Promise<void> | undefined;
+
+  constructor(task: TaskText, delivery: Delivery, settlement: Settlement, slots: Slots, deaf?: Promise<void>) {
+    this.task = task;
+    this.delivery = delivery;
+    this.settlement = settlement;
+    this.slots = slots;
+    this.deaf = deaf;
+  }
 }
 
 /**
@@ -303,7 +347,7 @@ export class Worker {
 
   private finish(task: TaskText, delivery: Delivery, slots: Slots, { outcome, deaf }: Called): void {
     if (delivery.gone === "lost") return this.end(delivery, slots, deaf && { task, over: deaf });
-    this.finished.push({ task, delivery, settlement: this.settlement(delivery, outcome), slots, deaf });
+    this.finished.push(new Finished(task, delivery, this.settlement(delivery, outcome), slots, deaf));
     if (this.finished.length === 1) queueMicrotask(() => this.post());
   }
 
@@ -391,19 +435,14 @@ export class Worker {
       return { ref, token, partition, outcome: "failed", text: taskMessage(leased, this.name, body) };
     }
     const { output } = outcome;
-    const body: { -readonly [Field in keyof TaskCompleted]: TaskCompleted[Field] } = {
-      kind: "taskCompleted",
-      token,
-      output,
-      runningMs,
-    };
+    const body = new CompletedBody(token, output, runningMs);
     if (used !== undefined) body.usage = used;
     if (closeForMs > 0) body.closeForMs = closeForMs;
     const message = messageOfTask(leased, this.name, body);
     if (this.store.capabilities.sameProcess !== true)
       return { ref, token, partition, outcome: "completed", text: messageText(message) };
     const messageChars = MESSAGE_CHARS + (("json" in output ? output.bytes : undefined) ?? 0);
-    return { ref, token, partition, outcome: "completed", text: "", message, messageChars };
+    return new SettlementInHand(leased, message, messageChars);
   }
 
   /** Posts what has come up in one turn. */

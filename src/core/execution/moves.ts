@@ -83,22 +83,26 @@ export const EXECUTION_MOVES = [
   ["cancelled", "generationOpened", "running", "what was cancelled runs again"],
 ] as const satisfies readonly Move<ExecutionStatus>[];
 
-/** By state, then by event: looked into at every event, so nothing is put together for a look. */
-type Legal = ReadonlyMap<string, ReadonlyMap<string, readonly string[]>>;
+/** By event: for each status that one may be in, by its place in the list, those that it may go to, a bit for each. */
+type Legal = ReadonlyMap<ExecutionEventKind, readonly number[]>;
 
+const STATUSES: Readonly<Record<"node" | "execution", readonly string[]>> = {
+  node: NODE_STATUSES,
+  execution: EXECUTION_STATUSES,
+};
 const LEGAL: Readonly<Record<"node" | "execution", Legal>> = {
-  node: legal(NODE_MOVES),
-  execution: legal(EXECUTION_MOVES),
+  node: legal(NODE_STATUSES, NODE_MOVES),
+  execution: legal(EXECUTION_STATUSES, EXECUTION_MOVES),
 };
 
-function legal(moves: readonly (readonly [from: string, event: string, to: string, why: string])[]): Legal {
-  const byState = new Map<string, Map<string, string[]>>();
+function legal<Status extends string>(statuses: readonly Status[], moves: readonly Move<Status>[]): Legal {
+  const byEvent = new Map<ExecutionEventKind, number[]>();
   for (const [from, event, to] of moves) {
-    const byEvent = byState.get(from) ?? new Map<string, string[]>();
-    byState.set(from, byEvent);
-    byEvent.set(event, [...(byEvent.get(event) ?? []), to]);
+    const bits = byEvent.get(event) ?? statuses.map(() => 0);
+    byEvent.set(event, bits);
+    bits[statuses.indexOf(from)]! |= 1 << statuses.indexOf(to);
   }
-  return byState;
+  return byEvent;
 }
 
 /** Our own bug, caught before it is stored: an event that no table allows here. */
@@ -106,6 +110,7 @@ export class IllegalMove extends Error {
   override readonly name = "IllegalMove";
 }
 
+/** Looked into with every event: by numbers, so that there is one thing to look up and no list to go through. */
 export function assertMove(
   of: "node" | "execution",
   from: NodeStatus | ExecutionStatus,
@@ -113,7 +118,9 @@ export function assertMove(
   to: NodeStatus | ExecutionStatus,
   id: string,
 ): void {
-  if (LEGAL[of].get(from)?.get(event)?.includes(to) !== true) {
+  const statuses = STATUSES[of];
+  const bits = LEGAL[of].get(event)?.[statuses.indexOf(from)] ?? 0;
+  if (((bits >> statuses.indexOf(to)) & 1) === 0) {
     throw new IllegalMove(`${of} ${id}: no move from ${from} to ${to} by ${event}`);
   }
 }

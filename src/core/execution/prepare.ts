@@ -10,17 +10,26 @@ import { fallbackModel, isRated } from "./asks.ts";
 import { instanceOf } from "./instance.ts";
 import type { TaskDispatched } from "./events.ts";
 import { itemNumber, missingValues, scopeOf, viewedBy } from "./scope.ts";
+import type { PlanNode } from "./plan-node.ts";
 import type { ExecutionState } from "./state.ts";
 import { keyNumber } from "./units.ts";
 
 /** Everything a handler gets from the workflow, resolved: templates filled in, secrets and large outputs left as holes. */
-export interface Prepared {
+export class Prepared {
   readonly config: Json;
   readonly holes: readonly Hole[];
   readonly inputs: Json | undefined;
   /** Of config, holes and inputs together: equal hashes mean equal work. */
   readonly inputHash: string;
   readonly text: string;
+
+  constructor(config: Json, holes: readonly Hole[], inputs: Json | undefined, inputHash: string, text: string) {
+    this.config = config;
+    this.holes = holes;
+    this.inputs = inputs;
+    this.inputHash = inputHash;
+    this.text = text;
+  }
 }
 
 export type Preparation =
@@ -64,7 +73,8 @@ export function prepareInline(state: ExecutionState, index: number, context: Con
   }
   if (blobs.some((blob) => context.fetched(blob.hash) === undefined)) return needed(blobs);
   const filled = fillHoles(config, holes, { secret: () => undefined, blob: (hash) => context.fetched(hash) });
-  return { kind: "prepared", prepared: { ...preparation.prepared, config: filled, holes: [] } };
+  const { inputs, inputHash, text } = preparation.prepared;
+  return { kind: "prepared", prepared: new Prepared(filled, NO_HOLES, inputs, inputHash, text) };
 }
 
 function needed(blobs: readonly BlobRef[]): Exclude<Preparation, { kind: "prepared" }> {
@@ -101,7 +111,7 @@ function withInputs(
   }
   const text = given.write(config, holes, inputs, isChanged);
   if (text.length > MAX_RESOLVED_BYTES) return { kind: "failed", error: tooLarge(text.length) };
-  return { kind: "prepared", prepared: { config, holes, inputs, inputHash: given.hash(text), text } };
+  return { kind: "prepared", prepared: new Prepared(config, holes, inputs, given.hash(text), text) };
 }
 
 export function templateError(failure: { code: string; message: string; pointer: string }): ErrorValue {
@@ -135,38 +145,24 @@ export function parentOutputs(
   return needs === undefined ? { kind: "collected", value: outputs } : needed(needs);
 }
 
+type Dispatch = Pick<TaskDispatched, "attempt" | "delivery" | "nonce" | "config" | "atMs" | "round">;
+
 /** What goes to the queue for a dispatch. A large input travels as a blob that is written before the commit. */
-export function taskOf(
-  state: ExecutionState,
-  unit: number,
-  dispatch: Pick<TaskDispatched, "attempt" | "delivery" | "nonce" | "config" | "atMs" | "round">,
-  prepared: Prepared,
-): TaskDraft {
-  const { id, spec, firstTry } = state.planOf(unit);
+export function taskOf(state: ExecutionState, unit: number, dispatch: Dispatch, prepared: Prepared): TaskDraft {
+  const node = state.planOf(unit);
   const { attempt, delivery, nonce, round, config } = dispatch;
   const { generation } = state;
   const instance = instanceOf(state, unit, round);
-  const isFirst = generation === 1 && attempt === 1 && delivery === 1 && instance === id;
+  const isFirst = generation === 1 && attempt === 1 && delivery === 1 && instance === node.id;
   const token = isFirst
-    ? `${nonce}:${state.id}${firstTry}`
+    ? `${nonce}:${state.id}${node.firstTry}`
     : formatToken({ nonce, execution: state.id, generation, instance, attempt, delivery });
-  const head: { -readonly [Field in keyof TaskText]: TaskText[Field] } = {
-    token,
-    execution: state.id,
-    node: id,
-    handler: spec.handler,
-    generation,
-    attempt,
-    delivery,
-    idempotencyKey: `${state.id}/${instance}/${keyNumber(state.runs[unit], round ?? 0)}`,
-    timeoutMs: timeoutMs(state, unit, dispatch.atMs),
-  };
-  // What most do not have is put in afterwards: there is one of these for every step.
-  if (state.isItem(unit)) head.item = itemNumber(state, unit);
-  if (round !== undefined) head.iteration = round;
-  if (isRated(state, unit)) head.limited = true;
-  if (config !== undefined) head.body = config;
-  return new DispatchedTask(head, config === undefined ? prepared : null, spec.queue, spec.priority);
+  const task = new DispatchedTask(token, state, node, dispatch, config === undefined ? prepared : null);
+  task.idempotencyKey = `${state.id}/${instance}/${keyNumber(state.runs[unit], round ?? 0)}`;
+  task.timeoutMs = timeoutMs(state, unit, dispatch.atMs);
+  if (state.isItem(unit)) task.item = itemNumber(state, unit);
+  if (isRated(state, unit)) task.limited = true;
+  return task;
 }
 
 const NO_HOLES: readonly Hole[] = Object.freeze([]);
@@ -174,23 +170,47 @@ const NO_HOLES: readonly Hole[] = Object.freeze([]);
 /** About as long as what is said of a task besides what it is given. */
 const HEAD_CHARS = 400;
 
+type Writable<Type> = { -readonly [Field in keyof Type]: Type[Field] };
+
 /** What is sent out. Its text is only made where it leaves the process. */
 class DispatchedTask implements TaskDraft {
+  readonly token: string;
   readonly queue: string;
   readonly priority: number;
-  private readonly head: TaskText;
+  idempotencyKey = "";
+  timeoutMs = 0;
+  item: number | undefined = undefined;
+  limited: true | undefined = undefined;
+  private readonly execution: string;
+  private readonly node: string;
+  private readonly handler: string;
+  private readonly generation: number;
+  private readonly attempt: number;
+  private readonly delivery: number;
+  private readonly iteration: number | undefined;
+  private readonly body: BlobRef | undefined;
   /** What it is given was written once, for its hash, and goes in as it is. null if it is a blob. */
   private readonly given: Prepared | null;
 
-  constructor(head: TaskText, given: Prepared | null, queue: string, priority: number) {
-    this.head = head;
+  constructor(
+    token: string,
+    { id, generation }: ExecutionState,
+    node: PlanNode,
+    dispatch: Dispatch,
+    given: Prepared | null,
+  ) {
+    this.token = token;
+    this.queue = node.spec.queue;
+    this.priority = node.spec.priority;
+    this.execution = id;
+    this.node = node.id;
+    this.handler = node.spec.handler;
+    this.generation = generation;
+    this.attempt = dispatch.attempt;
+    this.delivery = dispatch.delivery;
+    this.iteration = dispatch.round;
+    this.body = dispatch.config;
     this.given = given;
-    this.queue = queue;
-    this.priority = priority;
-  }
-
-  get token(): string {
-    return this.head.token;
   }
 
   get chars(): number {
@@ -198,33 +218,45 @@ class DispatchedTask implements TaskDraft {
   }
 
   get text(): string {
-    const head = JSON.stringify(this.head);
+    const head = JSON.stringify(this.head());
     return this.given === null ? head : `${head.slice(0, -1)},${this.given.text.slice(1)}`;
   }
 
   /** With copies: the state keeps the same values, and a handler may change what it is given. */
   value(): TaskText {
-    const { head, given } = this;
-    if (given === null) return { ...head };
-    const { config, holes, inputs } = given;
-    // By their names and all at once: to copy an object and then add to it costs more.
-    const task: { -readonly [Field in keyof TaskText]: TaskText[Field] } = {
-      token: head.token,
-      execution: head.execution,
-      node: head.node,
-      handler: head.handler,
-      generation: head.generation,
-      attempt: head.attempt,
-      delivery: head.delivery,
-      idempotencyKey: head.idempotencyKey,
-      timeoutMs: head.timeoutMs,
+    if (this.given === null) return this.head();
+    const { config, holes, inputs } = this.given;
+    // By their names and all at once: to make a head and then add to it costs more.
+    const task: Writable<TaskText> = {
+      token: this.token,
+      execution: this.execution,
+      node: this.node,
+      handler: this.handler,
+      generation: this.generation,
+      attempt: this.attempt,
+      delivery: this.delivery,
+      idempotencyKey: this.idempotencyKey,
+      timeoutMs: this.timeoutMs,
       config: copyJson(config),
       holes: holes.length === 0 ? NO_HOLES : (copyJson(holes as unknown as Json) as unknown as readonly Hole[]),
     };
     if (inputs !== undefined) task.inputs = copyJson(inputs);
-    if (head.item !== undefined) task.item = head.item;
-    if (head.iteration !== undefined) task.iteration = head.iteration;
-    if (head.limited !== undefined) task.limited = head.limited;
+    return this.withRest(task);
+  }
+
+  /** All but what it is given. */
+  private head(): TaskText {
+    const { token, execution, node, handler, generation, attempt, delivery, idempotencyKey, timeoutMs } = this;
+    const head = { token, execution, node, handler, generation, attempt, delivery, idempotencyKey, timeoutMs };
+    return this.withRest(head);
+  }
+
+  /** What most do not have is put in afterwards: there is one of these for every step. */
+  private withRest(task: Writable<TaskText>): TaskText {
+    if (this.item !== undefined) task.item = this.item;
+    if (this.iteration !== undefined) task.iteration = this.iteration;
+    if (this.limited !== undefined) task.limited = this.limited;
+    if (this.body !== undefined) task.body = this.body;
     return task;
   }
 }

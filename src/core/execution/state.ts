@@ -369,8 +369,12 @@ const ZEROS: readonly (readonly number[])[] = Array.from({ length: FEW + 1 }, (_
   Array.from({ length }, () => 0),
 );
 
+const UNMADE: readonly (readonly undefined[])[] = ZEROS.map((zeros) => zeros.map(() => undefined));
+
 /** As `Array.from` makes it, in a fraction of the time. */
 function unmade(length: number): (NodeRun | undefined)[] {
+  // A copy of one that is there, for another reason as well: what is written as `[…]` V8 may make old from birth, see `Resident`.
+  if (length <= FEW) return UNMADE[length]!.slice();
   const runs: (NodeRun | undefined)[] = [];
   for (let i = 0; i < length; i++) runs.push(undefined);
   return runs;

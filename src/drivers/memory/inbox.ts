@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { AppendOutcome, Inbox, Outgoing, Position, ReadRequest, ReadResult, Reply } from "../../store/contract.ts";
-import type { StoredMessage } from "./memory-data.ts";
+import { StoredMessage } from "./memory-data.ts";
 import { type Memory, partitionData } from "./memory.ts";
 
 const DRIVER = "memory";
@@ -112,17 +112,17 @@ function merged(starts: readonly StoredMessage[], others: readonly StoredMessage
 
 /** Appends what may not be refused: mail, results, and what the store itself has to report. */
 export function post(memory: Memory, partition: number, text: string): void {
-  insertAt(memory, partition, { id: memory.data.nextMessageId++, start: false, text, chars: text.length });
+  insertAt(memory, partition, new StoredMessage(memory.data.nextMessageId++, false, text, text.length));
 }
 
 /** The same with what nobody has written. */
 export function postValue(memory: Memory, partition: number, value: unknown, chars: number): void {
-  insertAt(memory, partition, { id: memory.data.nextMessageId++, start: false, text: "", value, chars });
+  insertAt(memory, partition, new StoredMessage(memory.data.nextMessageId++, false, "", chars, value));
 }
 
 function insert(memory: Memory, id: number, outgoing: Outgoing): void {
   const { partition, start, text, message: value, messageChars: chars = text.length } = outgoing;
-  insertAt(memory, partition, value === undefined ? { id, text, start, chars } : { id, text, start, value, chars });
+  insertAt(memory, partition, new StoredMessage(id, start, text, chars, value));
 }
 
 function insertAt(memory: Memory, partition: number, stored: StoredMessage): void {
@@ -180,8 +180,11 @@ export function idsOf(position: Position): readonly number[] {
   return position.value as readonly number[];
 }
 
+/** Made once: it is asked for with every message, and a new text would have to be hashed each time. */
+const INBOX_KEYS: string[] = [];
+
 function inboxKey(partition: number): string {
-  return `inbox/${partition}`;
+  return (INBOX_KEYS[partition] ??= `inbox/${partition}`);
 }
 
 function replyKey(process: string): string {

@@ -10,7 +10,7 @@ import type {
   Snapshot,
   Task,
 } from "../../store/contract.ts";
-import type { Place, SortedPlaces } from "./sorted-places.ts";
+import type { SortedPlaces } from "./sorted-places.ts";
 
 /** Everything the store holds: plain data, so that `copyOf` can copy it and a simulator put it back. */
 export interface MemoryData {
@@ -59,13 +59,22 @@ export interface PartitionData {
   readonly wakes: WakeData;
 }
 
-export interface StoredMessage {
+/** A class, as is a stored task: see `Resident` for what V8 makes of those that are none. */
+export class StoredMessage {
   readonly id: number;
-  readonly text: string;
   readonly start: boolean;
-  /** Instead of its text, where it was handed over as a value. */
-  readonly value?: unknown;
+  readonly text: string;
   readonly chars: number;
+  /** Instead of its text, where it was handed over as a value. */
+  readonly value: unknown;
+
+  constructor(id: number, start: boolean, text: string, chars: number, value?: unknown) {
+    this.id = id;
+    this.start = start;
+    this.text = text;
+    this.chars = chars;
+    this.value = value;
+  }
 }
 
 export interface WakeData {
@@ -88,25 +97,43 @@ export interface TaskData {
   readonly byToken: SlotMap<string, StoredTask>;
   readonly queues: Map<string, QueueData>;
   /** One entry per lease, at the time it had when it was filed: a lease found extended is filed again. */
-  readonly lapses: Place[];
+  readonly lapses: Lapse[];
   leased: number;
 }
 
-export interface StoredTask {
+/** When to look whether a lease has run out. */
+export interface Lapse {
+  readonly atMs: number;
+  /** The token of its task; empty once that is gone. */
+  key: string;
+}
+
+export class StoredTask {
   readonly task: Task;
   /** Who has it, and in which life of the store it was taken; empty while queued. */
-  ref: string;
+  ref = "";
   readonly priority: number;
   readonly order: number;
   /** When it came, by the wall clock. */
   readonly atMs: number;
   /** null while queued. */
-  leaseUntilMs: number | null;
+  leaseUntilMs: number | null = null;
   /** Its owner wants it no more: who has it is told, and one that nobody has is only left in the heap of its queue. */
-  isRevoked: boolean;
+  isRevoked = false;
+  /** Its entry among the lapses, which loses its name with it: so nobody need look up whose lease is over. */
+  lapse: Lapse | null = null;
+
+  constructor(task: Task, order: number, atMs: number) {
+    this.task = task;
+    this.priority = task.priority;
+    this.order = order;
+    this.atMs = atMs;
+  }
 }
 
 export interface QueueData {
+  /** What those wait for who want its tasks. */
+  readonly waitKey: string;
   /** How many of `heap` are still queued. */
   size: number;
   readonly heap: StoredTask[];

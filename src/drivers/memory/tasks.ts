@@ -11,9 +11,9 @@ import type {
 } from "../../store/contract.ts";
 import { isMostlyStale, popHeap, pushHeap, rebuildHeap } from "./heap.ts";
 import { post, postValue } from "./inbox.ts";
-import type { QueueData, StoredTask, TaskData } from "./memory-data.ts";
+import { type Lapse, type QueueData, StoredTask, type TaskData } from "./memory-data.ts";
 import type { Memory } from "./memory.ts";
-import { isBefore, type Place } from "./sorted-places.ts";
+import { isBefore } from "./sorted-places.ts";
 
 /** From so many queues on those that are empty are not kept. */
 const MOST_EMPTY = 1_000;
@@ -89,14 +89,14 @@ export class MemoryTasks implements Tasks {
       const stored = byToken.get(top.key);
       if (stored === undefined || stored.leaseUntilMs === null) continue;
       if (stored.leaseUntilMs > nowMs) {
-        pushHeap(lapses, { atMs: stored.leaseUntilMs, key: top.key }, isBefore);
+        this.#fileLapse(stored, stored.leaseUntilMs);
         continue;
       }
       this.#remove(stored);
       count++;
       // The owner has withdrawn it: there is nobody to tell.
       if (stored.isRevoked) continue;
-      const text = taskMessage(stored.task, "store", { kind: "deliveryLost", token: top.key });
+      const text = taskMessage(stored.task, "store", { kind: "deliveryLost", token: stored.task.token });
       post(this.#memory, stored.task.partition, text);
     }
     return count;
@@ -134,12 +134,17 @@ export class MemoryTasks implements Tasks {
 
   #give(stored: StoredTask, ref: string, untilMs: number): void {
     const { tasks } = this.#memory.data;
-    const { queue, token } = stored.task;
+    const { queue } = stored.task;
     shrink(tasks, queue, tasks.queues.get(queue)!);
     stored.ref = ref;
     stored.leaseUntilMs = untilMs;
     tasks.leased += 1;
-    pushHeap(tasks.lapses, { atMs: untilMs, key: token }, isBefore);
+    this.#fileLapse(stored, untilMs);
+  }
+
+  #fileLapse(stored: StoredTask, atMs: number): void {
+    stored.lapse = { atMs, key: stored.task.token };
+    pushHeap(this.#memory.data.tasks.lapses, stored.lapse, isBefore);
   }
 
   /** The task, if it is still this worker's. */
@@ -168,8 +173,8 @@ export class MemoryTasks implements Tasks {
     const { tasks } = this.#memory.data;
     tasks.byToken.delete(stored.task.token);
     tasks.leased -= 1;
+    if (stored.lapse !== null) stored.lapse.key = "";
     if (!isMostlyStale(tasks.lapses.length, tasks.leased)) return;
-    const isLive = ({ key }: Place): boolean => typeof tasks.byToken.get(key)?.leaseUntilMs === "number";
     rebuildHeap(tasks.lapses, tasks.lapses.filter(isLive), isBefore);
   }
 }
@@ -211,23 +216,17 @@ class LeaseInHand implements LeasedTask {
 export function addTask(memory: Memory, task: Task): void {
   const { data } = memory;
   const { byToken, queues } = data.tasks;
-  const { token, priority } = task;
-  const stored: StoredTask = {
-    task,
-    ref: "",
-    priority,
-    order: data.nextTaskOrder,
-    atMs: memory.host.wallMs(),
-    leaseUntilMs: null,
-    isRevoked: false,
-  };
-  if (!byToken.insert(token, stored)) return;
+  const stored = new StoredTask(task, data.nextTaskOrder, memory.host.wallMs());
+  if (!byToken.insert(task.token, stored)) return;
   data.nextTaskOrder += 1;
   let queue = queues.get(task.queue);
-  if (queue === undefined) queues.set(task.queue, (queue = { size: 0, heap: [] }));
+  if (queue === undefined) {
+    queue = { waitKey: queueKey(task.queue), size: 0, heap: [] };
+    queues.set(task.queue, queue);
+  }
   queue.size += 1;
   pushHeap(queue.heap, stored, comesFirst);
-  memory.waiters.wakeOne(queueKey(task.queue));
+  memory.waiters.wakeOne(queue.waitKey);
 }
 
 /** Gone if nobody has it, else its worker is told at its next heartbeat. */
@@ -264,6 +263,10 @@ function holderOf(ref: string): { readonly life: string; readonly worker: string
 /** Whether it still waits in its queue: a heap forgets lazily. */
 function isQueued({ leaseUntilMs, isRevoked }: StoredTask): boolean {
   return leaseUntilMs === null && !isRevoked;
+}
+
+function isLive({ key }: Lapse): boolean {
+  return key !== "";
 }
 
 function comesFirst(a: StoredTask, b: StoredTask): boolean {

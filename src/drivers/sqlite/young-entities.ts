@@ -57,16 +57,18 @@ export class YoungEntities {
   }
 
   committed({ records, headers, wakes, purge, cut }: CommitBatch): void {
+    let header = 0;
+    let wake = 0;
     // By their places: this is done once for all that a commit holds, and never often enough for iterators to cost nothing.
-    for (let i = 0; i < records.length; i++) this.#append(records[i]!);
-    for (const header of headers) {
-      const young = this.#find(header.entity);
-      if (young !== undefined) young.header = header;
+    for (let i = 0; i < records.length; i++) {
+      const { entity } = records[i]!;
+      const young = this.#append(records[i]!);
+      // In the order of the records, as a rule: who was found is not looked for again.
+      if (headers[header]?.entity === entity) note(young, headers[header++]!);
+      if (wakes[wake]?.entity === entity) wakeAt(young, wakes[wake++]!.atMs);
     }
-    for (const { entity, atMs } of wakes) {
-      const young = this.#find(entity);
-      if (young !== undefined) young.wakeAtMs = atMs;
-    }
+    for (; header < headers.length; header++) note(this.#find(headers[header]!.entity), headers[header]!);
+    for (; wake < wakes.length; wake++) wakeAt(this.#find(wakes[wake]!.entity), wakes[wake]!.atMs);
     for (const { entity } of cut ?? []) this.#forget(entity);
     for (const entity of purge) this.#forget(entity);
   }
@@ -86,20 +88,21 @@ export class YoungEntities {
     this.#older.clear();
   }
 
-  #append(record: JournalRecord): void {
+  #append(record: JournalRecord): Young | undefined {
     const { entity, version, count } = record;
     let young = this.#find(entity);
     if (young === undefined) {
       // Of one that was there before it is not known when it wakes.
-      if (version !== 1) return;
+      if (version !== 1) return undefined;
       young = { version: 0, wakeAtMs: null, header: null, tailAbove: undefined, tail: undefined };
       this.#enter(entity, young);
     }
     young.version = version + count - 1;
-    if (young.tailAbove === undefined) return;
+    if (young.tailAbove === undefined) return young;
     (young.tail ??= []).push(record);
     this.#tailChars += record.text.length;
     if (this.#tailChars > MOST_TAIL_CHARS) this.#forgetTails();
+    return young;
   }
 
   #enter(entity: EntityKey, young: Young): void {
@@ -133,4 +136,12 @@ export class YoungEntities {
     young.tail = undefined;
     young.tailAbove = undefined;
   }
+}
+
+function note(young: Young | undefined, header: Header): void {
+  if (young !== undefined) young.header = header;
+}
+
+function wakeAt(young: Young | undefined, atMs: number | null): void {
+  if (young !== undefined) young.wakeAtMs = atMs;
 }

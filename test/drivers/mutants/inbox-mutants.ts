@@ -1,3 +1,4 @@
+import { StoredMessage } from "../../../src/drivers/memory/memory-data.ts";
 import type { MemoryStore } from "../../../src/drivers/memory/memory-store.ts";
 import type {
   AppendOutcome,
@@ -280,18 +281,15 @@ const mailMutants: readonly Mutant[] = [
   ),
   onMail("mail wakes nobody", (store, mail) => {
     for (const { partition, text } of mail) {
-      store.data.partitions[partition]!.inbox.push({
-        id: store.data.nextMessageId++,
-        text,
-        start: false,
-        chars: text.length,
-      });
+      store.data.partitions[partition]!.inbox.push(
+        new StoredMessage(store.data.nextMessageId++, false, text, text.length),
+      );
     }
   }),
   onMail("mail is put before what is there", (store, mail) => {
     for (const { partition, text } of mail.toReversed()) {
       const { inbox } = store.data.partitions[partition]!;
-      inbox.unshift({ id: (inbox[0]?.id ?? 0) - 1, text, start: false, chars: text.length });
+      inbox.unshift(new StoredMessage((inbox[0]?.id ?? 0) - 1, false, text, text.length));
     }
   }),
 ];

@@ -1,4 +1,4 @@
-import type { StoredTask } from "../../../src/drivers/memory/memory-data.ts";
+import { StoredMessage, type StoredTask } from "../../../src/drivers/memory/memory-data.ts";
 import type { MemoryStore } from "../../../src/drivers/memory/memory-store.ts";
 import { SHORT_MS } from "../../../src/store/conformance/harness.ts";
 import type { LeasedTask, SettleOutcome, Tasks } from "../../../src/store/contract.ts";
@@ -242,12 +242,9 @@ const settleMutants: readonly Mutant[] = [
       );
       for (const { partition, token, text } of results) {
         remove(store, token);
-        store.data.partitions[partition]!.inbox.push({
-          id: store.data.nextMessageId++,
-          text,
-          start: false,
-          chars: text.length,
-        });
+        store.data.partitions[partition]!.inbox.push(
+          new StoredMessage(store.data.nextMessageId++, false, text, text.length),
+        );
       }
       return outcomes;
     },
