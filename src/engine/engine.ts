@@ -43,6 +43,8 @@ function sort(read: ReadResult): Incoming {
     if (message === undefined) rubbish.push(text);
     else messages.push(message);
   }
+  // What was read may outlive its use by many quick collections, with all that it holds: so it holds no messages any more.
+  read.values?.fill(undefined);
   return { position: read.messages.length === 0 ? null : read.position, messages, rubbish };
 }
 

@@ -164,8 +164,8 @@ export interface ReadRequest {
 export interface ReadResult {
   readonly partition: number;
   readonly messages: readonly string[];
-  /** In the same places, those that were handed over as values (see Settlement.message). They have no text. */
-  readonly values?: readonly unknown[];
+  /** In the same places, those that were handed over as values (see Settlement.message). They have no text. The list is the reader's. */
+  readonly values?: unknown[];
   /** Names exactly the messages of this result; goes back to the store in the commit that consumes them. */
   readonly position: Position;
   /** These were at hand, or all that fitted, and nobody has looked what else there is. */
