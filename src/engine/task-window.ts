@@ -51,7 +51,7 @@ export class TaskWindow {
 
   /** An entity leaves memory: others may use its room. */
   uncount(entity: Resident): void {
-    for (const [queue, count] of entity.countedTasks) this.change(queue, -count);
+    entity.countedTasks.forEach((count, queue) => this.change(queue, -count));
   }
 
   private change(queue: string, by: number): void {
