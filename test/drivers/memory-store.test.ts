@@ -44,6 +44,33 @@ describe("the memory store", () => {
     expect(store.data).toEqual(before);
   });
 
+  test.each(["as it is", "copied and put back", "with a lease that was found to last longer"])(
+    "forgets leases that are over, however many, and none that is not: %s",
+    async (how) => {
+      const { host, store } = open();
+      const owner = await acquire(store);
+      await owner.commit({ tasks: [task("kept")] });
+      const [kept] = await store.tasks.lease(leaseRequest({ max: 1, leaseMs: 50 }));
+      if (how.startsWith("with")) {
+        await store.tasks.heartbeat([kept!], 60);
+        await host.advance(50);
+        expect(await store.tasks.lapse(10)).toBe(0);
+      }
+      for (let round = 0; round < 6; round++) {
+        if (round === 3 && how.startsWith("copied")) store.restore(store.dump());
+        await owner.commit({ tasks: Array.from({ length: 500 }, (_, i) => task(`${round}-${i}`)) });
+        const leased = await store.tasks.lease(leaseRequest({ max: 500, leaseMs: 1_000 }));
+        await store.tasks.settle(
+          leased.map(({ ref, token }) => ({ ref, token, partition: 0, outcome: "completed" as const, text: '"done"' })),
+        );
+      }
+      expect(store.data.tasks.lapses.length).toBeLessThan(1_100);
+      await host.advance(60);
+      expect(await store.tasks.lapse(10)).toBe(1);
+      expect(store.data.tasks.byToken.has("kept")).toBe(false);
+    },
+  );
+
   test("restore puts back a state of before, also in another store, and later changes touch no copy", async () => {
     const { store } = open();
     const owner = await acquire(store);

@@ -34,3 +34,12 @@ test("values count for as long as their texts would be, and a read that stops sa
   expect(rest!.values).toEqual([{ token: "b" }, { token: "c" }]);
   expect(rest!.isPartial).toBeUndefined();
 });
+
+test("the list of values is its reader's: another read of the same messages has them all", async () => {
+  const store = openMemory({ host: nodeHost });
+  await store.tasks.settle([result("a", 10)]);
+  const [first] = await store.inbox.read([request], 0);
+  first!.values!.fill(undefined);
+  const [second] = await store.inbox.read([request], 0);
+  expect(second!.values).toEqual([{ token: "a" }]);
+});

@@ -153,8 +153,8 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/prepare.ts`,
-        find: "idempotencyKey: `${state.id}/${instance}/${keyNumber(state.runs[unit], round ?? 0)}`,",
-        put: "idempotencyKey: `${state.id}/${instance}/${state.generation}`,",
+        find: "task.idempotencyKey = `${state.id}/${instance}/${keyNumber(state.runs[unit], round ?? 0)}`;",
+        put: "task.idempotencyKey = `${state.id}/${instance}/${state.generation}`;",
       },
     ],
   },

@@ -83,8 +83,8 @@ export const GROUND_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/prepare.ts`,
-        find: "config === undefined ? prepared : null, spec.queue, spec.priority);",
-        put: 'config === undefined ? prepared : null, "step", spec.priority);',
+        find: "this.queue = node.spec.queue;",
+        put: 'this.queue = "step";',
       },
     ],
   },
@@ -233,8 +233,8 @@ export const GROUND_MUTANTS: readonly Mutant[] = [
       },
       {
         file: `${MEMORY}/tasks.ts`,
-        find: "  if (!byToken.insert(token, stored)) return;\n",
-        put: "  const given = ((memory as { given?: Set<string> }).given ??= new Set());\n  if (byToken.has(token) || given.has(token)) return;\n  given.add(token);\n  byToken.insert(token, stored);\n",
+        find: "  if (!byToken.insert(task.token, stored)) return;\n",
+        put: "  const given = ((memory as { given?: Set<string> }).given ??= new Set());\n  if (byToken.has(task.token) || given.has(task.token)) return;\n  given.add(task.token);\n  byToken.insert(task.token, stored);\n",
       },
     ],
   },

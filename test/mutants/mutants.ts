@@ -223,8 +223,8 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: `${EXECUTION}/prepare.ts`,
-        find: "idempotencyKey: `${state.id}/${instance}/${keyNumber(state.runs[unit], round ?? 0)}`,",
-        put: "idempotencyKey: `${state.id}/${instance}/${attempt}`,",
+        find: "task.idempotencyKey = `${state.id}/${instance}/${keyNumber(state.runs[unit], round ?? 0)}`;",
+        put: "task.idempotencyKey = `${state.id}/${instance}/${attempt}`;",
       },
     ],
   },

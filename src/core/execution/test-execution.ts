@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { node as nodeSpec, workflow as workflowSpec } from "../../../test/support/workflows.ts";
 import type { Dependency, Workflow, WorkflowNode } from "../../definition/workflow.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
@@ -311,6 +312,8 @@ export class Trial {
     }
     this.events.push(...decision.events);
     this.tasks.push(...(decision.tasks ?? []));
+    // Whatever is sent out: who has it in the same process is told what others read.
+    for (const task of decision.tasks ?? []) assert.deepEqual(written(task.value()), JSON.parse(task.text));
     this.mail.push(...(decision.mail ?? []));
     this.letters.push(...(decision.deadLetters ?? []));
     this.listings.push(...(decision.listings ?? []));
@@ -399,3 +402,7 @@ export function failure(error: Partial<ErrorValue> = {}): ErrorValue {
 }
 
 export const RETRYABLE: Partial<ErrorValue> = { retryable: true };
+
+function written(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value));
+}

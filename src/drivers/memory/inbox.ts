@@ -35,7 +35,7 @@ export class MemoryInbox implements Inbox {
   }
 
   async read(requests: readonly ReadRequest[], waitMs: number): Promise<readonly ReadResult[]> {
-    const keys = requests.map(({ partition }) => inboxKey(partition));
+    const keys = requests.map(({ partition }) => partitionData(this.#memory, partition).waitKey);
     const found = await this.#memory.waiters.until(keys, waitMs, () => {
       const results = requests.map((request) => readOne(this.#memory, request));
       return results.some(({ messages }) => messages.length > 0) ? results : undefined;
@@ -126,12 +126,12 @@ function insert(memory: Memory, id: number, outgoing: Outgoing): void {
 }
 
 function insertAt(memory: Memory, partition: number, stored: StoredMessage): void {
-  const { inbox } = partitionData(memory, partition);
+  const { inbox, waitKey } = partitionData(memory, partition);
   let index = inbox.length;
   while (index > 0 && inbox[index - 1]!.id > stored.id) index--;
   if (index === inbox.length) inbox.push(stored);
   else inbox.splice(index, 0, stored);
-  memory.waiters.wakeAll(inboxKey(partition));
+  memory.waiters.wakeAll(waitKey);
 }
 
 /** Whether all messages that the position names are there. They are, unless the store has lost some. */
@@ -178,13 +178,6 @@ function positionOf(ids: readonly number[]): Position {
 export function idsOf(position: Position): readonly number[] {
   assert.equal(position.driver, DRIVER, "a position of another driver");
   return position.value as readonly number[];
-}
-
-/** Made once: it is asked for with every message, and a new text would have to be hashed each time. */
-const INBOX_KEYS: string[] = [];
-
-function inboxKey(partition: number): string {
-  return (INBOX_KEYS[partition] ??= `inbox/${partition}`);
 }
 
 function replyKey(process: string): string {

@@ -42,6 +42,8 @@ export interface MemoryData {
 }
 
 export interface PartitionData {
+  /** What those wait for who read its inbox. Made once, as that of a queue: a new text would have to be hashed for every message. */
+  readonly waitKey: string;
   epoch: number;
   /** null while nobody has the partition. */
   nonce: string | null;
@@ -104,8 +106,10 @@ export interface TaskData {
 /** When to look whether a lease has run out. */
 export interface Lapse {
   readonly atMs: number;
-  /** The token of its task; empty once that is gone. */
-  key: string;
+  /** The token of its task. */
+  readonly key: string;
+  /** Its task is. */
+  isGone: boolean;
 }
 
 export class StoredTask {
@@ -120,7 +124,7 @@ export class StoredTask {
   leaseUntilMs: number | null = null;
   /** Its owner wants it no more: who has it is told, and one that nobody has is only left in the heap of its queue. */
   isRevoked = false;
-  /** Its entry among the lapses, which loses its name with it: so nobody need look up whose lease is over. */
+  /** Its entry among the lapses, which is told when it goes: so nobody need look up whose lease is over. */
   lapse: Lapse | null = null;
 
   constructor(task: Task, order: number, atMs: number) {
@@ -149,7 +153,7 @@ export function emptyData(incarnation: string, partitionCount: number): MemoryDa
     incarnation,
     nextMessageId: 1,
     nextTaskOrder: 1,
-    partitions: Array.from({ length: partitionCount }, emptyPartition),
+    partitions: Array.from({ length: partitionCount }, (_, partition) => emptyPartition(partition)),
     entities: new Map(),
     headers: new Map(),
     endedCount: 0,
@@ -182,8 +186,9 @@ export function copyOf(data: MemoryData): MemoryData {
   return { ...structuredClone(rest), tasks: { ...others, byToken: copied } };
 }
 
-function emptyPartition(): PartitionData {
+function emptyPartition(partition: number): PartitionData {
   return {
+    waitKey: `inbox/${partition}`,
     epoch: 0,
     nonce: null,
     owner: "",

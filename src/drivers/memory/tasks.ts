@@ -143,7 +143,7 @@ export class MemoryTasks implements Tasks {
   }
 
   #fileLapse(stored: StoredTask, atMs: number): void {
-    stored.lapse = { atMs, key: stored.task.token };
+    stored.lapse = { atMs, key: stored.task.token, isGone: false };
     pushHeap(this.#memory.data.tasks.lapses, stored.lapse, isBefore);
   }
 
@@ -173,7 +173,7 @@ export class MemoryTasks implements Tasks {
     const { tasks } = this.#memory.data;
     tasks.byToken.delete(stored.task.token);
     tasks.leased -= 1;
-    if (stored.lapse !== null) stored.lapse.key = "";
+    if (stored.lapse !== null) stored.lapse.isGone = true;
     if (!isMostlyStale(tasks.lapses.length, tasks.leased)) return;
     rebuildHeap(tasks.lapses, tasks.lapses.filter(isLive), isBefore);
   }
@@ -265,8 +265,8 @@ function isQueued({ leaseUntilMs, isRevoked }: StoredTask): boolean {
   return leaseUntilMs === null && !isRevoked;
 }
 
-function isLive({ key }: Lapse): boolean {
-  return key !== "";
+function isLive({ isGone }: Lapse): boolean {
+  return !isGone;
 }
 
 function comesFirst(a: StoredTask, b: StoredTask): boolean {

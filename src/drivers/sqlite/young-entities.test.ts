@@ -45,6 +45,34 @@ test("knows what the header says", () => {
   expect(young.header("a")).toBeUndefined();
 });
 
+test("finds whose headers and wakes a batch has, in whatever order, and the last of them counts", () => {
+  const young = new YoungEntities();
+  young.committed(batch({ records: [record("c", 1)] }));
+  for (const entity of ["c", "a", "b"]) young.follow(entity);
+  young.committed(
+    batch({
+      records: [record("a", 1), record("b", 1)],
+      headers: ["c", "b", "a"].map((entity) => header(entity, { status: `of ${entity}` })),
+      wakes: [
+        { entity: "b", atMs: 2 },
+        { entity: "c", atMs: 3 },
+        { entity: "a", atMs: 9 },
+        { entity: "a", atMs: 1 },
+      ],
+    }),
+  );
+  for (const entity of ["a", "b"]) young.follow(entity);
+  const told = (entity: string): unknown => [young.header(entity)?.status, young.tail(entity, 1)?.wakeAtMs];
+  expect(["a", "b", "c"].map(told)).toEqual([
+    ["of a", 1],
+    ["of b", 2],
+    ["of c", 3],
+  ]);
+  const [first, last] = ["first", "last"].map((status) => header("a", { status }));
+  young.committed(batch({ records: [record("a", 2)], headers: [first!, last!] }));
+  expect(young.header("a")).toBe(last);
+});
+
 test("forgets what is purged, cut or in doubt, and what comes later does not bring it back", () => {
   const young = new YoungEntities();
   const make = (...entities: string[]): void =>

@@ -58,7 +58,7 @@ const lapseMutants: readonly Mutant[] = [
   onTasks("a lapse ends every lease", (tasks, store) => ({
     lapse: async (limit) => {
       const { lapses } = store.data.tasks;
-      lapses.splice(0, lapses.length, ...lapses.map(({ key }) => ({ key, atMs: 0 })));
+      lapses.splice(0, lapses.length, ...lapses.map((lapse) => ({ ...lapse, atMs: 0 })));
       for (const one of stored(store)) if (one.leaseUntilMs !== null) one.leaseUntilMs = 0;
       return tasks.lapse(limit);
     },
