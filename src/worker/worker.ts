@@ -1,7 +1,6 @@
 import type { TaskText } from "../core/execution/prepare.ts";
-import { type Message, messageOfTask, messageText, type TaskCompleted, taskMessage } from "../core/message.ts";
+import { taskMessage } from "../core/message.ts";
 import { SlotMap } from "../core/slot-map.ts";
-import type { Value } from "../core/value.ts";
 import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import type { LeasedTask, Settlement, Store } from "../store/contract.ts";
@@ -10,6 +9,7 @@ import type { Handler } from "./handler.ts";
 import { type HeartbeatSource, HeartbeatThread } from "./heartbeat-thread.ts";
 import { AvoidedQueues } from "./avoided-queues.ts";
 import { Running } from "./running.ts";
+import { settlementOf } from "./settlement.ts";
 import { type Slots, slotsOf } from "./slots.ts";
 import { type Called, type Outcome, TaskCaller } from "./task-caller.ts";
 
@@ -96,46 +96,8 @@ const IN_PROCESS_LEASE_MS = 3_600_000;
 /** How many dispatches are remembered after their results were posted. */
 const MAX_REPORTED = 1_000;
 
-/** About how long a message is besides an output that is worth counting. */
-const MESSAGE_CHARS = 1_500;
-
 /** How many results are posted in one call. */
 const MAX_POSTED = 250;
-
-/** Waits in an inbox until it is read: a class, for the reason that `Resident` has. */
-class CompletedBody implements TaskCompleted {
-  readonly kind = "taskCompleted";
-  readonly token: string;
-  readonly output: Value;
-  readonly runningMs: number;
-  declare usage?: Json;
-  declare closeForMs?: number;
-
-  constructor(token: string, output: Value, runningMs: number) {
-    this.token = token;
-    this.output = output;
-    this.runningMs = runningMs;
-  }
-}
-
-/** Of a result that nobody has written down. */
-class SettlementInHand implements Settlement {
-  readonly ref: string;
-  readonly token: string;
-  readonly partition: number;
-  readonly outcome = "completed";
-  readonly text = "";
-  readonly message: Message;
-  readonly messageChars: number;
-
-  constructor({ ref, token, partition }: LeasedTask, message: Message, messageChars: number) {
-    this.ref = ref;
-    this.token = token;
-    this.partition = partition;
-    this.message = message;
-    this.messageChars = messageChars;
-  }
-}
 
 /** A result on its way. */
 class Finished {
@@ -347,7 +309,7 @@ export class Worker {
 
   private finish(task: TaskText, delivery: Delivery, slots: Slots, { outcome, deaf }: Called): void {
     if (delivery.gone === "lost") return this.end(delivery, slots, deaf && { task, over: deaf });
-    this.finished.push(new Finished(task, delivery, this.settlement(delivery, outcome), slots, deaf));
+    this.finished.push(new Finished(task, delivery, this.settlementOf(delivery, outcome), slots, deaf));
     if (this.finished.length === 1) queueMicrotask(() => this.post());
   }
 
@@ -425,24 +387,9 @@ export class Worker {
     }
   }
 
-  private settlement({ leased, usage, closeForMs, startedAtMs }: Delivery, outcome: Outcome): Settlement {
-    const { ref, token, partition } = leased;
-    const runningMs = Math.round(this.host.monotonicMs() - startedAtMs);
-    const used = usage.total();
-    if ("error" in outcome) {
-      const more = { runningMs, ...(used !== undefined && { usage: used }), ...(closeForMs > 0 && { closeForMs }) };
-      const body = { kind: "taskFailed" as const, token, ...outcome, ...more };
-      return { ref, token, partition, outcome: "failed", text: taskMessage(leased, this.name, body) };
-    }
-    const { output } = outcome;
-    const body = new CompletedBody(token, output, runningMs);
-    if (used !== undefined) body.usage = used;
-    if (closeForMs > 0) body.closeForMs = closeForMs;
-    const message = messageOfTask(leased, this.name, body);
-    if (this.store.capabilities.sameProcess !== true)
-      return { ref, token, partition, outcome: "completed", text: messageText(message) };
-    const messageChars = MESSAGE_CHARS + (("json" in output ? output.bytes : undefined) ?? 0);
-    return new SettlementInHand(leased, message, messageChars);
+  private settlementOf(delivery: Delivery, outcome: Outcome): Settlement {
+    const runningMs = Math.round(this.host.monotonicMs() - delivery.startedAtMs);
+    return settlementOf(delivery, outcome, runningMs, this.name, this.store.capabilities.sameProcess === true);
   }
 
   /** Posts what has come up in one turn. */
