@@ -45,15 +45,15 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   /** All lists that its entity stays on when only the archive has it; undefined if the event says nothing of them. */
   lastingLists?(id: string, event: Event): readonly ListingDraft[] | undefined;
   /**
-   * Where the events behind the first `before` may have left something on another list, on which it stays when its entity is
-   * only in the archive. `events` are all that there are, from the first on.
+   * Places on lists of other entities that stay when this entity is only in the archive, as far as events after the first `before` may
+   * have put something there. `events` are all there are, from the first on.
    */
   lastingEntries?(id: string, events: readonly Event[], before: number): readonly ListPlace[];
   /** Who has called it and waits for it; null if nobody does. */
   callerOf?(state: State): string | null;
   /** Whom it has called, as far as it still knows: they have to stay no longer than it does. */
   called?(state: State): readonly string[];
-  /** What it has to hear when its caller was called off and that may have been lost. To hear it twice is the same. */
+  /** The message that calls it off, sent again when its caller was called off and the first may have been lost. It may be taken twice. */
   calledOff?(state: State): Message;
   /** Who has something of it, and by which asks. */
   debtors?(state: State): ReadonlyMap<string, readonly number[]>;

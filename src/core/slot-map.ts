@@ -1,10 +1,10 @@
 /**
  * A map for what comes and goes all the time. Its values lie in a list, and the map behind it knows only their places.
  *
- * A `Map` makes itself anew when it is full of what was taken out, and V8 lets the table before point to the one after it.
- * Once one of those tables has grown old, each new one is kept alive by the one before, with all that was in it, until
- * the next full collection: everything that ever passed through such a map outlived all quick collections. Places are small numbers,
- * so nothing hangs on those tables but names.
+ * A `Map` rebuilds its table when it is full of deleted entries, and V8 keeps a pointer from each old table to the next one. Once
+ * one of those tables is in the old generation, it keeps every later one alive, with all that was in it, until the next full
+ * collection: whatever passed through such a map survived all minor collections (scavenges). Here the tables hold names and
+ * small numbers only.
  */
 export class SlotMap<Key, Value> implements ReadonlyMap<Key, Value> {
   private readonly places = new Map<Key, number>();

@@ -213,7 +213,23 @@ describe("audit", () => {
       { seq: 1, key: "e1", execution_id: "e1", node_id: "a", event: "approved", data: { n: 1 } },
       { seq: 2, key: "e2", previous: first["hash"], hash: second["hash"] },
     ]);
-    expect(await verifyAuditLog(file())).toEqual({ lines: 2, hash: second["hash"] });
+    expect(await verifyAuditLog(file())).toEqual({ lines: 2, hash: second["hash"], isCut: false });
+  });
+
+  test("is verified with a hash that it had, and half a line at its end is no lie", async () => {
+    const [first, second] = [await append(1), await append(2)];
+    const known = String(first["hash"]);
+    expect(await verifyAuditLog(file(), known)).toMatchObject({ lines: 2 });
+    const [whole] = readFileSync(file(), "utf8").split(/(?<=\n)/);
+    appendFileSync(file(), '{"seq":3,"ke');
+    expect(await verifyAuditLog(file(), known)).toEqual({ lines: 2, hash: second["hash"], isCut: true });
+    writeFileSync(file(), whole!);
+    expect(await verifyAuditLog(file())).toMatchObject({ lines: 1, isCut: false });
+    const taken = {
+      code: "AUDIT_BROKEN",
+      message: expect.stringContaining("at line 2: no line has the hash") as string,
+    };
+    await expect(verifyAuditLog(file(), String(second["hash"]))).rejects.toMatchObject(taken);
   });
 
   test("keeps the order of many at once, of several processes' logs", async () => {

@@ -1,5 +1,6 @@
 import { DEFINITION_SCOPE } from "../entity.ts";
 import { MAX_RESOLVED_BYTES } from "../../expression/json-size.ts";
+import { isDeeperThan } from "../../json/depth.ts";
 import { type BlobDraft, type Context, type Need, needKey, type TaskDraft } from "../machine.ts";
 import type { Message } from "../message.ts";
 import { isLarge, toValue } from "../value.ts";
@@ -16,8 +17,9 @@ import { runEngineNode } from "./nodes/engine-nodes.ts";
 import { prepare, type Prepared, taskOf, tooLarge } from "./prepare.ts";
 import { isMapDone } from "./maps.ts";
 import { type AskDraft, askMail, askNext, returnToGates } from "./gates.ts";
+import { ENGINE_LINE } from "./ready-lines.ts";
 import { judgeRound } from "./repeat.ts";
-import { ENGINE_LINE, type ExecutionState } from "./state.ts";
+import type { ExecutionState } from "./state.ts";
 import { isClosing } from "./units.ts";
 
 type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] };
@@ -78,6 +80,12 @@ function skips(state: ExecutionState, context: Context): ExecutionDecision | und
   return decided(state, context, events);
 }
 
+/**
+ * Lists and objects within each other that an output may have which the engine makes: it can put what it was given into one more, node
+ * after node, and what is too deep for the stack can neither be written nor read.
+ */
+const MAX_OUTPUT_LEVELS = 256;
+
 /** What the walk over the ready units has gathered. Lists that most walks have no use for are made when something comes. */
 interface Gathered {
   events: ExecutionEvent[];
@@ -100,7 +108,7 @@ interface Gathered {
 }
 
 function ready(state: ExecutionState, context: Context): ExecutionDecision | undefined {
-  if (state.readyCount === 0) return undefined;
+  if (state.ready.count === 0) return undefined;
   const gathered: Gathered = {
     events: [],
     tasks: undefined,
@@ -115,11 +123,11 @@ function ready(state: ExecutionState, context: Context): ExecutionDecision | und
     dispatched: 0,
     isOver: false,
   };
-  for (const line of state.lineOrder) {
-    const units = state.ready[line]!;
+  for (const line of state.ready.inTurn) {
+    const units = state.ready.of(line);
     if (line !== ENGINE_LINE && state.status === "paused") break;
     if (units.length === 0) continue;
-    const { queue } = state.lines[line]!;
+    const queue = state.ready.queueOf(line);
     const room = line === ENGINE_LINE ? Infinity : roomFor(queue, context, gathered);
     for (let place = 0; place < units.length && !isFull(gathered, context); place++) {
       const unit = units.at(place)!;
@@ -241,6 +249,10 @@ function takeResult(
     case "failed":
       return failUnit(state, unit, result.error, context, gathered);
     case "completed": {
+      if (isDeeperThan(result.output, MAX_OUTPUT_LEVELS)) {
+        const message = `The output has more than ${MAX_OUTPUT_LEVELS} levels of lists and objects`;
+        return failUnit(state, unit, { code: "OUTPUT_INVALID", message, retryable: false }, context, gathered);
+      }
       const { value, blob, bytes } = toValue(result.output);
       if (bytes > MAX_RESOLVED_BYTES && state.planOf(unit).item === null) {
         return failUnit(state, unit, tooLarge(bytes), context, gathered);

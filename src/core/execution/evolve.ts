@@ -460,7 +460,7 @@ function executionEnded(state: ExecutionState, event: ExecutionEnded): void {
   state.deadlineAtMs = null;
   state.timers.clear();
   state.calendar.clear();
-  for (const line of state.ready) line.clear();
+  state.ready.clear();
   state.inLine.fill(0);
   state.closing = 0;
   state.skips.clear();

@@ -18,7 +18,7 @@ export function checkTouched(state: ExecutionState): void {
     broken(id, `${openCount} nodes are open and nothing will ever move them`);
   }
   const wakes = state.timers.peekMs() !== null || state.calendar.peekMs() !== null;
-  if (state.isEnded && (state.readyCount > 0 || state.skips.length > 0 || wakes)) {
+  if (state.isEnded && (state.ready.count > 0 || state.skips.length > 0 || wakes)) {
     broken(id, "it has ended and still has something to do");
   }
   if (state.isEnded && state.asks.size > 0) broken(id, "it has ended and still stands at a gate");
@@ -28,7 +28,7 @@ export function checkTouched(state: ExecutionState): void {
 
 /** Something that will make this execution move: work that `advance` sees, a task with its deadline, a timer, a child. */
 function hasWaker(state: ExecutionState): boolean {
-  if (state.readyCount > 0 || state.skips.length > 0 || state.live.size > 0 || state.children.size > 0) return true;
+  if (state.ready.count > 0 || state.skips.length > 0 || state.live.size > 0 || state.children.size > 0) return true;
   if (state.asks.size > 0) return true;
   return state.timers.peekMs() !== null || state.calendar.peekMs() !== null;
 }
@@ -54,7 +54,12 @@ export function checkWhole(state: ExecutionState): void {
   }
 }
 
-function checkCounts({ id, liveByQueue }: ExecutionState): void {
+function checkCounts({ id, liveByQueue, ready }: ExecutionState): void {
+  const inLine = ready.inTurn.reduce((count, line) => count + ready.of(line).length, 0);
+  const standing = ready.toArrays().flat().length;
+  if (inLine !== ready.count || standing !== ready.count) {
+    broken(id, `${standing} units stand in line, ${inLine} of them where somebody looks, ${ready.count} are counted`);
+  }
   const out = [...liveByQueue].reduce((count, [, ofQueue]) => count + ofQueue, 0);
   if (out !== liveByQueue.total) broken(id, `${out} tasks are out by queue, ${liveByQueue.total} in all`);
 }

@@ -21,7 +21,8 @@ import { lastingLists } from "./label-listing.ts";
 import { called, calledOff, callerOf, recovered } from "./recovered.ts";
 import { lastingExamples } from "./review-listing.ts";
 import { sweep } from "./sweep.ts";
-import { ENGINE_LINE, ExecutionState } from "./state.ts";
+import { ENGINE_LINE } from "./ready-lines.ts";
+import { ExecutionState } from "./state.ts";
 
 /** The execution as a kind of entity. */
 export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
@@ -86,9 +87,9 @@ function hasWork(state: ExecutionState): boolean {
   if (needsEntry(state) && state.entry?.status !== "granted") return state.entry === null && state.status === "running";
   if (state.skips.length > 0 || state.openCount === 0 || state.closing > 0) return true;
   if (state.status === "paused") return false;
-  if (state.ready[ENGINE_LINE]!.length > 0) return true;
+  if (state.ready.of(ENGINE_LINE).length > 0) return true;
   const limit = state.plan.workflow.max_parallel_nodes;
-  return state.readyCount > 0 && (limit === null || state.live.size < limit);
+  return state.ready.count > 0 && (limit === null || state.live.size < limit);
 }
 
 function openTasks(state: ExecutionState, context: Context): OpenTasks {

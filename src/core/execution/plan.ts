@@ -52,7 +52,9 @@ export const GRAPH = "";
 /** From `leanFrom` nodes on it takes less room, and does the same. */
 export function buildPlan(hash: string, workflow: Workflow, leanFrom: number = LEAN_FROM): Plan {
   const graph = buildGraph(workflow.nodes);
-  const around = new Set((workflow["x-millrace-around"] as readonly string[] | undefined) ?? []);
+  // Any field that begins with x- may be a user's.
+  const given: unknown = workflow["x-millrace-around"];
+  const around = new Set(Array.isArray(given) ? (given as readonly string[]) : []);
   const nodeIds = around.size === 0 ? graph.indexOf : { has: (id: string) => graph.indexOf.has(id) || around.has(id) };
   const readerCount = new Int32Array(graph.nodeCount);
   const outputs = outputNodes(workflow, graph);

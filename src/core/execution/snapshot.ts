@@ -92,7 +92,7 @@ export function snapshot(state: ExecutionState): string {
     nodes,
     failed: state.failed.map(name),
     live: Array.from(state.live, name),
-    ready: state.ready.flatMap((line) => (line.length === 0 ? [] : [line.toArray().map(name)])),
+    ready: state.ready.toArrays().map((line) => line.map(name)),
     skips: state.skips.toArray().map((node) => [ids[node]!, state.skipReasons.get(node)!] as const),
     signals: [...state.signals],
     orphans: Array.from(state.orphans, name),

@@ -10,11 +10,9 @@ import type { EndReason, EndStatus, GateReturned, GateWait, SkipReason } from ".
 import { type ExecutionStatus, NODE_STATUSES, type NodeStatus } from "./moves.ts";
 import { QueueCounts } from "./queue-counts.ts";
 import { NodeRun } from "./node-run.ts";
-import { editedNode, type Plan, type PlanLine } from "./plan.ts";
+import { editedNode, type Plan } from "./plan.ts";
 import type { PlanNode } from "./plan-node.ts";
-
-/** The line of units that the engine runs itself is the first of every plan. */
-export const ENGINE_LINE = 0;
+import { ENGINE_LINE, ReadyLines } from "./ready-lines.ts";
 
 /** Each name keeps this many signals that nobody has taken. */
 export const MAX_SIGNALS = 100;
@@ -148,12 +146,8 @@ export class ExecutionState {
   /** 1 once the join has spoken. */
   readonly joined: Numbers;
 
-  /** The lines of the plan, and behind them those that an edit has opened. */
-  lines: readonly PlanLine[];
-  /** Their numbers in the order in which they have their turn. */
-  lineOrder: readonly number[];
-  /** Units that may run now, by line; in the order in which they became ready. */
-  readonly ready: Line[];
+  /** Units that may run now. */
+  readonly ready: ReadyLines;
   /** 1 while the unit stands in one of those lines. */
   inLine: Numbers;
   /** Of those, how many only have to be judged or closed: that starts nothing. */
@@ -214,9 +208,7 @@ export class ExecutionState {
     this.badEdges = counts(nodeCount);
     this.joined = bytes(nodeCount);
     this.inLine = bytes(nodeCount);
-    this.lines = plan.lines;
-    this.lineOrder = plan.lineOrder;
-    this.ready = plan.lines.map(() => new Line());
+    this.ready = new ReadyLines(plan.lines, plan.lineOrder);
     this.statuses = bytes(nodeCount);
     this.readersLeft = counts(nodeCount);
     this.countParents();
@@ -313,38 +305,19 @@ export class ExecutionState {
   }
 
   /** The line in which this unit waits once it is ready. */
-  lineOf(unit: number): Line {
-    return this.ready[this.isEngine(unit) ? ENGINE_LINE : this.planOf(unit).line]!;
+  lineOf(unit: number): number {
+    return this.isEngine(unit) ? ENGINE_LINE : this.planOf(unit).line;
   }
 
   /** From now on this node has another config. */
   edit(node: number, config: JsonObject): void {
-    const edited = editedNode(this.plan, node, config, (queue, priority) => this.findLine(queue, priority));
+    const edited = editedNode(this.plan, node, config, (queue, priority) => this.ready.find(queue, priority));
     this.edits.set(node, edited);
-  }
-
-  private findLine(queue: string, priority: number): number {
-    const found = this.lines.findIndex((line) => line.queue === queue && (queue === "" || line.priority === priority));
-    if (found >= 0) return found;
-    this.ready.push(new Line());
-    const line = this.lines.length;
-    this.lines = [...this.lines, { queue, priority }];
-    const isEngine = (of: number): number => Number(of === ENGINE_LINE);
-    this.lineOrder = [...this.lineOrder, line].sort(
-      (a, b) => isEngine(b) - isEngine(a) || this.lines[b]!.priority - this.lines[a]!.priority || a - b,
-    );
-    return line;
   }
 
   /** Runs in the engine, without a worker: a part of a large map does, whatever its items run. */
   isEngine(unit: number): boolean {
     return this.planOf(unit).engine || (this.isItem(unit) && this.mapOf(unit).chunked);
-  }
-
-  get readyCount(): number {
-    let count = 0;
-    for (const line of this.ready) count += line.length;
-    return count;
   }
 }
 

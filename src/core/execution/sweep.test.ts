@@ -3,7 +3,8 @@ import { Random } from "../../simulator/random.ts";
 import type { ExecutionEvent } from "./events.ts";
 import { explain } from "./explain.ts";
 import { executionMachine } from "./machine.ts";
-import { ENGINE_LINE, type ExecutionState } from "./state.ts";
+import { ENGINE_LINE } from "./ready-lines.ts";
+import type { ExecutionState } from "./state.ts";
 import { sweep } from "./sweep.ts";
 import { engineNode, imprint, mapNode, node, RETRYABLE, START_MS, Trial, workflow } from "./test-execution.ts";
 import { randomBeginning, runOut } from "./test-histories.ts";
@@ -33,7 +34,7 @@ function damage(state: ExecutionState, unit: number): void {
       const closing = isClosing(state, unit);
       state.inLine[unit] = 0;
       if (closing) state.closing--;
-      (closing ? state.ready[ENGINE_LINE]! : state.lineOf(unit)).remove(unit);
+      state.ready.remove(closing ? ENGINE_LINE : state.lineOf(unit), unit);
       return;
     }
     case "skips":
@@ -194,7 +195,7 @@ describe("mends what a bug has damaged, so that the execution still ends", () =>
 
   test("a place in line that no line has", () => {
     const trial = new Trial(workflow([node("a")]), { room: () => 0 }).begin();
-    trial.state.lineOf(0).clear();
+    trial.state.ready.clear();
     expect(mend(trial)).toMatchObject([{ node: "a", what: "pending without a waker" }]);
     trial.room = () => 1;
     expect(trial.settle().shown).toEqual({ a: "QUEUED" });

@@ -1,6 +1,7 @@
 import { returnDelivery } from "./asks.ts";
 import { NodeRun } from "./node-run.ts";
-import { ENGINE_LINE, type ExecutionState } from "./state.ts";
+import { ENGINE_LINE } from "./ready-lines.ts";
+import type { ExecutionState } from "./state.ts";
 
 /** Small changes to one unit, a node or an item of a map, that keep what is counted about it true. Only for `evolve`. */
 
@@ -9,7 +10,7 @@ export function enqueue(state: ExecutionState, unit: number): void {
   state.inLine[unit] = 1;
   const closing = isClosing(state, unit);
   if (closing) state.closing++;
-  (closing ? state.ready[ENGINE_LINE]! : state.lineOf(unit)).push(unit);
+  state.ready.push(closing ? ENGINE_LINE : state.lineOf(unit), unit);
 }
 
 /** Stands in line only to be judged or closed. */
@@ -23,7 +24,7 @@ export function dequeue(state: ExecutionState, unit: number, wasClosing = false)
   if (state.inLine[unit] === 0) return;
   state.inLine[unit] = 0;
   if (wasClosing) state.closing--;
-  (wasClosing ? state.ready[ENGINE_LINE]! : state.lineOf(unit)).remove(unit);
+  state.ready.remove(wasClosing ? ENGINE_LINE : state.lineOf(unit), unit);
 }
 
 export function setLive(state: ExecutionState, unit: number, live: boolean): void {

@@ -52,7 +52,7 @@ export interface Stuck {
 export function stuckUnits(state: ExecutionState): Stuck[] {
   const stuck: Stuck[] = [];
   if (state.isEnded || (state.status !== "running" && state.status !== "paused")) return stuck;
-  const inLine = new Set(state.ready.flatMap((line) => line.toArray()));
+  const inLine = new Set(state.ready.toArrays().flat());
   const timers = new Set(state.timers.due(Infinity, Infinity));
   const dates = new Set(state.calendar.due(Infinity, Infinity));
   for (let unit = 0; unit < state.runs.length; unit++) {

@@ -75,7 +75,7 @@ export interface AsksSuperseded extends At {
   readonly asks: readonly Place[];
 }
 
-/** Of a rate: they have not begun for long, and others need not wait for it any more; those of their own workflow do. */
+/** Of a rate: what was let through has not begun for long, so that others need not wait for it any more, except those of its own workflow. */
 export interface AsksLapsed extends At {
   readonly kind: "asksLapsed";
   readonly asks: readonly Place[];

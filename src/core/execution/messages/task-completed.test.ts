@@ -68,7 +68,7 @@ describe("deliveries of one attempt", () => {
     expect(trial.status("a")).toBe("queued");
     complete(trial, zombie, 1);
     expect(trial.status("a")).toBe("completed");
-    expect(trial.state.readyCount).toBe(1);
+    expect(trial.state.ready.count).toBe(1);
   });
 });
 

@@ -533,6 +533,6 @@ describe("a map that is given something else to run", () => {
     const { plan } = trial.state;
     const restored = executionMachine.restore("x", plan, executionMachine.snapshot(trial.state));
     expect(imprint(restored)).toBe(imprint(trial.state));
-    expect(restored.readyCount).toBe(2);
+    expect(restored.ready.count).toBe(2);
   });
 });

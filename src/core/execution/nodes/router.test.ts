@@ -95,10 +95,10 @@ describe("what was not chosen", () => {
     const nodes = [node("p"), node("q"), router, node("j", ["r", "q"], { join: "one_success" })];
     const trial = new Trial(workflow(nodes)).begin();
     trial.room = () => 0;
-    expect(trial.completes("q").state.readyCount).toBe(1);
+    expect(trial.completes("q").state.ready.count).toBe(1);
     trial.send({ kind: "taskCompleted", token: trial.token("p"), output: { json: 1 }, runningMs: 1 });
     trial.step();
-    expect([trial.state.readyCount, trial.state.skips.length]).toEqual([0, 1]);
+    expect([trial.state.ready.count, trial.state.skips.length]).toEqual([0, 1]);
     trial.room = () => 9;
     expect(trial.settle().shown["j"]).toBe("SKIPPED route");
     expect(trial.taskTexts("j")).toEqual([]);
