@@ -57,8 +57,8 @@ export class BatchBuilder {
   readonly orphans: Orphan[] = [];
   /** Definitions that the store was seen to have, for what this batch starts with them. */
   definitions: ReadonlySet<string> = NONE;
-  /** It has nothing to say but what its owner is about to do. */
-  announcement = false;
+  /** Of a careful owner: it is sent even if it is empty, since what its owner is about to do, or has survived, is said by the commit itself. */
+  mustGoOut = false;
   /** Whom alone it is about, of a careful owner. */
   item: string | null = null;
 
@@ -105,7 +105,7 @@ export class BatchBuilder {
   get isEmpty(): boolean {
     return (
       this.consumed === null &&
-      !this.announcement &&
+      !this.mustGoOut &&
       this.records.length === 0 &&
       this.restored.length === 0 &&
       this.wakes.size === 0 &&
@@ -198,7 +198,8 @@ export class BatchBuilder {
   restore(entity: string, { records, header, letters }: Recalled): void {
     this.named.add(entity);
     this.restoredEntities.push(entity);
-    this.restored.push(...records);
+    // Not spread: a large execution has more records than a call may have arguments.
+    for (const record of records) this.restored.push(record);
     const first = records[0]?.version ?? 1;
     if (first > 1) this.cut(entity, first);
     if (header !== null) this.headers.set(entity, header);

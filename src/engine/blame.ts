@@ -91,8 +91,8 @@ export class Blame {
   }
 
   /** What a careful owner commits says nothing of the rest: that is known when all goes on together again. */
-  private trustAgain({ partition }: Owner, { item, announcement }: BatchBuilder): void {
-    const isOfAll = item === null && !announcement;
+  private trustAgain({ partition }: Owner, { item, mustGoOut }: BatchBuilder): void {
+    const isOfAll = item === null && !mustGoOut;
     if (isOfAll) this.rejections.delete(partition);
     if (isOfAll || (item !== null && !this.blamed.has(item))) this.blamed.clear();
   }

@@ -3,6 +3,7 @@ import { fold } from "../core/fold.ts";
 import type { Machine, MachineEvent } from "../core/machine.ts";
 import type { Message } from "../core/message.ts";
 import { standingQuarantine } from "../core/standing-quarantine.ts";
+import { asVersion } from "../core/workflow-version.ts";
 import type { Json } from "../json/json.ts";
 import type { Loaded, LoadRequest, Store } from "../store/contract.ts";
 import { DefinitionCache, DefinitionUnusable, type StoredDefinitions } from "./definition-cache.ts";
@@ -97,7 +98,7 @@ export class Loader {
 
   /** A workflow by its name, as it is published now: what a decision needs to call it. null if there is none. */
   async findWorkflow(name: string, version?: string | number): Promise<Json> {
-    const published = await this.store.records.published(name, version);
+    const published = await this.store.records.published(name, asVersion(version));
     if (published === null) return null;
     const [text] = await this.store.records.get([{ scope: DEFINITION_SCOPE, hash: published.hash }]);
     if (text === null || text === undefined) return null;

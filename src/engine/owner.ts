@@ -202,8 +202,8 @@ export class Owner {
     this.deadlines.noteRead(note, this.time.nowMs());
   }
 
-  // What walks through all of a batch counts, here and in what hands it on: it is called once for hundreds of steps, too seldom to be
-  // compiled well, and until then `of` makes an object for each of them.
+  // Loops over a whole batch use an index, here and wherever batches are handed on: they run once for hundreds of steps, too seldom to be
+  // optimised, and until then `for … of` allocates an object for each step.
 
   /** Takes what was read and is due: whom it concerns must be in memory by now. */
   take(builder: BatchBuilder, incoming: Incoming, due: readonly string[]): void {
@@ -341,8 +341,9 @@ export class Owner {
   /** The next batch loads it anew. Its wake time in the store has stood all the while. */
   private release(builder: BatchBuilder, entity: Quarantine, message: Message | undefined): void {
     if (entity.version === 0) {
-      // It never came to life: there is nothing to release, only somebody to believe again.
+      // It never came to life: there is nothing to release, only somebody to believe again. What is behind this is for the next batch.
       this.forget(entity.key);
+      this.released.set(entity.key, builder.number);
       this.suspects.delete(entity.key);
       builder.reply(message?.reply, { refused: "NOT_FOUND" });
       return;
@@ -496,7 +497,7 @@ export class Owner {
       if (decision.blobs !== undefined) {
         for (const { hash, text, scope } of decision.blobs) this.freshBlobs.set(`${scope ?? entity.key} ${hash}`, text);
       }
-      builder.add(entity, decision, firstVersion, this.batchMs);
+      this.add(builder, entity, decision, firstVersion);
       this.window.count(entity);
     }
     if (!wasEnded && machine.isEnded(state)) entity.withdrawing = machine.withdrawn(state);
@@ -539,6 +540,15 @@ export class Owner {
     }
   }
 
+  /** What it has decided may be too deep, or too long, to be written. */
+  private add(builder: BatchBuilder, entity: Resident, decision: Decision<MachineEvent>, firstVersion: number): void {
+    try {
+      builder.add(entity, decision, firstVersion, this.batchMs);
+    } catch (error) {
+      throw new DecisionFailed(entity.key, error);
+    }
+  }
+
   /** After the end: what is still queued or running is called back, a slice at a time. */
   private withdraw(builder: BatchBuilder, entity: Resident): void {
     if (entity.withdrawing.length === 0) return;
@@ -552,7 +562,11 @@ export class Owner {
   private keep(builder: BatchBuilder, entity: Resident): void {
     const version = entity.machine.versionOf(entity.state);
     if (version === 0) return;
-    keepEntity(builder, entity, version, this.keeping);
+    try {
+      keepEntity(builder, entity, version, this.keeping);
+    } catch (error) {
+      throw new DecisionFailed(entity.key, error);
+    }
     this.fileWake(builder, entity);
   }
 

@@ -14,7 +14,7 @@ beforeEach(() => {
 afterEach(() => world.close());
 
 /** A machine with a bug that one execution meets, until it is mended. */
-function buggy(where: MessageKind | "advance" | "check"): { machine: Machine; mend(): void; id: string } {
+function buggy(where: MessageKind | "advance" | "check" | "eventText"): { machine: Machine; mend(): void; id: string } {
   let broken = true;
   const id = "bad";
   const trip = (state: ExecutionState, at: string): void => {
@@ -29,6 +29,10 @@ function buggy(where: MessageKind | "advance" | "check"): { machine: Machine; me
     advance: (state, context) => {
       if (state.completedCount > 0) trip(state, "advance");
       return executionMachine.advance(state, context);
+    },
+    eventText: (state, event) => {
+      if (state.completedCount > 0) trip(state, "eventText");
+      return executionMachine.eventText!(state, event);
     },
     check: (state, whole) => {
       if (state.completedCount > 0) trip(state, "check");
@@ -48,7 +52,7 @@ const chain = workflow([node("a"), node("b", ["a"])]);
 const isQuarantined = (events: readonly { kind: string }[]): boolean =>
   events.some(({ kind }) => kind === "quarantined");
 
-describe.each(["taskCompleted", "advance", "check"] as const)("an execution whose %s throws", (where) => {
+describe.each(["taskCompleted", "advance", "check", "eventText"] as const)("an execution whose %s throws", (where) => {
   test("is left alone after a few tries; its partition goes on, and a release takes up what was parked, in order", async () => {
     const bug = buggy(where);
     const quarantined: string[] = [];

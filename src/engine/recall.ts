@@ -4,7 +4,7 @@ import type { Machine } from "../core/machine.ts";
 import type { Message } from "../core/message.ts";
 import type { Host } from "../host/host.ts";
 import type { Archive } from "../store/archive.ts";
-import type { DeadLetter, Header, JournalRecord, StoredRecord } from "../store/contract.ts";
+import type { DeadLetter, Header, JournalRecord, Store, StoredRecord } from "../store/contract.ts";
 
 /** An id that was drawn for this very start: nobody can have used it before. */
 const DRAWN_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-/;
@@ -99,4 +99,12 @@ export class Recall {
       answered.abort("answered");
     }
   }
+}
+
+/** Values that are put into a store at a time: what a large execution has written down is more than one call can take. */
+const MOST_VALUES = 1000;
+
+export async function putValues(store: Store, values: readonly StoredRecord[]): Promise<void> {
+  for (let from = 0; from < values.length; from += MOST_VALUES)
+    await store.records.put(values.slice(from, from + MOST_VALUES));
 }

@@ -9,7 +9,7 @@ import type { Header, JournalRecord, Published, Store, Tenure } from "../store/c
 import { isEmpty } from "../store/is-empty.ts";
 import type { BatchBuilder } from "./batch.ts";
 import { Owner } from "./owner.ts";
-import { Recall, type Recalled } from "./recall.ts";
+import { putValues, Recall, type Recalled } from "./recall.ts";
 import { Resident } from "./resident.ts";
 import { DEFAULT_SETTINGS, DEFAULT_SHIPPING } from "./settings.ts";
 
@@ -238,7 +238,7 @@ class Rebuilding {
     }
     const recalled = await this.recall.everythingOf(entity);
     if (recalled.records.length === 0) return;
-    await this.store.records.put(recalled.values);
+    await putValues(this.store, recalled.values);
     const owner = this.owners.get(partition)!;
     const builder = owner.newBatch();
     builder.restore(entity, { ...recalled, letters: [] });

@@ -24,9 +24,10 @@ const NONE: readonly string[] = [];
 /**
  * An entity in the owner's memory: its state, and what the store and the workers know of it.
  *
- * A class, as all that waits in memory for something and exists in thousands: of what is written as `{…}` V8 notes how much of it
- * outlives a quick collection. Where that was nearly all once, as at the beginning of a flood, it makes the next ones old from birth,
- * and old ones keep alive all that they point to until the next full collection, long after they are gone themselves.
+ * A class, like everything that waits in memory and exists in thousands. Of each object literal V8 counts how many survive a minor
+ * collection (scavenge). Where nearly all did once, as at the beginning of a flood, it allocates the next ones in the old generation
+ * at once (pretenuring); there they keep alive all that they point to until the next full collection, long after they are garbage
+ * themselves. Instances of classes are never pretenured.
  */
 export class Resident {
   readonly kind = "resident";

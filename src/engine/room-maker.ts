@@ -1,4 +1,5 @@
 import { isCalled } from "../core/entity.ts";
+import type { Host } from "../host/host.ts";
 import type { HeaderClass, Store, Wake } from "../store/contract.ts";
 import type { EngineObserver } from "./observer.ts";
 import type { Owner } from "./owner.ts";
@@ -8,6 +9,19 @@ const MAKE_ROOM_FROM = 0.6;
 /** How many entities of a partition are looked at in one turn, and how many of them go. */
 const MOST_LOOKED_AT = 1000;
 const MOST_REMOVED = 200;
+
+/** A store without a limit of its own is asked how much it holds once in so many renewals: counting may cost it something. */
+const UNLIMITED_RENEWALS = 60;
+/** After how long it is asked again while there is more to remove. */
+const AT_ONCE_MS = 50;
+
+interface RoomMakerParts {
+  readonly store: Store;
+  readonly host: Host;
+  readonly owners: () => readonly Owner[];
+  readonly settings: { readonly retentionMs: number; readonly keepEnded: number | null; readonly renewMs: number };
+  readonly observer: EngineObserver;
+}
 
 /** How far a walk through a partition has come. */
 interface Place {
@@ -27,32 +41,38 @@ const NEW_WALK: Place = { after: undefined, meetsChildren: false };
  */
 export class RoomMaker {
   private readonly store: Store;
+  private readonly host: Host;
   private readonly owners: () => readonly Owner[];
   private readonly retentionMs: number;
   private readonly keepEnded: number;
-  private readonly childrenEveryMs: number;
+  private readonly waitMs: Readonly<Record<"now" | "soon" | "later", number>>;
   private readonly observer: EngineObserver;
   /** How far each partition has been looked through, so that what is still open is not looked at again and again. */
   private readonly places = new Map<number, Place>();
   /** When the next walk through each partition that meets children may begin, by its time. */
   private readonly childrenFromMs = new Map<number, number>();
 
-  constructor(
-    store: Store,
-    owners: () => readonly Owner[],
-    settings: { readonly retentionMs: number; readonly keepEnded: number | null; readonly childrenEveryMs: number },
-    observer: EngineObserver,
-  ) {
+  constructor({ store, host, owners, settings, observer }: RoomMakerParts) {
+    const { retentionMs, keepEnded, renewMs } = settings;
     this.store = store;
+    this.host = host;
     this.owners = owners;
-    this.retentionMs = settings.retentionMs;
-    this.keepEnded = settings.keepEnded ?? Infinity;
-    this.childrenEveryMs = settings.childrenEveryMs;
+    this.retentionMs = retentionMs;
+    this.keepEnded = keepEnded ?? Infinity;
+    this.waitMs = { now: AT_ONCE_MS, soon: renewMs, later: renewMs * UNLIMITED_RENEWALS };
     this.observer = observer;
   }
 
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      // One that does not answer will be as full in a second.
+      const when = await this.makeRoom().catch(() => "soon" as const);
+      await this.host.sleep(this.waitMs[when], signal);
+    }
+  }
+
   /** Answers how soon to look again: one that is too full at once, one that has a limit soon, any other in a while. */
-  async makeRoom(): Promise<"now" | "soon" | "later"> {
+  private async makeRoom(): Promise<"now" | "soon" | "later"> {
     // What is being removed would be counted once more, and others removed in its place.
     const idle = this.owners().filter(({ retention, released }) => retention.hurried.size === 0 && released.size === 0);
     const { fill, ended = 0 } = await this.store.queries.counts();
@@ -96,7 +116,7 @@ export class RoomMaker {
     if (last !== undefined) this.places.set(partition, { after: last, meetsChildren });
     else {
       this.places.delete(partition);
-      if (meetsChildren) this.childrenFromMs.set(partition, owner.time.nowMs() + this.childrenEveryMs);
+      if (meetsChildren) this.childrenFromMs.set(partition, owner.time.nowMs() + this.waitMs.later);
     }
     return removed.filter(({ entity }) => !isCalled(entity)).length;
   }

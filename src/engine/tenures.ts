@@ -62,7 +62,7 @@ export class Tenures {
     return this.host.monotonicMs() - this.balancedAtMs < this.settings.leaseMs;
   }
 
-  /** Aborted once everything is given back: nothing is worth waiting for any more. */
+  /** Aborted when giving everything back begins: nothing is worth waiting for any more. */
   get handingOver(): AbortSignal {
     return this.farewell.signal;
   }

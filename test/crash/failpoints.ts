@@ -39,6 +39,8 @@ const afterIt = at(after);
 
 const FILE = "drivers/sqlite/file";
 const ENGINE = "engine/engine.ts";
+const COMMITTER = "engine/committer.ts";
+const SUPPLY = "engine/supply.ts";
 const WORKER = "worker/worker.ts";
 const CALLER = "worker/task-caller.ts";
 const SETTLE = "const outcomes = await this.store.tasks.settle(results.map(({ settlement }) => settlement));";
@@ -108,26 +110,26 @@ export const FAILPOINTS: readonly Failpoint[] = [
   ),
   beforeIt(
     "load.before",
-    [ENGINE, "const loaded = await this.loader.load([...missing], starts, owner.suspects, owner.definitions);"],
+    [SUPPLY, "const loaded = await this.loader.load([...missing], starts, owner.suspects, owner.definitions);"],
     8,
   ),
   afterIt(
     "load.after",
-    [ENGINE, "const loaded = await this.loader.load([...missing], starts, owner.suspects, owner.definitions);"],
+    [SUPPLY, "const loaded = await this.loader.load([...missing], starts, owner.suspects, owner.definitions);"],
     8,
   ),
   beforeIt("core.afterDecide", [ENGINE, "owner.finish(builder);"], 20),
   afterIt("snapshot.make", ["engine/keep-entity.ts", "entity.snapshotVersion = machine.versionOf(state);"], 6),
   beforeIt(
     "tasks.beforeRestore",
-    [ENGINE, "try {\n        const { partition } = owner;", "still.length > 0"],
+    [SUPPLY, "try {\n        const { partition } = owner;", "still.length > 0"],
     2,
     "recovery",
   ),
-  beforeIt("tasks.afterRestore", [ENGINE, "owner.restorable.delete(key);", "still.length > 0"], 2, "recovery"),
-  beforeIt("blob.beforePut", [ENGINE, "await this.store.records.put(builder.blobs);"], 2),
-  afterIt("blob.afterPut", [ENGINE, "await this.store.records.put(builder.blobs);"], 2),
-  beforeIt("commit.beforeSend", [ENGINE, "const outcomes = await this.send(batches);"], 20),
+  beforeIt("tasks.afterRestore", [SUPPLY, "owner.restorable.delete(key);", "still.length > 0"], 2, "recovery"),
+  beforeIt("blob.beforePut", [COMMITTER, "await this.store.records.put(builder.blobs);"], 2),
+  afterIt("blob.afterPut", [COMMITTER, "await this.store.records.put(builder.blobs);"], 2),
+  beforeIt("commit.beforeSend", [COMMITTER, "const outcomes = await this.send(batches);"], 20),
 
   // ── the thread that writes ────────────────────────────────────────────────────────────────────────────────────
   afterIt("sqlite.afterBegin", [`${FILE}/group-commit.ts`, 'this.#db.run("begin immediate");'], 25),
@@ -166,8 +168,8 @@ export const FAILPOINTS: readonly Failpoint[] = [
     10,
   ),
   afterIt("effects.afterAll", [COMMIT, "watchers.committed(batch);"], 20),
-  afterIt("commit.afterReply", [ENGINE, "const outcomes = await this.send(batches);"], 20),
-  afterIt("commit.afterSettle", [ENGINE, "this.tenures.acknowledge(owner);"], 20),
+  afterIt("commit.afterReply", [COMMITTER, "const outcomes = await this.send(batches);"], 20),
+  afterIt("commit.afterSettle", [COMMITTER, "this.tenures.acknowledge(owner);"], 20),
   afterIt(
     "review.decide",
     ["engine/owner.ts", "builder.reply(message.reply, decision.reply);", 'message.body.kind === "decideReview"'],

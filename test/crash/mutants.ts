@@ -48,7 +48,7 @@ export const MUTANTS: readonly Mutant[] = [
     says: /is stuck/,
     patches: [
       {
-        file: "engine/engine.ts",
+        file: "engine/supply.ts",
         find: "if (tasks.length > 0) owner.restorable.set(key, tasks);",
         put: "",
       },

@@ -264,7 +264,7 @@ export const CONTROL_MUTANTS: readonly Mutant[] = [
       {
         file: `${EXECUTION}/evolve.ts`,
         find: '  const to = event.kind === "paused" ? "paused" : "running";\n',
-        put: '  const to = event.kind === "paused" ? "paused" : "running";\n  if (to === "running") for (const line of state.ready.slice(1)) line.clear();\n',
+        put: '  const to = event.kind === "paused" ? "paused" : "running";\n  if (to === "running") state.ready.clear();\n',
       },
     ],
   },

@@ -54,7 +54,7 @@ export const GATE_MUTANTS: readonly Mutant[] = [
     name: "gate-in-memory-never-removed",
     thought: "what is in memory has said when it wants to be looked at",
     patches: [
-      { file: "engine/engine.ts", find: "if (!owner.hasFiled(entity))", put: "if (!owner.entities.has(entity))" },
+      { file: "engine/wake-filling.ts", find: "if (!owner.hasFiled(entity))", put: "if (!owner.entities.has(entity))" },
     ],
   },
   {

@@ -227,7 +227,7 @@ export const GROUND_MUTANTS: readonly Mutant[] = [
     thought: "workers may begin while it is written",
     patches: [
       {
-        file: "engine/engine.ts",
+        file: "engine/committer.ts",
         find: "    const outcomes = await this.send(batches);",
         put: "    await this.store.tasks.restore(batches.flatMap((batch) => batch.tasks).slice(0, 1)).catch(() => {});\n    const outcomes = await this.send(batches);",
       },

@@ -203,7 +203,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: "dispatch-after-close",
     thought: "what was ready may still run",
     patches: [
-      { file: `${EXECUTION}/evolve.ts`, find: "  for (const line of state.ready) line.clear();\n", put: "" },
+      { file: `${EXECUTION}/evolve.ts`, find: "  state.ready.clear();\n", put: "" },
       {
         file: `${EXECUTION}/advance.ts`,
         find: '  if (state.isEnded) return answer(state, context) ?? NOTHING;\n  if (state.status !== "running" && state.status !== "paused") return NOTHING;\n',
@@ -334,7 +334,7 @@ export const MUTANTS: readonly Mutant[] = [
     thought: "it was committed, more or less",
     patches: [
       {
-        file: "engine/engine.ts",
+        file: "engine/committer.ts",
         find: '      case "fenced":\n        return this.tenures.stepDown(owner, "fenced");',
         put: '      case "fenced":\n        owner.committed(builder);\n        return;',
       },
@@ -345,7 +345,7 @@ export const MUTANTS: readonly Mutant[] = [
     thought: "the workers can start a little earlier",
     patches: [
       {
-        file: "engine/engine.ts",
+        file: "engine/committer.ts",
         find: "    const outcomes = await this.send(batches);",
         put: "    await this.store.tasks.restore(batches.flatMap((batch) => batch.tasks)).catch(() => {});\n    const outcomes = await this.send(batches);",
       },
@@ -485,7 +485,7 @@ export const MUTANTS: readonly Mutant[] = [
     thought: "the queue still has them",
     patches: [
       {
-        file: "engine/engine.ts",
+        file: "engine/supply.ts",
         find: "if (this.store.capabilities.volatileTasks) await",
         put: "if (false as boolean) await",
       },

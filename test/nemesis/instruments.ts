@@ -1,14 +1,18 @@
 import { ENGINE_TUNING, WITNESS, WORKER_WITNESS } from "../world/instruments.ts";
 import { after, before, type Patch } from "../world/patch.ts";
 
-const ENGINE = "engine/engine.ts";
+const COMMITTER = "engine/committer.ts";
 const SEND = "const outcomes = await this.send(batches);";
 
 /** A batch is written down before it is sent, and what is heard of it afterwards: a kill in between loses neither. */
 const ENGINE_WITNESS: readonly Patch[] = [
-  after(ENGINE, "this.name = `engine-${options.host.id()}`;", `${WITNESS}.tell({ kind: "engine", name: this.name });`),
-  before(ENGINE, SEND, `${WITNESS}.sent(batches);`),
-  after(ENGINE, SEND, `${WITNESS}.acknowledged(batches, outcomes);`),
+  after(
+    "engine/engine.ts",
+    "this.name = `engine-${options.host.id()}`;",
+    `${WITNESS}.tell({ kind: "engine", name: this.name });`,
+  ),
+  before(COMMITTER, SEND, `${WITNESS}.sent(batches);`),
+  after(COMMITTER, SEND, `${WITNESS}.acknowledged(batches, outcomes);`),
 ];
 
 const RECOVERY = "const [outcome] = await this.store.journal.commit([owner.seal(builder)]);";

@@ -1,0 +1,182 @@
+import { partitionOf } from "../core/entity.ts";
+import type { Host } from "../host/host.ts";
+import type { CommitBatch, CommitOutcome, Store } from "../store/contract.ts";
+import { StoreError } from "../store/store-error.ts";
+import type { BatchBuilder } from "./batch.ts";
+import type { Blame } from "./blame.ts";
+import type { Owner } from "./owner.ts";
+import type { Orphan } from "./resident.ts";
+import type { Tenures } from "./tenures.ts";
+
+/** A batch, and whose it is. */
+export interface Formed {
+  readonly owner: Owner;
+  readonly builder: BatchBuilder;
+}
+
+/** What came of a batch. Unknown: two tries with the same bytes have brought no answer, and why the second did not. */
+type Sent = CommitOutcome | { readonly kind: "unknown"; readonly error: unknown };
+
+/** How long to leave a store alone after it has failed. */
+export const STORE_TROUBLE_MS = 200;
+
+/** Sends batches to the store, one commit at a time, and makes of its answer what it means for their owners. */
+export class Committer {
+  /** The commit that was sent last; it never fails. */
+  inFlight: Promise<void> = Promise.resolve();
+  isUnderWay = false;
+
+  private readonly store: Store;
+  private readonly host: Host;
+  private readonly tenures: Tenures;
+  private readonly blame: Blame;
+  /** Aborted when the engine ends. */
+  private readonly stopping: AbortSignal;
+
+  constructor(store: Store, host: Host, tenures: Tenures, blame: Blame, stopping: AbortSignal) {
+    this.store = store;
+    this.host = host;
+    this.tenures = tenures;
+    this.blame = blame;
+    this.stopping = stopping;
+  }
+
+  /** To be called when the last one has ended. */
+  begin(formed: readonly Formed[]): void {
+    this.inFlight = this.underWay(formed);
+  }
+
+  /** One by itself, of an owner that has none under way: several may do that at a time, each before it forms its next batch. */
+  async alone(one: Formed): Promise<void> {
+    try {
+      await this.commit([one]);
+    } catch {
+      this.distrust([one]);
+    }
+  }
+
+  private async underWay(formed: readonly Formed[]): Promise<void> {
+    this.isUnderWay = true;
+    try {
+      await this.commit(formed);
+    } catch {
+      this.distrust(formed);
+    } finally {
+      this.isUnderWay = false;
+    }
+  }
+
+  /** Our own code failed in the middle of a commit: what is in memory may not be what is stored. */
+  private distrust(formed: readonly Formed[]): void {
+    for (const { owner } of formed) this.tenures.stepDown(owner, "failed commit");
+  }
+
+  /** Commits all partitions in one call, and settles whatever comes of it. */
+  private async commit(formed: readonly Formed[]): Promise<void> {
+    await this.renewExpired(formed);
+    const ready: Formed[] = [];
+    let isTaken = true;
+    for (const one of formed) {
+      if (!one.owner.valid) continue;
+      if (await this.putBlobs(one)) ready.push(one);
+      else isTaken = false;
+    }
+    const current = ready.filter(({ owner }) => owner.valid);
+    if (current.length === 0) return isTaken ? undefined : this.leaveAlone();
+    const batches = current.map(({ owner, builder }) => owner.seal(builder));
+    const outcomes = await this.send(batches);
+    for (const [i, { owner, builder }] of current.entries()) {
+      await this.settle(owner, builder, outcomes[i]!);
+    }
+    isTaken &&= !outcomes.some(({ kind }) => kind === "refused");
+    if (!isTaken) await this.leaveAlone();
+  }
+
+  /** What the store did not take is formed again at once, and would find it as it is. */
+  private leaveAlone(): Promise<void> {
+    return this.host.sleep(STORE_TROUBLE_MS, this.stopping);
+  }
+
+  /** Blobs are there before the commit that names them. */
+  private async putBlobs({ owner, builder }: Formed): Promise<boolean> {
+    if (builder.blobs.length === 0) return true;
+    try {
+      await this.store.records.put(builder.blobs);
+      return true;
+    } catch (error) {
+      await this.blame.refusedValues(owner, builder, error);
+      this.refuse(owner);
+      return false;
+    }
+  }
+
+  /** Longer without a renewal than a lease lasts: somebody else may own it by now, and we would not know. */
+  private async renewExpired(formed: readonly Formed[]): Promise<void> {
+    const nowMs = this.host.monotonicMs();
+    const expired = formed.filter(({ owner }) => nowMs >= owner.leaseUntilMs);
+    if (expired.length === 0) return;
+    try {
+      await this.tenures.renewNow();
+    } catch {
+      for (const { owner } of expired) if (owner.valid) await this.tenures.reacquire(owner);
+    }
+  }
+
+  private async send(batches: readonly CommitBatch[]): Promise<readonly Sent[]> {
+    try {
+      return await this.store.journal.commit(batches);
+    } catch (error) {
+      await this.leaveAlone();
+      // No partition fails for a value of another: it is told apart by which one fails alone.
+      const parts = error instanceof StoreError ? [batches] : batches.map((batch) => [batch]);
+      return (await Promise.all(parts.map((part) => this.resend(part)))).flat();
+    }
+  }
+
+  private async resend(batches: readonly CommitBatch[]): Promise<readonly Sent[]> {
+    try {
+      return await this.store.journal.commit(batches);
+    } catch (error) {
+      await this.leaveAlone();
+      // Of several that were sent together nobody knows whose value it is.
+      const why = batches.length === 1 ? error : new StoreError("STORE_UNAVAILABLE", "it took none of several batches");
+      return batches.map((): Sent => ({ kind: "unknown", error: why }));
+    }
+  }
+
+  private async settle(owner: Owner, builder: BatchBuilder, outcome: Sent): Promise<void> {
+    if (!owner.valid) return;
+    switch (outcome.kind) {
+      case "committed":
+      case "alreadyApplied":
+        owner.committed(builder);
+        if (builder.orphans.length > 0) this.hurryOrphans(builder.orphans);
+        this.blame.noteTaken(owner, builder);
+        this.tenures.acknowledge(owner);
+        return;
+      case "fenced":
+        return this.tenures.stepDown(owner, "fenced");
+      case "refused":
+        return this.refuse(owner);
+      case "unknown":
+        // Our own commit may still arrive. A new epoch and nonce shut it out; then the store says what is true.
+        return this.tenures.reacquire(owner, (fresh) => {
+          // Else a message that is always rejected would be tried first by every new owner.
+          fresh.carefulItems = owner.carefulItems % 2;
+          this.blame.doubt(fresh, builder, outcome.error);
+        });
+    }
+  }
+
+  /** Children go with their parent, as far as they are ours: any other owner notices when it looks for it. */
+  private hurryOrphans(orphans: readonly Orphan[]): void {
+    const { partitionCount } = this.store.capabilities;
+    const owners = new Map(this.tenures.owners().map((owner) => [owner.partition, owner]));
+    for (const { key, haste } of orphans) owners.get(partitionOf(key, partitionCount))?.retention.hurry([key], haste);
+  }
+
+  /** Definitely not stored: memory is ahead of the truth, and starts anew under the same tenure. */
+  private refuse(owner: Owner): void {
+    this.tenures.renewMemory(owner);
+  }
+}
