@@ -6,10 +6,17 @@ import type { LogEntry } from "../worker/delivery.ts";
 export type Log = Logger;
 
 const MAX_CHARS = 2_000;
+/** What a log that cannot be written just now may keep in memory; the rest is lost. */
+const MOST_UNWRITTEN = 1024 * 1024;
 
-/** JSON lines, one for each thing that happened. Written at once: the line before a crash is the one that matters. */
+/**
+ * JSON lines, one for each thing that happened. Written at once: the line before a crash is the one that matters. One that cannot be
+ * written, as its file is on a full disk or its terminal is gone, is lost: whoever has something to log has done it, and must not fail.
+ */
 export function openLog(settings: Pick<Settings, "logLevel" | "environment">, fd: 1 | 2): Log {
   const { logLevel: level, environment: env } = settings;
+  const lines = destination({ dest: fd, sync: true, maxLength: MOST_UNWRITTEN });
+  lines.on("error", () => undefined);
   return pino(
     {
       level,
@@ -17,7 +24,7 @@ export function openLog(settings: Pick<Settings, "logLevel" | "environment">, fd
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    destination({ dest: fd, sync: true }),
+    lines,
   );
 }
 
@@ -48,6 +55,12 @@ export function logDegraded(
   const place = { deaf, handler, execution_id: execution, node_id: node, attempt };
   if (hasEnded) log.info(place, deaf === 0 ? "all slots are free again" : "a handler that did not stop has ended");
   else log.warn(place, "a handler does not stop when asked, and keeps its slot until it ends");
+}
+
+/** The thread that keeps a worker's leases does not reach the store, or does again. */
+export function logSilence(log: Log, isSilent: boolean): void {
+  if (isSilent) log.warn("the thread that keeps the leases cannot reach the store; the worker keeps them meanwhile");
+  else log.info("the thread that keeps the leases reaches the store again");
 }
 
 /** An error as a log has it. */

@@ -25,7 +25,7 @@ import type { UserHandlers } from "./user-handlers.ts";
 import { queuesFault, topicsOf } from "../bus/topics.ts";
 import type { BusMembership } from "./bus-membership.ts";
 import { archiveNotes, foreignStore, openArchive, shippingOf } from "./archive.ts";
-import { briefError, type Log, logDegraded, logTask } from "./log.ts";
+import { briefError, type Log, logDegraded, logSilence, logTask } from "./log.ts";
 import { LeaseWatch } from "./lease-watch.ts";
 import { type Api, loadApi, loadHealth, loadMeasuring } from "./load-api.ts";
 import type { ShownLine } from "./log-routes.ts";
@@ -104,7 +104,7 @@ export class MillraceProcess {
         throw error;
       },
     );
-    // What all see alike the servers tell; without one, what was measured is told also while the store is away.
+    // What every process would measure alike, such as lengths of queues, only servers report: one that is none needs no store to report.
     const metrics = measuring === undefined ? undefined : new measuring.Metrics(api === undefined ? undefined : opened);
     const isOwn = isOwnStore(address);
     const seen = isOwn ? opened : watched(opened, { host, log, called: "the store", lastsMs: OUTAGE_MS });
@@ -307,6 +307,7 @@ async function startWorker(parts: Parts): Promise<void> {
       unknownHandler: ({ execution, node, handler }, queue) =>
         log.warn({ execution_id: execution, node_id: node, handler, queue }, "gave back a task of an unknown handler"),
       heartbeatThreadLost: (reason) => log.error({ reason }, "the thread that kept the leases has ended"),
+      heartbeatThreadSilent: (isSilent) => logSilence(log, isSilent),
     },
   });
   worker.start();

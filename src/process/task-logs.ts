@@ -39,7 +39,10 @@ interface Held {
   chars: number;
   /** How many parts of it are written. */
   parts: number;
+  /** The next part, of which nobody knows whether it was: it is written again as it was, since what is there stays as it is. */
+  unsure: string | undefined;
   timer: NodeJS.Timeout | undefined;
+  isWriting: boolean;
 }
 
 /**
@@ -75,7 +78,7 @@ export class TaskLogs {
     let held = this.#held.get(token);
     if (held === undefined) {
       if (this.#held.size >= MAX_HELD) this.#forget(this.#held.keys().next().value!);
-      held = { lines: [], count: 0, chars: 0, parts: 0, timer: undefined };
+      held = { lines: [], count: 0, chars: 0, parts: 0, unsure: undefined, timer: undefined, isWriting: false };
       this.#held.set(token, held);
     }
     const at = new Date(this.#host.wallMs()).toISOString();
@@ -103,12 +106,31 @@ export class TaskLogs {
     if (held === undefined || place === undefined) return;
     clearTimeout(held.timer);
     held.timer = undefined;
-    if (held.lines.length === 0) return;
-    const text = JSON.stringify(held.lines.splice(0));
-    const key = { scope: entityKey("execution", place.execution), hash: partKey(place, held.parts++) };
-    const writing = this.#store.records.put([{ ...key, text }]).catch(() => undefined);
+    // Whoever writes goes on with what has come meanwhile.
+    if (held.isWriting) return;
+    const writing = this.#write(held, place);
     this.#writing.add(writing);
     void writing.finally(() => this.#writing.delete(writing));
+  }
+
+  /**
+   * One part after the other: whoever reads them stops at the first that is not there. What could not be written is tried again before
+   * what comes next; what comes last is tried once.
+   */
+  async #write(held: Held, place: Attempt): Promise<void> {
+    held.isWriting = true;
+    while (held.unsure !== undefined || held.lines.length > 0) {
+      held.unsure ??= JSON.stringify(held.lines.splice(0));
+      const key = { scope: entityKey("execution", place.execution), hash: partKey(place, held.parts) };
+      try {
+        await this.#store.records.put([{ ...key, text: held.unsure }]);
+      } catch {
+        break;
+      }
+      held.unsure = undefined;
+      held.parts++;
+    }
+    held.isWriting = false;
   }
 }
 

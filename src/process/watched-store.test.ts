@@ -46,6 +46,15 @@ test("nothing is said of what passes at once, nor of a store that answers with a
   expect(told).toEqual([]);
 });
 
+test("a store that lets nobody in any more is told of like one that is away", async () => {
+  const { told, call } = watchedStore(1_000);
+  const forbidden = new StoreError("STORE_FORBIDDEN", "The password is wrong");
+  for (const atMs of [0, 2_000]) await call(atMs, forbidden);
+  expect(told).toMatchObject([
+    ["error", "the store cannot be used; trying again until it can", { trouble: forbidden.message }],
+  ]);
+});
+
 test("a server is told of at the first call that was given up", async () => {
   const { told, call } = watchedStore(0);
   await call(0, new Error("401: a valid key is needed"));

@@ -1,6 +1,6 @@
 import type { Host } from "../host/host.ts";
 import type { Store } from "../store/contract.ts";
-import { StoreError } from "../store/store-error.ts";
+import { StoreError, type StoreErrorCode } from "../store/store-error.ts";
 import { brief, type Log } from "./log.ts";
 
 interface Watching {
@@ -60,6 +60,8 @@ function watchedRole<Role extends object | undefined>(role: Role, outage: Outage
   });
 }
 
+const TOLD_ELSEWHERE: ReadonlySet<StoreErrorCode> = new Set(["STORE_FULL", "STORE_LOST"]);
+
 /** From the first call that fails to the first that does not. */
 class Outage {
   readonly #watching: Watching;
@@ -72,7 +74,7 @@ class Outage {
 
   note(error: unknown): void {
     // A store that is full, or lost, answers, and is told of elsewhere.
-    if (error instanceof StoreError && error.code !== "STORE_UNAVAILABLE") return;
+    if (error instanceof StoreError && TOLD_ELSEWHERE.has(error.code)) return;
     const { host, log, called, lastsMs } = this.#watching;
     this.#sinceMs ??= host.monotonicMs();
     if (this.#isTold || host.monotonicMs() - this.#sinceMs < lastsMs) return;

@@ -29,7 +29,7 @@ export function errorValue(
   try {
     if (isHandlerError(thrown)) {
       const { retryable, details } = thrown;
-      const code = cut(thrown.code).slice(0, MAX_CODE_CHARS);
+      const code = cut(thrown.code).slice(0, MAX_CODE_CHARS).toWellFormed();
       return { code, message: cut(thrown.message), retryable, ...storable(details, concealment) };
     }
     if (thrown instanceof Error) {

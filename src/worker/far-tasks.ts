@@ -4,6 +4,10 @@ import type { Value } from "../core/value.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import type { LeasedTask, Records, Settlement } from "../store/contract.ts";
 
+/** What a server takes of what is told beside a result. */
+const MAX_SECONDS = 31_536_000;
+const MAX_CODE_CHARS = 128;
+
 /** A task as a server hands it out to workers elsewhere, whatever carries it. */
 export interface FarTask {
   readonly task_id: string;
@@ -139,7 +143,7 @@ export class FarResults {
 function beside({ usage, closeForMs }: TaskCompleted | TaskFailed): JsonObject {
   return {
     ...(usage !== undefined && { usage }),
-    ...(closeForMs !== undefined && { close_limit_seconds: closeForMs / 1_000 }),
+    ...(closeForMs !== undefined && { close_limit_seconds: secondsOf(closeForMs) }),
   };
 }
 
@@ -147,11 +151,16 @@ function failure({ error, retryAfterMs }: TaskFailed): JsonObject {
   const { code, message, retryable, details } = error;
   return {
     error: {
-      code,
+      code: code === "" ? "HANDLER_ERROR" : code.slice(0, MAX_CODE_CHARS).toWellFormed(),
       message,
       retryable,
       ...(details !== undefined && { details }),
-      ...(retryAfterMs !== undefined && { retry_after_seconds: retryAfterMs / 1_000 }),
+      ...(retryAfterMs !== undefined && { retry_after_seconds: secondsOf(retryAfterMs) }),
     },
   };
+}
+
+/** What a service or a handler says may be any number; a server takes up to a year, and would else refuse the result with it. */
+function secondsOf(ms: number): number {
+  return Math.min(Math.max(0, ms / 1_000), MAX_SECONDS);
 }

@@ -55,8 +55,15 @@ async function beat(heartbeats: Heartbeats): Promise<never> {
     const all = nowMs - beatAtMs >= settings.heartbeatMs;
     if (all) beatAtMs = nowMs;
     const due = beaten().filter((one) => all || !one.reported);
-    if (due.length > 0) await beatOnce(heartbeats, due, nowMs);
+    const isDone = due.length === 0 || (await beatOnce(heartbeats, due, nowMs));
+    // A sign of life, for who beats instead where there is none.
+    if (all && isDone) tell({ lost: [], cancelled: [] });
   }
+}
+
+function tell(news: FromThread): void {
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origin
+  parentPort!.postMessage(news);
 }
 
 function tasksOf(number: number): Map<string, Beaten> {
@@ -82,7 +89,7 @@ function beaten(): readonly Beaten[] {
   return [...last.values()];
 }
 
-async function beatOnce(heartbeats: Heartbeats, due: readonly Beaten[], nowMs: number): Promise<void> {
+async function beatOnce(heartbeats: Heartbeats, due: readonly Beaten[], nowMs: number): Promise<boolean> {
   const beats = due.map(({ task, reported, lot }) =>
     heartbeatOf(task, worker, reported ? undefined : nowMs - lot.addedAtMs),
   );
@@ -91,10 +98,10 @@ async function beatOnce(heartbeats: Heartbeats, due: readonly Beaten[], nowMs: n
     for (const one of due) one.reported = true;
     const gone = new Set(lost);
     for (const { task, lot } of due) if (gone.has(task.token)) lot.tasks?.delete(task.token);
-    const news: FromThread = { lost, cancelled };
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origin
-    if (lost.length > 0 || cancelled.length > 0) parentPort!.postMessage(news);
+    if (lost.length > 0 || cancelled.length > 0) tell({ lost, cancelled });
+    return true;
   } catch {
     // The next beat will tell; the lease lasts for three.
+    return false;
   }
 }

@@ -1,6 +1,7 @@
 import { extname } from "node:path";
 import { Worker as Thread } from "node:worker_threads";
 import { SlotMap } from "../core/slot-map.ts";
+import type { Host } from "../host/host.ts";
 import type { Json } from "../json/json.ts";
 import type { LeasedTask, Tasks } from "../store/contract.ts";
 
@@ -55,7 +56,7 @@ interface Lot {
   over: string[];
 }
 
-/** What it tells. */
+/** What it tells, at least once in each interval between beats; nothing while it cannot reach the store. */
 export type FromThread = { readonly lost: readonly string[]; readonly cancelled: readonly string[] };
 
 export interface ThreadData {
@@ -65,11 +66,14 @@ export interface ThreadData {
 }
 
 export interface HeartbeatThreadOptions extends ThreadData {
+  readonly host: Host;
   readonly gone: (token: string, why: "lost" | "cancelled") => void;
   /** It has ended by itself; at most once. */
   readonly failed: (reason: string) => void;
 }
 
+/** Beats that may be missing: the lease lasts for three. */
+const SILENT_BEATS = 2;
 /** Of what is over, so much is told without waiting for a new task. */
 const MOST_UNTOLD = 1000;
 /** So many lots are given time to end as a whole. */
@@ -82,7 +86,11 @@ const RECENT_LOTS = 8;
  */
 export class HeartbeatThread {
   readonly #thread: Thread;
+  readonly #host: Host;
+  readonly #silentMs: number;
   #isClosed = false;
+  /** When it last told something, or was started. */
+  #heardAtMs: number;
   #lastLot = 0;
   /** By the tokens of tasks that are not over. */
   readonly #lots = new SlotMap<string, Lot>();
@@ -92,8 +100,11 @@ export class HeartbeatThread {
   readonly #begun = new Set<Lot>();
   #untold = 0;
 
-  constructor({ gone, failed, source, worker, settings: all }: HeartbeatThreadOptions) {
+  constructor({ gone, failed, host, source, worker, settings: all }: HeartbeatThreadOptions) {
     const { leaseMs, heartbeatMs, startReportMs } = all;
+    this.#host = host;
+    this.#silentMs = heartbeatMs * SILENT_BEATS;
+    this.#heardAtMs = host.monotonicMs();
     const workerData: ThreadData = { source, worker, settings: { leaseMs, heartbeatMs, startReportMs } };
     // Built, this file and the thread's are .js; from the sources both are .ts.
     const main = new URL(`./heartbeat-thread-main${extname(import.meta.url)}`, import.meta.url);
@@ -104,6 +115,7 @@ export class HeartbeatThread {
       failed(reason);
     };
     this.#thread.on("message", ({ lost, cancelled }: FromThread) => {
+      this.#heardAtMs = host.monotonicMs();
       for (const token of lost) gone(token, "lost");
       for (const token of cancelled) gone(token, "cancelled");
     });
@@ -111,6 +123,14 @@ export class HeartbeatThread {
     this.#thread.on("exit", (code) => end(`it exited with code ${code}`));
     // The process must not stay alive only to say that it is.
     this.#thread.unref();
+  }
+
+  /**
+   * Whether its beats have not arrived for so long that somebody else should beat: the store may refuse its connections, which are new,
+   * and not those of the rest of the process.
+   */
+  get isSilent(): boolean {
+    return this.#host.monotonicMs() - this.#heardAtMs > this.#silentMs;
   }
 
   /** At once: whoever runs them may not give the loop back. */

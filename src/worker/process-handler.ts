@@ -51,6 +51,8 @@ export class ProcessHandler {
   readonly #options: ProcessHandlerOptions;
   readonly #idle: ChildProcess[] = [];
   readonly #all = new Set<ChildProcess>();
+  /** They were killed, and the machine has not said so yet. */
+  readonly #doomed = new WeakSet<ChildProcess>();
   #calls = 0;
   #isClosed = false;
 
@@ -107,10 +109,16 @@ export class ProcessHandler {
   }
 
   #rest(child: ChildProcess): void {
-    if (this.#isClosed || !isAlive(child) || this.#idle.length >= MAX_IDLE) return kill(child);
+    const isUsable = !this.#isClosed && !this.#doomed.has(child) && isAlive(child);
+    if (!isUsable || this.#idle.length >= MAX_IDLE) return kill(child);
     child.unref();
     child.channel?.unref();
     this.#idle.push(child);
+  }
+
+  #end(child: ChildProcess): void {
+    this.#doomed.add(child);
+    kill(child);
   }
 
   #converse(child: ChildProcess, call: HandlerCall): Promise<Json> {
@@ -121,17 +129,26 @@ export class ProcessHandler {
     return new Promise<Json>((resolve, reject) => {
       const abort = (): void => {
         tell(child, { kind: "abort" });
-        void host.sleep(killAfterMs, over.signal).then(() => over.signal.aborted || kill(child));
+        void host.sleep(killAfterMs, over.signal).then(() => over.signal.aborted || this.#end(child));
       };
-      const hear = (message: FromProcess): void => {
-        // It is about another execution, and what it must not show is not known here.
-        if (message.of !== number) return;
+      const take = (message: FromProcess): void => {
         if (message.kind === "usage") call.addUsage(message.usage);
         else if (message.kind === "closeLimit") call.closeLimit(message.forMs);
         else if (message.kind === "conceal") call.conceal(message.text);
         else if (message.kind === "log") call.log(message.message, message.fields);
         else if (message.kind === "returned") resolve(JSON.parse(message.text) as Json);
         else reject(handlerError(message));
+      };
+      const hear = (message: FromProcess | null): void => {
+        // It is about another execution, and what it must not show is not known here. Or the handler itself has sent it.
+        if (message?.of !== number) return;
+        try {
+          take(message);
+        } catch (error) {
+          // What would have thrown in the handler, were it in this process, must not end this one. Nobody knows what it does next.
+          this.#end(child);
+          reject(error);
+        }
       };
       const crash = (code: number | null, by: NodeJS.Signals | null): void => {
         const how = by === null ? `with code ${code}` : `by ${by}`;

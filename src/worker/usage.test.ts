@@ -14,6 +14,7 @@ test.each<[string, unknown]>([
   ["infinity", { a: Infinity }],
   ["less than nothing", { a: -1 }],
   ["a text", { a: "7" }],
+  ["a BigInt", { a: 7n }],
   ["a name that is no name", { "a b\0": 1 }],
   ["a name without end", { ["x".repeat(65)]: 1 }],
   ["nothing", undefined],

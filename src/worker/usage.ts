@@ -12,8 +12,10 @@ export class UsageMeter {
   add(usage: Usage): void {
     const sums = (this.#sums ??= new Map<string, number>());
     for (const [unit, amount] of Object.entries(usage ?? {})) {
+      // Another kind of number cannot even be added.
+      if (typeof amount !== "number") continue;
       const sum = (sums.get(unit) ?? 0) + amount;
-      const isAmount = typeof amount === "number" && amount >= 0 && Number.isFinite(sum);
+      const isAmount = amount >= 0 && Number.isFinite(sum);
       const isUnit = sums.has(unit) || (sums.size < MAX_UNITS && isName(unit));
       if (isAmount && isUnit) sums.set(unit, sum);
     }

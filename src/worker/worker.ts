@@ -79,14 +79,16 @@ export interface WorkerObserver {
   settled?(task: TaskText, outcome: string): void;
   logged?(task: TaskText, entry: LogEntry): void;
   /**
-   * How many handlers were given up and still keep their slots, since this one does too, or has ended at last. 0 = all is
-   * well again.
+   * How many handlers were given up and still keep their slots. Told when the handler of this task becomes one of them, and when it
+   * ends at last. 0 = all is well again.
    */
   degraded?(deaf: number, task: TaskText, hasEnded: boolean): void;
   /** A task that was given back, since nobody here knows its handler. */
   unknownHandler?(task: TaskText, queue: string): void;
   /** The thread that kept the leases has ended; the event loop does it from now on. */
   heartbeatThreadLost?(reason: string): void;
+  /** It does not reach the store, and the worker keeps the leases itself; or it does again. */
+  heartbeatThreadSilent?(isSilent: boolean): void;
 }
 
 const SETTLE_RETRY_MS = 500;
@@ -138,6 +140,7 @@ export class Worker {
   private readonly ended = new AbortController();
   private loops: Promise<unknown> | undefined;
   private thread: HeartbeatThread | undefined;
+  private isThreadSilent = false;
   private readonly caller: TaskCaller;
   /** Tasks that have begun and of which somebody waits to hear it; they are told together. */
   private begun: Delivery[] = [];
@@ -173,7 +176,7 @@ export class Worker {
     return this.running.size;
   }
 
-  /** Handlers that did not end when they were asked to hold slots: fewer tasks run here than could. */
+  /** Handlers that were asked to end and have not still keep their slots: fewer tasks run here than could. */
   get degraded(): boolean {
     return this.deaf.size > 0;
   }
@@ -226,7 +229,7 @@ export class Worker {
       try {
         const fresh = (await this.lease(slots)).filter((leased) => !this.isKnown(leased));
         this.thread?.add(fresh);
-        // Counted, as what walks through a batch.
+        // By index, as all loops over a batch (see `Owner.take`).
         for (let i = 0; i < fresh.length; i++) this.run(fresh[i]!, slots);
       } catch {
         await this.host.sleep(SETTLE_RETRY_MS, this.stopping.signal);
@@ -268,8 +271,8 @@ export class Worker {
     }
     const untilMs = this.host.monotonicMs() + leaseMs;
     const tasks = await this.store.tasks.lease({ worker: this.name, queues, max: slots.free, leaseMs, waitMs });
-    // The answer was long on its way, or this process stood still: others may have been given them since, and what lets only so
-    // many begin counts on it that these do not.
+    // The answer was long on its way, or this process stood still: the leases may be over, and others may have been given the tasks. Limits
+    // on how many run at a time count on them not being begun here as well.
     const mayBeLost = this.host.monotonicMs() >= untilMs;
     if (!this.stopping.signal.aborted && !mayBeLost) return tasks;
     await this.handBack(tasks);
@@ -440,11 +443,13 @@ export class Worker {
   private startThread(source: HeartbeatSource): void {
     this.thread = new HeartbeatThread({
       source,
+      host: this.host,
       worker: this.name,
       settings: this.settings,
       gone: (token, why) => this.letGo(token, why),
       failed: (reason) => {
         this.thread = undefined;
+        this.isThreadSilent = false;
         this.watch("heartbeatThreadLost", reason);
       },
     });
@@ -454,13 +459,23 @@ export class Worker {
     let beatAtMs = this.host.monotonicMs();
     while (!this.ended.signal.aborted) {
       await this.host.sleep(this.settings.startReportMs, this.ended.signal);
-      if (this.thread !== undefined) continue;
+      if (this.thread !== undefined && !(await this.isSilent(this.thread))) continue;
       const nowMs = this.host.monotonicMs();
       const all = nowMs - beatAtMs >= this.settings.heartbeatMs;
       if (all) beatAtMs = nowMs;
       const due = this.unsettled().filter((one) => all || (one.hasBegun && !one.reported));
       if (due.length > 0) await this.beatOnce(due, nowMs);
     }
+  }
+
+  /** It is told of once, when something depends on it; and that it is heard again. */
+  private async isSilent(thread: HeartbeatThread): Promise<boolean> {
+    // After a handler has kept the event loop, timers come first: what the thread has said meanwhile is heard after them.
+    if (thread.isSilent) await new Promise(setImmediate);
+    const { isSilent } = thread;
+    const isNews = isSilent ? !this.isThreadSilent && this.running.size > 0 : this.isThreadSilent;
+    if (isNews && thread === this.thread) this.watch("heartbeatThreadSilent", (this.isThreadSilent = isSilent));
+    return isSilent;
   }
 
   private async beatOnce(due: readonly Delivery[], nowMs: number): Promise<void> {

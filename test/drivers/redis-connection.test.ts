@@ -1,5 +1,5 @@
 import { createClient } from "@redis/client";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { type OwnRedis, startOwnRedis } from "../../scripts/services/redis.ts";
 import { openRedis } from "../../src/drivers/redis/redis-store.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
@@ -10,14 +10,15 @@ import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 
 /** Longer than a busy machine keeps a server from answering. */
 const COMMAND_MS = 1500;
+/** Nothing here is about the disk, which may take its time; nor has a replica to wait for others. */
+const SETTINGS = { appendfsync: "no", "repl-diskless-sync-delay": "0" };
 
 describe("a connection to Redis that breaks", () => {
   let server: OwnRedis;
   let proxy: FaultProxy;
   let store: Store;
   beforeAll(async () => {
-    // Nothing here is about the disk, which may take its time.
-    server = await startOwnRedis({ appendfsync: "no" });
+    server = await startOwnRedis(SETTINGS);
   });
   afterAll(() => server.stop());
   beforeEach(async () => {
@@ -69,6 +70,41 @@ describe("a connection to Redis that breaks", () => {
     await expect(store.inbox.append([message('"away"')])).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
     await server.begin();
     await expect.poll(() => inboxTexts(store).catch(() => null)).toEqual([]);
+  });
+
+  test("a server that was made a replica is left for its successor", async () => {
+    const successor = await startOwnRedis(SETTINGS);
+    onTestFinished(() => successor.stop());
+    const [old, next] = await Promise.all(
+      [server, successor].map(async ({ url }) => {
+        const client = await createClient({ url }).connect();
+        onTestFinished(() => client.close());
+        return client;
+      }),
+    );
+    try {
+      await store.inbox.append([message('"before"')]);
+      await next!.sendCommand(["REPLICAOF", "127.0.0.1", String(server.port)]);
+      await expect.poll(() => next!.sendCommand(["INFO", "replication"])).toContain("master_link_status:up");
+      await next!.sendCommand(["REPLICAOF", "NO", "ONE"]);
+      // Nobody's connection is cut, as by a failover that no sentinel has ordered.
+      proxy.targetPort = successor.port;
+      await old!.sendCommand(["REPLICAOF", "127.0.0.1", String(successor.port)]);
+      const append = (): Promise<unknown> => store.inbox.append([message('"after"')]);
+      await expect
+        .poll(
+          () =>
+            append().then(
+              () => "taken",
+              () => "refused",
+            ),
+          { timeout: 10_000 },
+        )
+        .toBe("taken");
+      expect(await inboxTexts(store)).toEqual(['"before"', '"after"']);
+    } finally {
+      await old!.sendCommand(["REPLICAOF", "NO", "ONE"]);
+    }
   });
 
   test("a connection for waiting that broke while nobody waited is nobody's trouble", async () => {

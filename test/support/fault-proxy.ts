@@ -8,15 +8,17 @@ export interface FaultProxy {
   readonly connections: number;
   /** What becomes of answers: they pass, are swallowed, or the connection is cut in their place. */
   answers: "pass" | "swallow" | "cut";
+  /** Where who connects from now on is led to. */
+  targetPort: number;
   close(): Promise<void>;
 }
 
 export async function startFaultProxy(targetPort: number): Promise<FaultProxy> {
   const sockets = new Set<Socket>();
-  const state = { answers: "pass" as FaultProxy["answers"], connections: 0 };
+  const state = { answers: "pass" as FaultProxy["answers"], connections: 0, targetPort };
   const server = createServer((near) => {
     state.connections++;
-    const far = connect(targetPort, "127.0.0.1");
+    const far = connect(state.targetPort, "127.0.0.1");
     for (const [socket, other] of [
       [near, far],
       [far, near],
@@ -46,6 +48,12 @@ export async function startFaultProxy(targetPort: number): Promise<FaultProxy> {
     },
     set answers(answers) {
       state.answers = answers;
+    },
+    get targetPort() {
+      return state.targetPort;
+    },
+    set targetPort(port) {
+      state.targetPort = port;
     },
     close: async () => {
       server.close();

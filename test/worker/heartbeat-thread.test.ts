@@ -60,19 +60,32 @@ const busyOrIdle: Handler = async ({ nodeId }) => {
   return nodeId;
 };
 
-async function run(leases: LeaseKeeping, lost: string[] = []): Promise<readonly ExecutionEvent[]> {
+interface Run {
+  readonly lost?: string[];
+  readonly silences?: boolean[];
+  readonly nodes?: readonly string[];
+  readonly leaseMs?: number;
+}
+
+async function run(
+  leases: LeaseKeeping,
+  { lost = [], silences = [], nodes = ["idle", "busy"], leaseMs = LEASE.leaseMs }: Run = {},
+): Promise<readonly ExecutionEvent[]> {
   const worker = new Worker({
     store,
     host: nodeHost,
     handlers: new Map([["step", busyOrIdle]]),
     queues: ["step"],
-    settings: LEASE,
+    settings: { ...LEASE, leaseMs },
     leases,
-    observer: { heartbeatThreadLost: (reason) => lost.push(reason) },
+    observer: {
+      heartbeatThreadLost: (reason) => lost.push(reason),
+      heartbeatThreadSilent: (isSilent) => silences.push(isSilent),
+    },
   });
   worker.start();
   workers.push(worker);
-  const text = JSON.stringify(workflow([node("idle"), node("busy")]));
+  const text = JSON.stringify(workflow(nodes.map((id) => node(id))));
   const definition = contentHash(text);
   await store.records.put([{ scope: "definition", hash: definition, text }]);
   const id = nodeHost.id();
@@ -102,7 +115,7 @@ test("while a handler blocks the event loop for four leases, a thread keeps them
 
 test("a thread whose store is away when it begins connects later, and keeps the leases all the same", async () => {
   const lost: string[] = [];
-  const events = await run(thread(new URL("./late-heartbeats.ts", import.meta.url)), lost);
+  const events = await run(thread(new URL("./late-heartbeats.ts", import.meta.url)), { lost });
   expect(lost).toEqual([]);
   expect(events.map(({ kind }) => kind)).not.toContain("deliveryLost");
 });
@@ -116,7 +129,14 @@ test("what has been reported as begun is not reported once more", async () => {
   const file = join(mkdtempSync(join(tmpdir(), "millrace-beats-")), "begun");
   const source = { module: new URL("./noted-heartbeats.ts", import.meta.url).href, options: { file } };
   const settings = { leaseMs: 5_000, heartbeatMs: 100, startReportMs: 300 };
-  const beats = new HeartbeatThread({ source, worker: "w", settings, gone: () => {}, failed: () => {} });
+  const beats = new HeartbeatThread({
+    source,
+    host: nodeHost,
+    worker: "w",
+    settings,
+    gone: () => {},
+    failed: () => {},
+  });
   beats.add(named("told", "untold"));
   beats.reported(["told"]);
   await expect.poll(() => existsSync(file) && readFileSync(file, "utf8"), { timeout: 20_000 }).toBe("untold\n");
@@ -133,7 +153,14 @@ function noting(): {
   const source = { module: new URL("./noted-beats.ts", import.meta.url).href, options: { file } };
   const settings = { leaseMs: 5_000, heartbeatMs: 0, startReportMs: 200 };
   const gone: string[] = [];
-  const options = { source, worker: "w", settings, failed: () => {}, gone: (token: string) => gone.push(token) };
+  const options = {
+    source,
+    host: nodeHost,
+    worker: "w",
+    settings,
+    failed: () => {},
+    gone: (token: string) => gone.push(token),
+  };
   const lines = (): readonly string[] => (existsSync(file) ? readFileSync(file, "utf8").trimEnd().split("\n") : []);
   return { beats: new HeartbeatThread(options), lines, gone };
 }
@@ -190,9 +217,18 @@ test("one that is lost is told, and not kept any more", async () => {
   await beats.close();
 });
 
+test("a thread that lives and never reaches the store is told of, and the event loop beats instead", async () => {
+  const silences: boolean[] = [];
+  const refused = thread(new URL("./refused-heartbeats.ts", import.meta.url));
+  const events = await run(refused, { silences, nodes: ["idle"], leaseMs: 1_500 });
+  expect(events.map(({ kind }) => kind)).not.toContain("deliveryLost");
+  expect(events.filter(({ kind }) => kind === "taskStarted")).toHaveLength(1);
+  expect(silences[0]).toBe(true);
+});
+
 test("a thread that cannot connect is reported, and the event loop beats instead", async () => {
   const lost: string[] = [];
-  const events = await run(thread(new URL("./no-such-module.ts", import.meta.url)), lost);
+  const events = await run(thread(new URL("./no-such-module.ts", import.meta.url)), { lost });
   expect(lost).toHaveLength(1);
   expect(lost[0]).toContain("no-such-module.ts");
   expect(events.at(-1)).toMatchObject({ kind: "executionEnded" });

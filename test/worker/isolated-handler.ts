@@ -23,6 +23,13 @@ const handler: Handler = async (call) => {
       // oxlint-disable-next-line no-console -- must not get into the worker's own output
       console.log("printed");
       return "hidden-0815";
+    case "conceal nothing":
+      call.conceal(process.env["NOBODY_HAS_SET_THIS"] as string);
+      return new Promise(() => {});
+    case "send what it likes":
+      process.send!(null);
+      process.send!("text");
+      return "went on";
     case "throw":
       throw new HandlerError("BUSY", `no: ${text}`, { retryable: true, retryAfterMs: 5, details: { n: 1 } });
     case "throw much":

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { TestWorld } from "../../src/engine/test-engine.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
 import type { Json } from "../../src/json/json.ts";
+import { Concealment } from "../../src/worker/concealment.ts";
 import type { HandlerCall } from "../../src/worker/handler.ts";
 import { ProcessHandler } from "../../src/worker/process-handler.ts";
 import { testCall, type TestCall } from "../../src/handlers/test-server.ts";
@@ -24,6 +25,12 @@ afterEach(() => {
 
 async function does(what: string, more: Partial<HandlerCall> = {}, call?: TestCall): Promise<Json> {
   return isolated.handle(call ?? testCall({ does: what, text: "text" }, more));
+}
+
+/** With what a worker does to conceal something. */
+function concealing(config: Json): TestCall {
+  const concealment = new Concealment();
+  return Object.assign(testCall(config), { conceal: (text: string) => concealment.add(text) });
 }
 
 async function pid(): Promise<number> {
@@ -74,6 +81,14 @@ describe("a handler in a process of its own", () => {
     expect(call.closed).toEqual([7_000]);
     expect(call.concealed).toEqual(["hidden-0815"]);
     expect(logs).toEqual([["working with hidden-0815", { n: 1 }]]);
+  });
+
+  test("ends nobody by what it says: what cannot be taken fails its own call", async () => {
+    const before = await pid();
+    await expect(does("conceal nothing", {}, concealing({ does: "conceal nothing" }))).rejects.toThrow(TypeError);
+    // At once: the machine has not told us of its end, and it is not called again.
+    expect(await does("send what it likes")).toBe("went on");
+    await gone(before);
   });
 
   test("says nothing in the name of the next call", async () => {

@@ -1,5 +1,6 @@
 import { fitting, type Handed, type HandOver } from "../../store/hand-over.ts";
 import type { AppendOutcome, Inbox, Outgoing, Position, ReadRequest, ReadResult, Reply } from "../../store/contract.ts";
+import { type Found, ofMost, ReadSize } from "../../store/read-size.ts";
 import { columns, rows, type Statement } from "./database.ts";
 import { packed, unpacked } from "./encoding.ts";
 import { Gathering } from "./gathering.ts";
@@ -44,6 +45,7 @@ export class PostgresInbox implements Inbox {
   readonly #postgres: Postgres;
   readonly #handOver: HandOver;
   readonly #appends: Gathering<Outgoing, AppendOutcome>;
+  readonly #size = new ReadSize();
 
   constructor(postgres: Postgres, handOver: HandOver) {
     this.#postgres = postgres;
@@ -106,10 +108,16 @@ export class PostgresInbox implements Inbox {
 
   async #read(requests: readonly ReadRequest[]): Promise<readonly ReadResult[]> {
     const inFlight = requests.flatMap(({ after }) => takenBefore(after).ids);
-    const values = [...columns(requests, "partition", "limit"), inFlight];
-    const found = await rows<MessageRow>(this.#postgres.database, SQL.read, values);
-    const byPartition = Map.groupBy(found, ({ partition }) => partition);
-    return requests.map((request) => this.#resultOf(request, byPartition.get(request.partition) ?? []));
+    const most = requests.map(({ limit }) => this.#size.most(limit));
+    const values = [...columns(requests, "partition"), most, inFlight];
+    const rowsFound = await rows<MessageRow>(this.#postgres.database, SQL.read, values);
+    const byPartition = Map.groupBy(rowsFound, ({ partition }) => partition);
+    const found = requests.map(({ partition }) => byPartition.get(partition) ?? []);
+    const results = requests.map((request, i) =>
+      ofMost(this.#resultOf(request, found[i]!), found[i]!.length, most[i]!, request.limit),
+    );
+    this.#size.note(results.map(({ position }, i) => soMany(position, found[i]!.length)));
+    return results;
   }
 
   #look(requests: readonly ReadRequest[], keys: readonly string[]): Promise<readonly ReadResult[]> {
@@ -162,4 +170,10 @@ function takenBefore(after: Position | null): Taken {
   if (after === null) return { ids: [], handed: [] };
   if (after.driver !== DRIVER) throw new Error(`a position of ${after.driver}`);
   return after.value as Taken;
+}
+
+/** What is handed over comes first: what has no place beside it says nothing of its own length. */
+function soMany(position: Position, found: number): Found {
+  const { ids, handed } = takenBefore(position);
+  return { found: handed.length > 0 ? ids.length : found, taken: ids.length };
 }

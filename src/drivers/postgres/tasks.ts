@@ -21,7 +21,7 @@ import type { Postgres } from "./postgres.ts";
 import { purgeSome } from "./purge.ts";
 import { wakeKey } from "./wake-ups.ts";
 
-/** Said so that no index of ours fits: which tasks are asked for is known, and that of leases is as long as all of them. */
+/** Written in a form that no index matches, on purpose: the tasks are looked up by their names, and the index of leases would be walked whole. */
 export const IS_LEASED = "coalesce(lease_until_ms, -1) >= 0";
 
 export const SQL = {
@@ -175,7 +175,6 @@ export class PostgresTasks implements Tasks {
   /** Also one step of what was purged: an engine comes by once a second. */
   async lapse(limit: number): Promise<number> {
     const { database, wakeUps } = this.#postgres;
-    await purgeSome(database);
     const lapsed = await database.transaction(async (connection) => {
       const lapsed = await rows<LapsedRow>(connection, SQL.lapse, [limit]);
       // Of a revoked one there is nobody to tell.
@@ -187,6 +186,8 @@ export class PostgresTasks implements Tasks {
       return lapsed;
     });
     wakeUps.announce(lapsed.map(({ partition }) => wakeKey.inbox(partition)));
+    // Last: tasks that are lost come back also while rows cannot be removed.
+    await purgeSome(database);
     return lapsed.length;
   }
 

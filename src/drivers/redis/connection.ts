@@ -11,6 +11,8 @@ export interface ConnectionOptions {
   readonly commandMs: number;
 }
 
+/** What a server answers that is none any more which can be written to. */
+const DEMOTED = /^(READONLY|MASTERDOWN) /;
 const FIRST_PAUSE_MS = 25;
 const LONGEST_PAUSE_MS = 1000;
 
@@ -43,7 +45,11 @@ export class Line {
     try {
       return await this.client.sendCommand<Answer>(command);
     } catch (error) {
-      throw error instanceof ErrorReply ? error : unavailable(error);
+      if (!(error instanceof ErrorReply)) throw unavailable(error);
+      // A server that was made a replica says so for ever, and answers what is only read from what it had. Whoever connects anew is led
+      // to its successor, or hears what it is.
+      if (DEMOTED.test(error.message)) this.end();
+      throw error;
     } finally {
       this.#unanswered--;
       this.#answers++;
@@ -64,6 +70,8 @@ export class Line {
     while (this.#unanswered > 0 && !this.#ended.signal.aborted) {
       const seen = this.#answers;
       await this.#host.sleep(this.#commandMs, this.#ended.signal);
+      // If this process stood still for as long, the answer may be there and unread.
+      await new Promise((resolve) => setImmediate(resolve));
       if (this.#answers === seen) this.end();
     }
     this.#isWatched = false;

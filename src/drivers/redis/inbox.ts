@@ -1,5 +1,6 @@
 import type { AppendOutcome, Inbox, Outgoing, Position, ReadRequest, ReadResult, Reply } from "../../store/contract.ts";
 import { fitting, type Handed, type HandOver } from "../../store/hand-over.ts";
+import { type Found, ofMost, ReadSize } from "../../store/read-size.ts";
 import type { Line } from "./connection.ts";
 import { Gathering } from "./gathering.ts";
 import { checkPartition, isFull, keyOf, look, type Redis, run } from "./redis.ts";
@@ -27,6 +28,7 @@ export class RedisInbox implements Inbox {
   readonly #redis: Redis;
   readonly #handOver: HandOver;
   readonly #appending: Gathering<Outgoing, AppendOutcome>;
+  readonly #size = new ReadSize();
   /** Messages come one by one, and whoever reads waits for them. */
   #isQuiet = false;
   #lookedAtMs = -Infinity;
@@ -58,13 +60,18 @@ export class RedisInbox implements Inbox {
   async read(requests: readonly ReadRequest[], waitMs: number): Promise<readonly ReadResult[]> {
     const streams = requests.map(({ partition }) => keyOf(this.#redis, "inbox", partition));
     const starts = requests.map(({ after }) => takenBefore(after).ids.at(-1) ?? "0");
-    const limit = String(Math.max(...requests.map((request) => request.limit)));
+    const most = this.#size.most(Math.max(...requests.map((request) => request.limit)));
+    const limit = String(most);
     type Answer = Readonly<Record<string, readonly StreamEntry[]>> | null;
     const resultsOf = (answer: Answer): readonly ReadResult[] | undefined => {
       const count = Object.values(answer ?? {}).reduce((sum, entries) => sum + entries.length, 0);
       this.#isQuiet = count < (this.#isQuiet ? MANY_READ : 1);
       this.#lookedAtMs = this.#redis.host.monotonicMs();
-      const results = requests.map((request, i) => this.#resultOf(request, answer?.[streams[i]!] ?? []));
+      const found = streams.map((stream) => answer?.[stream] ?? []);
+      const results = requests.map((request, i) =>
+        ofMost(this.#resultOf(request, found[i]!), found[i]!.length, most, request.limit),
+      );
+      this.#size.note(results.map(({ position }, i) => soMany(position, found[i]!.length)));
       return results.some(({ messages }) => messages.length > 0) ? results : undefined;
     };
     // No script: all texts would go through it, and each inbox would be a call of its own.
@@ -153,4 +160,10 @@ function takenBefore(after: Position | null): Taken {
   if (after === null) return { ids: [], handed: [] };
   if (after.driver !== DRIVER) throw new Error(`a position of ${after.driver}`);
   return after.value as Taken;
+}
+
+/** What is handed over comes first: what has no place beside it says nothing of its own length. */
+function soMany(position: Position, found: number): Found {
+  const { ids, handed } = takenBefore(position);
+  return { found: handed.length > 0 ? ids.length : found, taken: ids.length };
 }

@@ -1,7 +1,7 @@
 import type { Published, PutOutcome, RecordKey, Records, Registration, StoredRecord } from "../../store/contract.ts";
 import { MAX_VERSIONS } from "../../store/page.ts";
 import { StoreError } from "../../store/store-error.ts";
-import { isFull, keyOf, look, type Redis, run, whyRefused } from "./redis.ts";
+import { isFull, keyOf, look, type Redis, run, runCall, scriptCall, whyRefused } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
 type Scored = readonly [member: string, score: number];
@@ -16,9 +16,12 @@ export class RedisRecords implements Records {
   async put(records: readonly StoredRecord[], options?: { readonly refusable: boolean }): Promise<PutOutcome> {
     if (records.length === 0) return "stored";
     const isRefusable = options?.refusable === true;
-    const values = records.flatMap(({ scope, hash, text }) => [scope, hash, text]);
+    const script = isRefusable ? scripts.putRefusable : scripts.put;
+    // Not spread: a call may have more of these than a function can take.
+    const call = scriptCall(this.#redis, script);
+    for (const { scope, hash, text } of records) call.push(scope, hash, text);
     try {
-      await run(this.#redis, isRefusable ? scripts.putRefusable : scripts.put, ...values);
+      await runCall(this.#redis, script, call);
       return "stored";
     } catch (error) {
       if (isRefusable && isFull(error)) return "refused";

@@ -49,8 +49,8 @@ export class Seats {
   }
 
   /**
-   * For those who wait, of these tasks by their lines. What is withdrawn by the batch that sends it out is for nobody. It
-   * has to be decided about.
+   * Reserves these tasks, by their lines, for those who wait. What is withdrawn by the batch that sends it out is for nobody. Whoever
+   * reserves has to call `decide` when the commit has ended.
    */
   reserve(lines: ReadonlyMap<string, readonly Task[]>, revoked: readonly string[]): Reservation {
     if (lines.size === 0 || this.#seats.size === 0 || isAnyOf(lines, revoked)) return NOTHING;
@@ -68,7 +68,7 @@ export class Seats {
     return leaseMs === undefined ? NOTHING : { counts, leaseMs, given };
   }
 
-  /** The commit has leased them, or has not: then they are not there, or on their lines and rang for nobody. */
+  /** Ends a reservation: the commit has leased the tasks, was not made, or has put them on their lines without ringing a bell. */
   decide({ given }: Reservation, outcome: "leased" | "not there" | "on their lines"): void {
     if (outcome === "on their lines") this.#drained.clear();
     for (const [seat, tasks] of given) seat.give(outcome === "leased" ? tasks : []);

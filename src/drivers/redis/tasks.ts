@@ -72,7 +72,8 @@ export class RedisTasks implements Tasks {
     };
     // A bell wakes one of those who wait, and is no task: who dies with it in hand has taken nothing along.
     const keys = queues.map((queue) => bellOf(this.#redis, queue));
-    // It has rung for a task that is not looked for if there is one in hand already; others may wait for the same ring.
+    // A worker that was given a task by a commit meanwhile does not look for the one the bell rang for. It has to look first the next time,
+    // as nobody else is woken by the same ring.
     const rung = (answer: unknown): unknown => {
       if (answer !== null) seats.noteLook(name, false);
       return answer;
