@@ -388,6 +388,26 @@ describe("Idempotency-Key", () => {
     ).toMatchObject({ status: 422, body: { code: "IDEMPOTENCY_KEY_REUSED" } });
   });
 
+  test("what a key has begun is not judged anew when its workflow has changed, or is gone", async () => {
+    const path = "/v1/workflows/changing/executions";
+    const changing = { ...greeting, name: "changing" };
+    await api.post("/v1/workflows", changing);
+    const [alone, many] = [{ input_params: { who: "x" } }, { inputs: [{ who: "x" }, { who: "y" }] }];
+    const first = [await api.post(path, alone, key("alone")), await api.post(path, many, key("many"))];
+    expect(first.map(({ status }) => status)).toEqual([201, 201]);
+    const again = async (): Promise<unknown[]> => [
+      (await api.post(path, alone, key("alone"))).body,
+      (await api.post(path, many, key("many"))).body,
+    ];
+    const stricter = { type: "object", required: ["who", "why"] };
+    await api.post("/v1/workflows", { ...changing, input_schema: stricter });
+    expect(await again()).toEqual(first.map(({ body }) => body));
+    expect(await api.post(path, alone, key("new"))).toMatchObject({ status: 422, body: { code: "INPUT_INVALID" } });
+    await api.delete("/v1/workflows/changing");
+    expect(await again()).toEqual(first.map(({ body }) => body));
+    expect((await api.post(path, alone, key("new"))).status).toBe(404);
+  });
+
   test("a start alone and a start of many are not the same request", async () => {
     const path = "/v1/workflows/greeting/executions";
     const bodies = [{ input_params: { who: "x" } }, { inputs: [{ who: "x" }] }] as const;
@@ -426,6 +446,51 @@ describe("Idempotency-Key", () => {
     }
     expect((await api.post("/v1/workflow", diamond, key("x".repeat(255)))).status).toBe(201);
   });
+});
+
+test("fields that begin with x- are free, also those of our own making", async () => {
+  const free = { "x-millrace-around": 5, "x-millrace-batch": {}, "x-millrace-part": "no", "x-mine": [1] };
+  const nodes = [{ id: "a", handler: "step", config: { value: 1 } }];
+  const { status, body } = await api.post("/v1/workflow?start=true", { name: "free", ...free, nodes });
+  expect([status, (await api.ended(body.execution_id)).status]).toEqual([201, "COMPLETED"]);
+  expect((await api.get("/v1/workflows/free")).status).toBe(200);
+  expect((await api.get(`/v1/batches/${body.execution_id}`)).status).toBe(404);
+  expect((await api.get(`/v1/executions/${body.execution_id}`)).body).not.toHaveProperty("batch_status");
+});
+
+test("a workflow is called by the number of a version, also if that is a text", async () => {
+  await api.post("/v1/workflows", { name: "called", nodes: [{ id: "a", handler: "step", config: { value: 7 } }] });
+  for (const version of [1, "1", "{{ input.version }}"]) {
+    const nodes = [{ id: "w", handler: "workflow", config: { name: "called", version } }];
+    const definition = { name: "caller", nodes };
+    const { body } = await api.post("/v1/workflow?start=true", { definition, input_params: { version: "1" } });
+    expect((await api.ended(body.execution_id)).status, String(version)).toBe("COMPLETED");
+  }
+});
+
+test("a large body is read as closely as a small one", async () => {
+  await api.post("/v1/workflows", { name: "any", nodes: [{ id: "a", handler: "step", config: {} }] });
+  const pad = "x".repeat(900_000);
+  const bulk = (text: string): string => `{"inputs":[${text},{"pad":"${pad}"},{"pad":"${pad}"}]}`;
+  const path = "/v1/workflows/any/executions";
+  expect((await api.post(path, bulk("{}"))).status).toBe(201);
+  expect(await api.post(path, bulk('{"a":1,"a":2}'))).toMatchObject({ status: 400, body: { code: "DUPLICATE_KEY" } });
+  expect(await api.post(path, bulk('{"n":1e999}'))).toMatchObject({ status: 400, body: { code: "INVALID_JSON" } });
+});
+
+test("an output that the engine nests for ever fails its node, and nobody else", async () => {
+  const nodes = Array.from({ length: 400 }, (_, i) => ({
+    id: `n${i}`,
+    handler: "output",
+    ...(i > 0 && { dependencies: [`n${i - 1}`] }),
+  }));
+  const { body } = await api.post("/v1/workflow?start=true", { name: "nested", nodes });
+  const ended = await api.ended(body.execution_id);
+  expect(ended.status).toBe("FAILED");
+  const { error } = Object.values(ended.nodes as Record<string, { status: string; error: unknown }>).find(
+    ({ status }) => status === "FAILED",
+  )!;
+  expect(error).toMatchObject({ code: "OUTPUT_INVALID", message: expect.stringContaining("256 levels") as string });
 });
 
 test("in production nobody may ask for handlers that nobody serves, and is told so by name", async () => {

@@ -1,13 +1,15 @@
 import { MillraceError } from "../../errors/millrace-error.ts";
+import { isDeeperThan } from "../../json/depth.ts";
 import type { Json } from "../../json/json.ts";
 import { positionsOf } from "../../json/locate.ts";
 import { type JsonFault, MAX_JSON_DEPTH, scanJson } from "../../json/scan.ts";
+import { MAX_BULK_BYTES } from "../limits.ts";
 import { Refusal } from "../service/refusal.ts";
 
 export type BodyFormat = "json" | "yaml";
 
-/** A larger text is parsed and its depth measured; smaller ones are also searched for keys that are written twice. */
-const MAX_SCANNED_CHARS = 1_048_576;
+/** A larger text, which only results of tasks are, is parsed, and what came of it looked at; others are also searched for keys that are written twice. */
+const MAX_SCANNED_CHARS: number = MAX_BULK_BYTES;
 
 /** What a body is written in. Throws for anything that is not JSON, or YAML where a definition may come. */
 export function formatOf(contentType: string | undefined, encoding: string | undefined, yaml: boolean): BodyFormat {
@@ -45,7 +47,8 @@ export function readJsonBody(bytes: Uint8Array, maxDepth: number = MAX_JSON_DEPT
   }
   try {
     const value = JSON.parse(text) as Json;
-    if (isTooDeep(value, maxDepth)) throw new MillraceError("JSON_TOO_DEEP", { limit: MAX_JSON_DEPTH });
+    if (isDeeperThan(value, maxDepth)) throw new MillraceError("JSON_TOO_DEEP", { limit: MAX_JSON_DEPTH });
+    if (!isFinite(value)) throw invalid("a number in it does not fit a 64-bit floating point number");
     return value;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
@@ -95,17 +98,12 @@ function unsupported(reason: string): MillraceError {
   return new MillraceError("UNSUPPORTED_MEDIA_TYPE", { reason });
 }
 
-/** Level by level, without a stack of our own making for each value. */
-export function isTooDeep(root: Json, maxDepth: number = MAX_JSON_DEPTH): boolean {
-  let level: object[] = typeof root === "object" && root !== null ? [root] : [];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth === maxDepth) return true;
-    const below: object[] = [];
-    for (const container of level) {
-      for (const value of Object.values(container))
-        if (typeof value === "object" && value !== null) below.push(value as object);
-    }
-    level = below;
+/** Whether every number in it is one that JSON can write again. */
+function isFinite(root: Json): boolean {
+  const left: Json[] = [root];
+  for (let value = left.pop(); value !== undefined; value = left.pop()) {
+    if (typeof value === "number" && !Number.isFinite(value)) return false;
+    if (typeof value === "object" && value !== null) for (const below of Object.values(value)) left.push(below);
   }
-  return false;
+  return true;
 }

@@ -2,9 +2,9 @@ import type { ExecutionState } from "../../core/execution/state.ts";
 import { PART_ITEMS, sizeOf } from "../../core/execution/maps.ts";
 import { viewNode } from "../../core/execution/view.ts";
 import type { Labels } from "../../core/message.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
 import { MAX_INPUT_BYTES } from "../limits.ts";
-import { BATCH_NAME, batchStatus } from "./batch-status.ts";
+import { BATCH_NAME, type BatchOf, batchOf, batchStatus, ITEMS } from "./batch-status.ts";
 import type { Caller } from "./caller.ts";
 import type { Commands } from "./commands.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
@@ -21,7 +21,6 @@ export type ItemStatus = (typeof ITEM_STATUSES)[number];
 
 /** By this label batches are found among executions. */
 const BATCH_LABEL: Labels = { "millrace/batch": "true" };
-const ITEMS = "items";
 
 export interface BatchRequest {
   readonly workflow: string;
@@ -54,13 +53,6 @@ export interface ListedBatch {
   readonly status: string;
   readonly created_at: string;
   readonly finished_at: string | null;
-}
-
-/** What a batch says of itself in its definition. */
-interface BatchOf {
-  readonly workflow: string;
-  readonly definition: string;
-  readonly concurrency: number;
 }
 
 interface Counts {
@@ -231,16 +223,15 @@ export class Batches {
 
   /** How many items it was given, for as long as it has not looked at them itself. */
   async #given(id: string): Promise<number> {
-    const input = JSON.parse(await this.#executions.input(id)) as { readonly items: readonly Json[] };
-    return input.items.length;
+    const input = JSON.parse(await this.#executions.input(id)) as { readonly items?: Json } | null;
+    return Array.isArray(input?.items) ? input.items.length : 0;
   }
 
   async #read<Seen>(id: string, look: (state: ExecutionState, of: BatchOf) => Seen): Promise<Seen> {
     if (!isExecutionId(id)) throw notFound("batch", id);
     const seen = await this.#reader.find(id, ({ state }) => {
-      const of = state.plan.workflow["x-millrace-batch"];
-      const isBatch = isJsonObject(of) && state.parent === null;
-      return isBatch ? { looked: look(state, of as unknown as BatchOf) } : undefined;
+      const of = batchOf(state);
+      return of === undefined ? undefined : { looked: look(state, of) };
     });
     if (seen === undefined) throw notFound("batch", id);
     return seen.looked;

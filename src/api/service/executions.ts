@@ -196,7 +196,7 @@ export class Executions {
       const place = placeInPart(state, name);
       if (place === undefined) throw notFound("node", name);
       const part = state.runs[place.unit]?.child?.execution;
-      // Nothing has become of a part that was not called that has not become of its items.
+      // While a part has not been called, its items are in the same state as the part itself.
       return part === undefined ? draftNode(state, place.unit, undefined, name) : { part, item: place.name };
     });
     if ("compose" in seen) return this.#nodeText(id, seen);

@@ -161,7 +161,7 @@ export class Gateway {
   async #lease(caller: Caller, call: LeaseCall, gone: AbortSignal): Promise<LeaseAnswer> {
     const { worker_id, handlers, max, wait_ms, lease_seconds } = call;
     const queues = handlers ?? call.queues ?? [];
-    // Whoever takes what is parked serves the handlers that queues are called after, as far as anybody knows.
+    // Whoever takes parked tasks names queues only. A queue is called after its handler by default, so those handlers count as served.
     const served = handlers ?? (call.isParked === true ? queues : []);
     if (served.length > 0) await this.#directory.note(served);
     const leaseMs = Math.round(lease_seconds * 1000);

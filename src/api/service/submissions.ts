@@ -2,6 +2,7 @@ import { handedLabels } from "../../core/execution/label-listing.ts";
 import { forkedNodes } from "../../core/execution/view.ts";
 import type { Answer } from "../../core/machine.ts";
 import type { Fork, Labels, Start, Trigger } from "../../core/message.ts";
+import { asVersion } from "../../core/workflow-version.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import type { Host } from "../../host/host.ts";
 import { DECISION_TIMEOUT_MS, type Request, type RequestOutcome } from "../../inbox/requests.ts";
@@ -199,20 +200,22 @@ export class Submissions {
     name: string,
     { input: given, version, labels }: StartOptions & { readonly input: Json },
   ): Promise<{ readonly execution_id: string; readonly status: "RUNNING" }> {
-    const definition = await this.named(name, version);
     const input = given ?? {};
-    checkInput(definition, input);
     const { key, tenant } = caller;
-    const draft: Draft = {
-      id: key === undefined ? newExecutionId(this.#host) : keyedId(tenant, "start", name, key),
-      definition,
-      input,
-      hold: false,
-      bodyHash: key === undefined ? "" : startHash(input, { version, labels }),
-      labels,
-    };
-    accepted(draft.id, await this.#accept(caller, draft));
-    return { execution_id: draft.id, status: "RUNNING" };
+    const id = key === undefined ? newExecutionId(this.#host) : keyedId(tenant, "start", name, key);
+    const bodyHash = key === undefined ? "" : startHash(input, { version, labels });
+    let definition: Definition;
+    try {
+      definition = await this.named(name, version);
+      checkInput(definition, input);
+    } catch (error) {
+      // What a key has begun is not judged anew: there may be another version of the workflow since, or none.
+      const mayBeBegun = key !== undefined && error instanceof MillraceError;
+      if (!mayBeBegun || (await this.#begunBy(id, bodyHash)) === undefined) throw error;
+      return { execution_id: id, status: "RUNNING" };
+    }
+    accepted(id, await this.#accept(caller, { id, definition, input, hold: false, bodyHash, labels }));
+    return { execution_id: id, status: "RUNNING" };
   }
 
   /**
@@ -293,16 +296,19 @@ export class Submissions {
     name: string,
     { inputs: given, version, labels }: StartOptions & { readonly inputs: readonly Json[] },
   ): Promise<{ readonly items: readonly BulkItem[] }> {
-    const definition = await this.named(name, version);
     const inputs = given.map((input) => input ?? {});
+    const { key, tenant } = caller;
+    // One hash for all: the first item decides whether the key was used for something else, one start alone included.
+    const bodyHash = key === undefined ? "" : canonicalHash(["inputs", inputs, version ?? null, labels ?? null]);
+    const begun = key === undefined ? undefined : await this.#begunBy(keyedId(tenant, "start", name, key), bodyHash);
+    // All of a request are of one version, also those that only a repeated request starts.
+    const first = begun === undefined ? undefined : await this.#definitions.get(begun);
+    const definition = first ?? (await this.named(name, version));
     const faults = inputs.flatMap((input, i) =>
       definition.inputFaults(input).map((fault) => inputFault(fault, `/inputs${pointerTo([i])}`)),
     );
     if (faults.length > 0) throw inputInvalid(faults);
     for (const input of inputs) sizedInput(input);
-    const { key, tenant } = caller;
-    // One hash for all: the first item decides whether the key was used for something else, one start alone included.
-    const bodyHash = key === undefined ? "" : canonicalHash(["inputs", inputs, version ?? null, labels ?? null]);
     const drafts = inputs.map((input, i): Draft => {
       const place = i === 0 ? [] : [String(i)];
       const id = key === undefined ? newExecutionId(this.#host) : keyedId(tenant, "start", name, key, ...place);
@@ -385,6 +391,11 @@ export class Submissions {
   async #refuseReuse({ id, bodyHash }: Draft): Promise<void> {
     const used = await this.#reader.find(id, ({ state }) => state.bodyHash);
     if (used !== undefined && used !== bodyHash) throw refusedByOwner("IDEMPOTENCY_KEY_REUSED", id, {});
+  }
+
+  /** The hash of the definition that an execution with this id and body was begun with; undefined if there is none such. */
+  #begunBy(id: string, bodyHash: string): Promise<string | undefined> {
+    return this.#reader.find(id, ({ state }) => (state.bodyHash === bodyHash ? state.plan.hash : undefined));
   }
 
   /** It was submitted here, and its workflow asks for no input in particular. */
@@ -502,13 +513,6 @@ function itemOf(draft: Draft, outcome: RequestOutcome): BulkItem {
 /** What no workflow can be called: no store has to be asked for it. */
 export function isName(name: string): boolean {
   return name !== "" && !isLongerThan(name, 128) && !/[\p{Cc}/]/u.test(name) && name.isWellFormed();
-}
-
-/** `3` and `"3"` are the number, anything else is a hash. */
-function asVersion(version: string | number | undefined): string | number | undefined {
-  if (typeof version !== "string") return version;
-  if (/^[1-9]\d{0,14}$/.test(version)) return Number(version);
-  return /^[0-9a-f]{64}$/.test(version) ? version : "";
 }
 
 function unknownFields(names: readonly string[]): Refusal {

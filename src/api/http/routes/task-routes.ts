@@ -1,11 +1,11 @@
 import type { ErrorCode, ErrorDetails } from "../../../errors/registry.ts";
 import { MillraceError } from "../../../errors/millrace-error.ts";
+import { isDeeperThan } from "../../../json/depth.ts";
 import { MAX_JSON_DEPTH } from "../../../json/scan.ts";
 import { MAX_OUTPUT_BYTES } from "../../../worker/output.ts";
 import { MAX_BODY_BYTES, MAX_BULK_BYTES } from "../../limits.ts";
 import { Refusal } from "../../service/refusal.ts";
 import type { Settled } from "../../service/task-results.ts";
-import { isTooDeep } from "../read-body.ts";
 import { asJson, json, type Reply, route, type Route } from "../route.ts";
 import * as shape from "../schemas.ts";
 
@@ -39,7 +39,7 @@ export const taskRoutes: readonly Route[] = [
     handle: async ({ service, caller, body }) => {
       const { results, token, output, usage, close_limit_seconds } = body;
       const given = results ?? [{ token: token!, output, usage, close_limit_seconds }];
-      if (given.some((one) => one.usage !== undefined && isTooDeep(asJson(one.usage)))) {
+      if (given.some((one) => one.usage !== undefined && isDeeperThan(asJson(one.usage), MAX_JSON_DEPTH))) {
         throw new MillraceError("JSON_TOO_DEEP", { limit: MAX_JSON_DEPTH });
       }
       const settled = await service.gateway.settle(
