@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { MEASURED, withFigures } from "../bench/report/readme.ts";
+import { shownProblems } from "../src/cli/problems-text.ts";
 import { readDefinition } from "../src/definition/read.ts";
 
 const README = readFileSync(join(import.meta.dirname, "..", "README.md"), "utf8");
@@ -16,10 +17,8 @@ describe("the README", () => {
 
   test("shows an error as it is", () => {
     const misspelt = WORKFLOW.replace("dependencies: [fetch]", "dependencies: [fetsh]");
-    const { errors } = readDefinition(misspelt, { format: "yaml" });
-    const { code, path, line, column, message, hint } = errors[0]!;
-    const shown = `${code} ${path} (line ${line}, column ${column}): ${message} ${hint}`;
-    expect(README).toContain(shown);
+    const report = readDefinition(misspelt, { format: "yaml" });
+    expect(README).toContain(`\n${shownProblems("invoice.yaml", report).join("\n")}\n`);
   });
 
   test("shows the figures that were measured", () => {

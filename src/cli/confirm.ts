@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { type Call, hasSwitch } from "./call.ts";
 import { EXIT } from "./exit-code.ts";
 import { Failure } from "./failure.ts";
@@ -8,7 +9,10 @@ export async function confirm(call: Call, what: string): Promise<void> {
   if (!call.terminal.isInteractive) throw new Failure(EXIT.usage, `this would ${what}.`, { hint: "say so with --yes" });
   const { createInterface } = await import("node:readline/promises");
   const lines = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await lines.question(`${what}? [y/N] `);
+  // Ctrl-C and Ctrl-D are answers, too.
+  const closed = once(lines, "close").then(() => "\n");
+  const answer = await Promise.race([lines.question(`${what}? [y/N] `).catch(() => "\n"), closed]);
   lines.close();
+  if (answer === "\n") process.stderr.write("\n");
   if (!/^y(es)?$/i.test(answer.trim())) throw new Failure(EXIT.interrupted, "nothing was done.");
 }

@@ -35,7 +35,8 @@ export function readContexts(env: Env): Contexts {
   }
   try {
     const { current, contexts } = JSON.parse(text) as Contexts;
-    if (typeof current === "string" && typeof contexts === "object") return { current, contexts };
+    if (typeof current === "string" && typeof contexts === "object" && (contexts as unknown) !== null)
+      return { current, contexts };
   } catch {
     // Told below.
   }

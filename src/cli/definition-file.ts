@@ -107,7 +107,7 @@ function formatOf(extension: string, head: string): "json" | "yaml" {
 
 /** Whether a name is meant for a file, though there is none. */
 export function looksLikeFile(name: string): boolean {
-  return /[/\\]|\.(json|ya?ml|ts|m?js)$/.test(name);
+  return /[/\\]|\.(json|ya?ml|[mc]?[jt]s)$/.test(name);
 }
 
 /** What is said of a name that was meant for a file. */

@@ -30,7 +30,7 @@ export async function main(argv: readonly string[], terminal: Terminal): Promise
       return EXIT.done;
     }
     const { parseArguments } = await import("./parse-arguments.ts");
-    const parsed = parseArguments(argv);
+    const parsed = parseArguments(argv[0] === "help" ? [...argv.slice(1), "--help"] : argv);
     if (parsed.options["help"] !== undefined) {
       const { commandHelp } = await import("./help.ts");
       terminal.out(commandHelp(parsed.spec));

@@ -5,7 +5,8 @@ import { timeId } from "../host/time-id.ts";
 import type { Json } from "../json/json.ts";
 import { isSilence } from "../sdk/api-error.ts";
 import { type Answered, Connections, type Silences } from "../sdk/connections.ts";
-import { type Call, hasSwitch } from "./call.ts";
+import { type Call, hasSwitch, option } from "./call.ts";
+import { LOCAL } from "./contexts.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { Failure } from "./failure.ts";
 import { type Fault, faultLines } from "./problems-text.ts";
@@ -175,11 +176,22 @@ export class Server {
     const silences = { answerMs: sent.isLong === true ? LONG_ANSWER_MS : this.#answerMs, pauseMs: this.#answerMs };
     for (let attempt = 1; ; attempt++) {
       const { response, text } = await this.#exchange(method, path, request, silences);
-      if (response.ok) return response.status === 204 ? undefined : (JSON.parse(text) as unknown);
+      if (response.ok) return response.status === 204 ? undefined : this.#read(text);
       const isBusy = response.status === 503 || response.status === 429;
       const pauseMs = Number(response.headers.get("retry-after") ?? 1) * 1_000;
       if (!isBusy || attempt === TRIES || pauseMs > MAX_PAUSE_MS) throw refused(response, text);
       await sleep(pauseMs);
+    }
+  }
+
+  /** Something else may listen there, and be content with any path. */
+  #read(text: string): unknown {
+    try {
+      return JSON.parse(text) as unknown;
+    } catch {
+      throw new Failure(EXIT.unreachable, `${this.url} does not answer as Millrace does: its answer is not JSON.`, {
+        hint: "name the server with --url or MILLRACE_URL; millrace doctor looks at the one that is named",
+      });
     }
   }
 
@@ -232,7 +244,8 @@ export async function connect(call: Call): Promise<Server> {
 
 /** Whether a file that could run here shall run there: whoever names a server in the call means it. */
 export async function isForServer(call: Call): Promise<boolean> {
-  return hasSwitch(call, "server") || (await call.settings()).origins.url === "--url";
+  if (hasSwitch(call, "server") || (option(call, "context") ?? LOCAL) !== LOCAL) return true;
+  return (await call.settings()).origins.url === "--url";
 }
 
 /** A name as a part of a path. */

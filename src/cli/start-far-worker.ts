@@ -2,7 +2,7 @@ import { startBusWorker } from "../bus/bus-worker.ts";
 import { KafkaError } from "../bus/kafka.ts";
 import { nodeHost } from "../host/node-host.ts";
 import { FarWorkerHealth } from "../process/far-worker-health.ts";
-import { type Log, logDegraded, logTask, openLog } from "../process/log.ts";
+import { type Log, logDegraded, logSilence, logTask, openLog } from "../process/log.ts";
 import { watched } from "../process/watched-store.ts";
 import { openBuiltins, ownSlots, queuesOf, workerSettings } from "../process/worker-options.ts";
 import { ApiError, ServerUnreachable } from "../sdk/api-error.ts";
@@ -117,6 +117,7 @@ function observerOf(log: Log): WorkerObserver {
       log.warn({ execution_id: execution, node_id: node, handler, queue }, "gave back a task of an unknown handler"),
     degraded: (deaf, task, hasEnded) => logDegraded(log, deaf, task, hasEnded),
     heartbeatThreadLost: (reason) => log.error({ reason }, "the thread that kept the leases has ended"),
+    heartbeatThreadSilent: (isSilent) => logSilence(log, isSilent),
   };
 }
 

@@ -10,10 +10,8 @@ type Streams = Pick<NodeJS.Process, "stdout" | "stderr" | "stdin" | "env">;
 export function processTerminal({ stdout, stderr, stdin, env }: Streams = process): Terminal {
   let interrupts: AbortSignal | undefined;
   stdout.on("error", endUnread);
-  // What is only told on the way may be lost.
-  stderr.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(EXIT.done);
-  });
+  // What is only told on the way may be lost. What came of the command is told by its exit all the same.
+  stderr.on("error", () => undefined);
   // Each for itself: what goes into a file or a pipe has no colours, though somebody looks at the other.
   const hasColour = { stdout: wantsColour(stdout, env), stderr: wantsColour(stderr, env) };
   return {

@@ -238,11 +238,36 @@ function readLine(
   return { seq: end.seq + 1, hash, key: content["key"] as string };
 }
 
-/** Reads a log from its first line on, and gives how many there are. Fails at the first that does not follow. */
-export async function verifyAuditLog(file: string): Promise<{ readonly lines: number; readonly hash: string }> {
+export interface VerifiedLog {
+  readonly lines: number;
+  /** Of the last line. */
+  readonly hash: string;
+  /** Half a line at the end was never answered for: its writer has died, and the next one cuts it off. */
+  readonly isCut: boolean;
+}
+
+/**
+ * Reads a log from its first line on. Fails at the first that does not follow the one before. That lines were taken away at the end
+ * can only be seen by who knows a hash that was there.
+ */
+export async function verifyAuditLog(file: string, known?: string): Promise<VerifiedLog> {
   let end = { seq: 0, hash: START };
-  for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Infinity })) {
-    end = readLine(line, end, file);
+  let isKnown = known === undefined || known === START;
+  let last: string | undefined;
+  let endsInBreak = true;
+  const input = createReadStream(file, "utf8");
+  input.on("data", (text) => {
+    endsInBreak = text.at(-1) === "\n";
+  });
+  // One behind: of the last line it is known only then whether it is whole.
+  for await (const line of createInterface({ input, crlfDelay: Infinity })) {
+    if (last !== undefined) end = readLine(last, end, file);
+    isKnown ||= end.hash === known;
+    last = line;
   }
-  return { lines: end.seq, hash: end.hash };
+  const isCut = last !== undefined && !endsInBreak;
+  if (last !== undefined && !isCut) end = readLine(last, end, file);
+  isKnown ||= end.hash === known;
+  if (!isKnown) throw failed("AUDIT_BROKEN", { file, line: end.seq + 1, reason: `no line has the hash ${known!}` });
+  return { lines: end.seq, hash: end.hash, isCut };
 }

@@ -1,3 +1,4 @@
+import type { Json } from "../json/json.ts";
 import type { Ref } from "./expression.ts";
 import type { After, Always, Given, Join, NodeOf, Nothing, OnError, ResultOf, Stored } from "./given.ts";
 import type { End, Node, Router } from "./handle.ts";
@@ -35,6 +36,8 @@ interface DecidedBy {
     readonly by: string;
     readonly at: string;
     readonly comment: string | null;
+    /** What they filled in; left out if it is large. */
+    readonly data?: Json;
   };
 }
 

@@ -1,10 +1,11 @@
 import type { Host } from "../host/host.ts";
 import { timeId } from "../host/time-id.ts";
 import { MillraceError } from "../errors/millrace-error.ts";
-import { checkJson } from "../json/check-json.ts";
+import { copyJson } from "../json/copy-json.ts";
 import type { Json } from "../json/json.ts";
 import type { Backend } from "./backend.ts";
 import { checkOptions, type Names } from "./known-options.ts";
+import { ownJson } from "./own-json.ts";
 import { RunHandle, WAIT_OPTIONS, type WaitOptions } from "./run-handle.ts";
 import { parse } from "./standard-schema.ts";
 import { PARTS, type Workflow, type WorkflowParts } from "./workflow.ts";
@@ -86,7 +87,11 @@ export class Client implements AsyncDisposable {
   ): Promise<RunHandle<Out>> {
     checkOptions("startByName", { ...START_OPTIONS, version: true }, options);
     const { version, idempotencyKey, labels } = options;
-    const request = { input, ...(version !== undefined && { version }), ...(labels !== undefined && { labels }) };
+    const request = {
+      input: ownJson("input", input),
+      ...(version !== undefined && { version }),
+      ...(labels !== undefined && { labels }),
+    };
     const { execution_id: id } = await this.#backend.start(name, request, idempotencyKey ?? this.#key());
     return this.#started<Out>(id);
   }
@@ -131,15 +136,11 @@ export class Client implements AsyncDisposable {
   }
 }
 
-/** The input as it is sent: what the schema makes of it is made again where it is used. */
+/** The input as it is sent: what the schema makes of it is made again where it is used. Whoever starts several with one object may change it meanwhile. */
 async function sendable({ input: schema }: WorkflowParts, input: unknown = {}): Promise<Json> {
-  const fault = checkJson(input);
-  if (fault !== undefined) {
-    const where = fault.pointer === "" ? "the input" : `the value at "${fault.pointer}"`;
-    throw new MillraceError("INPUT_INVALID", { reason: `${where} ${fault.reason}` });
-  }
-  if (schema === undefined) return input as Json;
-  const parsed = await parse(schema, input);
+  const sent = ownJson("input", input);
+  if (schema === undefined) return sent;
+  const parsed = await parse(schema, copyJson(sent));
   if ("reason" in parsed) throw new MillraceError("INPUT_INVALID", { reason: parsed.reason });
-  return input as Json;
+  return sent;
 }

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { answering, line } from "../../test/support/lines.ts";
 import type { Host } from "../host/host.ts";
 import { nodeHost } from "../host/node-host.ts";
-import { ServerUnreachable } from "./api-error.ts";
+import { ApiError, ServerUnreachable } from "./api-error.ts";
 import { connect } from "./connect.ts";
 import { HttpBackend } from "./http-backend.ts";
 import type { HttpClient } from "./http-client.ts";
@@ -93,4 +93,29 @@ test("a client that is closed closes its connections, as a worker does that is s
   expect(areOpen()).toBe(true);
   await working.stop();
   await expect.poll(areOpen).toBe(false);
+});
+
+/** A server that takes definitions whose handlers are served, and others only if it lets itself be asked. */
+function publishing(isServed: boolean, isStrict: boolean): { readonly backend: HttpBackend; readonly asked: string[] } {
+  const asked: string[] = [];
+  const unserved = { code: "INVALID_DEFINITION", errors: [{ code: "UNKNOWN_HANDLER", path: "/nodes/0", message: "" }] };
+  const json = async ({ path }: { readonly path: string }): Promise<unknown> => {
+    asked.push(path);
+    const isAsking = path.includes("allow_missing_handlers");
+    if (isAsking && isStrict) throw new ApiError(403, { code: "FORBIDDEN" });
+    if (!isServed && !isAsking) throw new ApiError(422, unserved);
+    return { workflow_definition_id: "hash" };
+  };
+  return { backend: new HttpBackend({ url: "http://x", json } as unknown as HttpClient, nodeHost), asked };
+}
+
+test.each([
+  ["whose handlers are served, in production", true, true, "hash"],
+  ["whose handlers nobody serves yet", false, false, "hash"],
+  ["whose handlers nobody serves, in production", false, true, "INVALID_DEFINITION"],
+])("a workflow %s", async (_, isServed, isStrict, expected) => {
+  const { backend, asked } = publishing(isServed, isStrict);
+  const published = backend.publish({}, "h").catch((error: unknown) => (error as ApiError).code);
+  expect(await published).toBe(expected);
+  expect(asked).toHaveLength(isServed ? 1 : 2);
 });

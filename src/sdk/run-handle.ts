@@ -6,6 +6,7 @@ import type { Backend, Command, EventView, ExecutionView, NodeView, RunStatus } 
 import { type Duration, durationMs } from "./duration.ts";
 import { checkOptions, type Names } from "./known-options.ts";
 import type { Config } from "./options.ts";
+import { ownJson } from "./own-json.ts";
 import { ResultTimeout, WorkflowFailed } from "./workflow-failed.ts";
 
 /** A node, by its id or its handle. */
@@ -115,13 +116,16 @@ export class RunHandle<out Out> {
 
   /** Runs what failed again, or a part, and keeps the rest. The run stays the same; `result` waits for the new end. */
   async retry({ from, scope, config, input }: RetryRequest = {}): Promise<this> {
+    const given = {
+      ...(config !== undefined && { config: ownJson("config", config) }),
+      ...(input !== undefined && { input_params: ownJson("input", input) }),
+    };
     // With another config, or alone, it is that node itself that is meant.
     const whole = from !== undefined && scope !== "node" && config === undefined;
     await this.#command("retry", {
       ...(from !== undefined && { from: whole ? await this.#firstPart(idOf(from)) : idOf(from) }),
       ...(scope !== undefined && { scope }),
-      ...(config !== undefined && { config: config as JsonObject }),
-      ...(input !== undefined && { input_params: input }),
+      ...given,
     });
     return this;
   }
@@ -135,8 +139,8 @@ export class RunHandle<out Out> {
   }
 
   /** Sends word to a node that waits for it, now or later. */
-  signal(name: NodeName, data: Json = null): Promise<void> {
-    return this.#command("signal", { name: idOf(name), data });
+  async signal(name: NodeName, data: Json = null): Promise<void> {
+    await this.#command("signal", { name: idOf(name), data: ownJson("data", data) });
   }
 
   /** Approves what waits for a person, with what the form asks for. */
@@ -157,11 +161,12 @@ export class RunHandle<out Out> {
     data: Json,
     comment: string | undefined,
   ): Promise<void> {
+    const own = ownJson("data", data);
     const { generation } = await this.#backend.execution(this.id);
     const review = reviewId(this.id, generation, idOf(node));
     await this.#backend.decide(
       review,
-      { decision, data, ...(comment !== undefined && { comment }) },
+      { decision, data: own, ...(comment !== undefined && { comment }) },
       this.#host.id() + this.#host.id(),
     );
   }

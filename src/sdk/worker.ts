@@ -71,7 +71,7 @@ export function worker(options: WorkerOptions): RunningWorker {
   const ready = readyHandlers(options.handlers);
   const served = servedBy(options.workflows ?? [], ready);
   if (served.handlers.size === 0) throw new TypeError("A worker needs workflows or handlers to serve");
-  if (options.bus !== undefined && (options.store !== undefined || options.url !== undefined))
+  if ([options.bus, options.store, options.url].filter((place) => place !== undefined).length > 1)
     throw new TypeError("A worker has a server, a store or a bus, and no two of them");
   const http = options.store === undefined && options.bus === undefined ? clientOf(options) : undefined;
   const lost = Promise.withResolvers<StoreError>();

@@ -160,6 +160,14 @@ nodes:
     expect(ids()).toHaveLength(5);
   });
 
+  test("loses no results to an option that cannot be read", async () => {
+    const here = project(2);
+    expect((await millrace(args, { cwd: here })).code).toBe(0);
+    const before = readFileSync(join(here, "out.jsonl"), "utf8");
+    expect(await millrace([...args, "--label", "bad"], { cwd: here })).toMatchObject({ code: 2 });
+    expect(readFileSync(join(here, "out.jsonl"), "utf8")).toBe(before);
+  });
+
   test("does not write over a file that is of no batch", async () => {
     const here = project(2);
     writeFileSync(join(here, "out.jsonl"), "somebody's\n");

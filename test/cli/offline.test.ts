@@ -1,5 +1,8 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, realpathSync } from "node:fs";
+import { once } from "node:events";
+import { mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { BROKEN, FAILING, HELLO, MODULE, PARTIAL, REVIEW, REVIEW_FIRST, SLOW, SPENDING, TYPED_INPUT } from "./files.ts";
@@ -99,6 +102,23 @@ describe("bin/millrace", () => {
       'millrace: --format must be text, mermaid, dot or svg, not "png".\n',
     ],
     [["run", "nowhere.yaml"], 4, 'millrace: there is no file "nowhere.yaml".\n'],
+    [["run", "nowhere.mts"], 4, 'millrace: there is no file "nowhere.mts".\n'],
+    [
+      ["run", "hello.yaml", "--no-watch"],
+      2,
+      "millrace: --no-watch is for an execution on a server; this file would run here.\n  hint: run it on a server with --server, --url or --context, or leave the option out\n",
+    ],
+    [
+      ["run", "hello.yaml", "--context", "nowhere"],
+      4,
+      'millrace: there is no context "nowhere".\n  hint: one of: local\n',
+    ],
+    [["audit", "nowhere.jsonl"], 4, 'millrace: there is no file "nowhere.jsonl".\n'],
+    [
+      ["help", "frobnicate"],
+      2,
+      'millrace: there is no command "frobnicate".\n  hint: millrace --help lists all commands\n',
+    ],
     [["validate", "."], 2, 'millrace: "." is a folder, not a file.\n'],
     [
       ["run", "hello.yaml", "--input", "@nowhere.json"],
@@ -249,11 +269,72 @@ describe("bin/millrace", () => {
     expect(JSON.parse(stderr)).toEqual({ error: { exit: 4, message: 'there is no file "nowhere.yaml".' } });
   });
 
+  test("tells of a command by help as well", async () => {
+    expect(await run("help", "run")).toEqual(await run("run", "--help"));
+  });
+
+  test("tells how a run ended though nobody reads what it says on the way", () => {
+    const bin = join(import.meta.dirname, "../../bin/millrace");
+    const { stdout } = spawnSync("bash", ["-c", `"${bin}" run failing.yaml 2> >(exec true); echo "exit $?"`], {
+      cwd: HERE,
+      encoding: "utf8",
+    });
+    expect(stdout).toContain("exit 1");
+  });
+
+  test("says what it is that answers where a server should", async () => {
+    const other = createServer((_, response) => response.end("<html>")).listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+    const { code, stderr } = await run("ls", "--url", url);
+    other.close();
+    expect(code).toBe(6);
+    expect(stderr).toMatch(
+      /^millrace: http:\S+ does not answer as Millrace does: its answer is not JSON\.\n {2}hint: /,
+    );
+  });
+
   test("says nothing when whoever reads it stops reading", () => {
     const bin = join(import.meta.dirname, "../../bin/millrace");
     const { stdout, stderr } = spawnSync("sh", ["-c", `"${bin}" --help | head -1`], { encoding: "utf8" });
     expect(stdout).toContain("millrace:");
     expect(stderr).toBe("");
+  });
+});
+
+describe("audit", () => {
+  const here = folder({
+    "log.yaml":
+      "name: log\nnodes: [{ id: a, handler: audit, config: { event: sent, data: { n: '{{ input.n }}' } } }]\n",
+  });
+  const audit = (...args: readonly string[]): Promise<Ended> =>
+    millrace(["audit", "audit.jsonl", ...args], { cwd: here });
+
+  test("tells whether every line of a log follows the one before", async () => {
+    for (const n of [1, 2, 3]) {
+      const { code } = await millrace(["run", "log.yaml", "-i", `{"n":${n}}`, "--output-folder", here], { cwd: here });
+      expect(code).toBe(0);
+    }
+    const { code, stdout } = await audit("--json");
+    const { lines, hash, unfinished } = JSON.parse(stdout) as { lines: number; hash: string; unfinished: boolean };
+    expect([code, lines, unfinished]).toEqual([0, 3, false]);
+    expect((await audit("--has", hash)).stdout).toContain(
+      `3 lines, none was changed, taken out or put in\nIt ends with ${hash}`,
+    );
+
+    const text = readFileSync(join(here, "audit.jsonl"), "utf8");
+    const cut = text.trimEnd().split("\n").slice(0, 2).join("\n");
+    writeFileSync(join(here, "audit.jsonl"), `${cut}\n`);
+    expect((await audit()).code).toBe(0);
+    expect(await audit("--has", hash)).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("no line has the hash"),
+    });
+    writeFileSync(join(here, "audit.jsonl"), text.replace('"n":2', '"n":9'));
+    expect(await audit()).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("broken at line 2: it was changed"),
+    });
   });
 });
 

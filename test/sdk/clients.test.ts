@@ -98,6 +98,25 @@ function clientStory(client: () => Client, forget: (name: string, id: string) =>
     expect((await client().run(large)).text).toHaveLength(500_000);
   });
 
+  test("takes an input as it is when it is given, whatever becomes of it", async () => {
+    const input = { n: 0 };
+    const runs = [1, 2, 3].map((n) => {
+      input.n = n;
+      return client().run(double, input);
+    });
+    expect(await Promise.all(runs)).toEqual([{ twice: 2 }, { twice: 4 }, { twice: 6 }]);
+  });
+
+  test("refuses what JSON does not carry, also for a workflow by its name, a signal and a review", async () => {
+    const refused = { code: "INPUT_INVALID" };
+    const bad = { n: Number.NaN };
+    await expect(client().startByName("double", bad)).rejects.toMatchObject(refused);
+    const run = client().get("01a1df5f-6a03-7577-9c7e-5beebf97af69");
+    await expect(run.signal("s", bad)).rejects.toMatchObject(refused);
+    await expect(run.approve("r", bad)).rejects.toMatchObject(refused);
+    await expect(run.retry({ input: bad })).rejects.toMatchObject(refused);
+  });
+
   test("refuses an input that does not fit before anything is sent", async () => {
     await expect(client().run(double, { n: "1" } as never)).rejects.toMatchObject({ code: "INPUT_INVALID" });
     await expect(client().run(double, { n: 1n } as never)).rejects.toMatchObject({ code: "INPUT_INVALID" });

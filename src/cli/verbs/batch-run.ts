@@ -39,12 +39,14 @@ interface Place {
   stop(): Promise<void>;
 }
 
-/** A file runs here, on the store of this project; a name, or with --server or --url a file, on the server. */
+/** A file runs here, on the store of this project; a name, or with --server, --url or --context a file, on the server. */
 export const verb: Verb = async (call) => {
   const [name] = call.args as [string];
   const { terminal } = call;
   if (isFile(terminal, name)) refuseVersion(call);
   else if (looksLikeFile(name)) throw noFile(terminal, name);
+  // Before anything is touched: an option that cannot be read must not cost the results of a batch that has ended.
+  const labels = labelsOption(call) ?? {};
   const output = await outputOf(call);
   const input = await openInput(call, output?.file);
   try {
@@ -55,7 +57,7 @@ export const verb: Verb = async (call) => {
     try {
       const { workflow, version } = place;
       const head = { workflow, version, input: input.mark, total, ...sharing(concurrency, total) };
-      return await run(call, place, input, output, head);
+      return await run(call, place, input, output, head, labels);
     } finally {
       await place.stop();
     }
@@ -93,6 +95,7 @@ async function run(
   input: BatchInput,
   output: Output | undefined,
   wanted: Omit<BatchHead, "batch">,
+  labels: Readonly<Record<string, string>>,
 ): Promise<ExitCode> {
   const { terminal } = call;
   const log = logOf(call, input, output, wanted);
@@ -107,7 +110,6 @@ async function run(
   const { source } = place;
   let inVain: readonly ShownExplanation[];
   try {
-    const labels = labelsOption(call) ?? {};
     inVain = await runBatch({ file: input.file, log, source, results, progress, labels, signal });
   } finally {
     progress.end();

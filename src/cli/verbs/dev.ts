@@ -4,6 +4,7 @@ import type { MillraceProcess } from "../../process/process.ts";
 import { isOver } from "../../drawing/states.ts";
 import type { Json } from "../../json/json.ts";
 import type { Settings } from "../../settings/declarations.ts";
+import { shownAddress, storeAddress } from "../../settings/store-address.ts";
 import { transitionOf } from "../../process/transitions.ts";
 import { type Call, hasSwitch, type Verb } from "../call.ts";
 import { definitionText, isModule } from "../definition-file.ts";
@@ -53,13 +54,28 @@ export const verb: Verb = async (call) => {
   });
   const interrupts = call.terminal.interrupts();
   interrupts.addEventListener("abort", () => dev.tellStop(settings), { once: true });
-  await dev.begin(isEphemeral ? "in memory" : `data in ${settings.store.replace(/^sqlite:/, "")}`);
+  await dev.begin(whereOf(settings));
   if (!hasSwitch(call, "no-run")) await dev.runAll(files);
   const close = hasSwitch(call, "no-watch") || interrupts.aborted ? () => undefined : dev.watch();
   await serveUntilInterrupted(call, started);
   close();
   return EXIT.done;
 };
+
+/** Where executions are kept, for the first line: it may be on a screen that others see, and an address may hold a password. */
+function whereOf(settings: Settings): string {
+  const address = storeAddress(settings);
+  if ("fault" in address) return address.fault;
+  switch (address.kind) {
+    case "memory":
+      return "embedded · in memory";
+    case "sqlite":
+      return `embedded · data in ${settings.store.replace(/^sqlite:/, "")}`;
+    case "postgres":
+    case "redis":
+      return shownAddress(address);
+  }
+}
 
 interface Project {
   readonly files: readonly string[];
@@ -84,9 +100,9 @@ class Dev {
     this.#url = process.url!.replace("//127.0.0.1:", "//localhost:");
   }
 
-  async begin(data: string): Promise<void> {
+  async begin(where: string): Promise<void> {
     const { terminal } = this.#call;
-    terminal.out(`${terminal.style("bold", "millrace dev")}   embedded · ${data} · ${this.#url}\n\n`);
+    terminal.out(`${terminal.style("bold", "millrace dev")}   ${where} · ${this.#url}\n\n`);
     const { items } = await this.#process.store.queries.headers({ class: "open", limit: 1_000 });
     if (items.length > 0)
       terminal.out(

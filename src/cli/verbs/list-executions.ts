@@ -6,6 +6,9 @@ import { printJson, printTable, tellGap } from "../print.ts";
 import { connect } from "../server.ts";
 import type { Listed } from "../shapes.ts";
 
+/** As many as the server lists in all. */
+const MAX_LISTED = 100_000;
+
 interface Item {
   readonly execution_id: string;
   readonly workflow: string;
@@ -17,7 +20,7 @@ interface Item {
 
 export const verb: Verb = async (call) => {
   const server = await connect(call);
-  const limit = countOption(call, "limit", 50, 100_000);
+  const limit = countOption(call, "limit", 50, MAX_LISTED);
   const labels = Object.entries(labelsOption(call) ?? {}).map(([name, value]) => `${name}=${value}`);
   const query = {
     status: statusOption(call),
@@ -35,7 +38,7 @@ export const verb: Verb = async (call) => {
       return [item.execution_id, `${symbol} ${word}`, item.workflow, item.created_at, took];
     });
     printTable(call, ["EXECUTION", "STATUS", "WORKFLOW", "CREATED", "TOOK"], rows);
-    if (page.next_cursor !== null) call.terminal.err(`there are more: --limit ${limit * 2}\n`);
+    if (page.next_cursor !== null) call.terminal.err(`there are more: --limit ${Math.min(limit * 2, MAX_LISTED)}\n`);
   }
   tellGap(call, page);
   return EXIT.done;

@@ -17,6 +17,7 @@ export const verb: Verb = async (call) => {
   if (isHere) refuseVersion(call);
   const input = await jsonOption(call, "input");
   if (isHere && !(await isForServer(call))) {
+    refuseServerOptions(call);
     const options = followOptions(call, false);
     // An engine is loaded only where it is to run.
     const { runHere } = await import("../run-here.ts");
@@ -31,6 +32,15 @@ export function refuseVersion(call: Call): void {
   if (option(call, "version") === undefined) return;
   throw new Failure(EXIT.usage, "--version is of a stored workflow; a file is what stands in it.", {
     hint: "name the workflow instead of a file: millrace workflow ls",
+  });
+}
+
+/** What runs here ends with the command, and nobody could ask for it a second time. */
+function refuseServerOptions(call: Call): void {
+  const given = hasSwitch(call, "no-watch") ? "no-watch" : option(call, "key") === undefined ? undefined : "key";
+  if (given === undefined) return;
+  throw new Failure(EXIT.usage, `--${given} is for an execution on a server; this file would run here.`, {
+    hint: "run it on a server with --server, --url or --context, or leave the option out",
   });
 }
 
