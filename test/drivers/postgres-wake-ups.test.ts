@@ -99,6 +99,23 @@ describe("hints", () => {
     expect(await heard(keys, 100)).toEqual([keys.slice(0, 100)]);
   });
 
+  test("that are none, by whoever may connect, are not heard, and end nobody", async () => {
+    const name = nodeHost.id();
+    const wakeUps = new WakeUps(patient, { url: service.url, schema: "public", ...SECONDS }, name);
+    await wakeUps.connect();
+    const stranger = new Client({ connectionString: service.url });
+    await stranger.connect();
+    const notify = (payload: string): Promise<unknown> =>
+      stranger.query("select pg_notify($1, $2)", [`millrace_${name}`, payload]);
+    let looks = 0;
+    const waiting = wakeUps.until(["inbox/1"], LONG_MS, async () => (++looks > 1 ? looks : undefined));
+    for (const rubbish of ["rubbish", "", "null", "7", "[null]", '{"a":1}', '[["inbox/1"]]']) await notify(rubbish);
+    await notify('["inbox/1"]');
+    expect(await waiting).toBe(2);
+    await wakeUps.close();
+    await stranger.end();
+  });
+
   test("go out at once if none went out just before", async () => {
     const sleepless: Host = { ...nodeHost, sleep: (ms, signal) => nodeHost.sleep(ms < 900 ? LONG_MS : ms, signal) };
     expect(await heard(["inbox/1"], 1, sleepless)).toEqual([["inbox/1"]]);

@@ -76,8 +76,12 @@ export class WakeUps {
     client.on("notification", ({ processId, channel, payload }) => {
       // What we sent ourselves was told here at once.
       if (processId === processIdOf(client) || payload === undefined) return;
-      if (channel === this.#channel) this.#hear(JSON.parse(payload) as readonly string[]);
-      else this.onErrand(JSON.parse(payload));
+      try {
+        if (channel === this.#channel) this.#hear(JSON.parse(payload) as readonly string[]);
+        else this.onErrand(JSON.parse(payload));
+      } catch {
+        // Whoever may connect to the database may say anything on a channel. Nobody depends on having heard it.
+      }
     });
     try {
       await client.connect();
