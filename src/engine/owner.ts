@@ -13,7 +13,15 @@ import { DecisionContext } from "./decision-context.ts";
 import { StoredDefinitions } from "./definition-cache.ts";
 import { PartitionTime } from "./partition-time.ts";
 import { formatSuspicion, GUILTY_DEATHS, readSuspicion } from "./suspicion.ts";
-import { isCancelled, isCommand, isResult, parkMessage, quarantineEvents, releaseQuarantine } from "./quarantine.ts";
+import {
+  isCancelled,
+  isCommand,
+  isResult,
+  ownLetter,
+  parkMessage,
+  quarantineEvents,
+  releaseQuarantine,
+} from "./quarantine.ts";
 import type { Recalled } from "./recall.ts";
 import type { Entity, Quarantine, Resident } from "./resident.ts";
 import { Retention } from "./retention.ts";
@@ -223,6 +231,11 @@ export class Owner {
   }
 
   private takeMessage(builder: BatchBuilder, message: Message): void {
+    const letter = ownLetter(message);
+    if (letter !== undefined) {
+      builder.discardLetter(letter);
+      return builder.reply(message.reply, { ok: {} });
+    }
     const entity = this.entities.get(message.to);
     if (entity === undefined && this.released.has(message.to)) {
       // It was let go earlier in this batch: behind what was parked for it, like everything that came after.

@@ -50,6 +50,11 @@ export function isCancelled({ body }: Message, { version, fresh, error, answered
   return version > 0 && !fresh && error.code !== "FORMAT_TOO_NEW" && error.code !== "FOLD_FAILED";
 }
 
+/** The letter to throw away, if the engine itself wrote it: no state knows of those, so the entity need not be there, nor be well. */
+export function ownLetter({ body }: Message): string | undefined {
+  return body.kind === "discardLetter" && /^(?:quarantine|poison|inbox):/.test(body.letter) ? body.letter : undefined;
+}
+
 /** Somebody waits for an answer to it. */
 export function isCommand({ body }: Message): boolean {
   return "request" in body;

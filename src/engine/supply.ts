@@ -7,6 +7,7 @@ import type { Committer } from "./committer.ts";
 import { type Loader, ValueMissing } from "./loader.ts";
 import type { EngineObserver } from "./observer.ts";
 import { DecisionFailed, type Owner } from "./owner.ts";
+import { ownLetter } from "./quarantine.ts";
 import { isYoung, mayBeRecalled, putValues, type Recall } from "./recall.ts";
 import type { Resident } from "./resident.ts";
 
@@ -50,6 +51,7 @@ export class Supply {
     for (let i = 0; i < messages.length; i++) {
       const message = messages[i]!;
       const { to } = message;
+      if (ownLetter(message) !== undefined) continue;
       owner.touch(to);
       if (owner.pin(owner.entities.get(to))) continue;
       missing.add(to);

@@ -78,3 +78,30 @@ test.each([
     expect(again.code).not.toBe(0);
   },
 );
+
+test("letters of what could not be decided or read can be thrown away, and are not replayed", async () => {
+  broken = true;
+  const holder = await run(one("letters", {}));
+  await complete("letters", INDIGESTIBLE);
+  await api.memory.inbox.append([{ partition: 0, start: false, text: "nobody can read this" }]);
+  const letters = async (): Promise<readonly { id: string; execution_id: string | null }[]> =>
+    (await api.get("/v1/dlq?queue=inbox")).body.items.concat(
+      (await api.get(`/v1/dlq?execution_id=${holder}`)).body.items,
+    );
+  await expect.poll(async () => (await letters()).map(({ execution_id: id }) => id)).toEqual([null, holder]);
+  const [unread, quarantine] = await letters();
+  expect(await api.post(`/v1/dlq/${encodeURIComponent(quarantine!.id)}/retry`)).toMatchObject({
+    status: 409,
+    body: { code: "NOT_RETRYABLE", detail: expect.stringContaining("release it") as string },
+  });
+  expect((await api.post(`/v1/dlq/${unread!.id}/retry`)).status).toBe(404);
+  for (const { id } of [unread!, quarantine!]) {
+    expect((await api.delete(`/v1/dlq/${encodeURIComponent(id)}`)).status).toBe(204);
+    expect((await api.get(`/v1/dlq/${encodeURIComponent(id)}`)).status).toBe(404);
+  }
+  expect(await letters()).toEqual([]);
+  // It is in quarantine as before, and goes on when it is let go.
+  broken = false;
+  await api.post(`/v1/executions/${holder}/release`);
+  await api.until(holder, "COMPLETED");
+});

@@ -56,6 +56,14 @@ export class Decisions {
     return accepted(id, { ...answer, execution });
   }
 
+  /** Has a command decided that no state remembers: the same again may find that there is nothing left to do. */
+  async about(caller: Caller, entity: string, make: (command: CommandId) => MessageBody): Promise<void> {
+    const request = this.#host.id();
+    const outcome = await this.#requests.send({ ...this.request(caller, "", request, make({ request })), to: entity });
+    if (outcome.kind !== "answered") throw undecided(outcome);
+    accepted(entity, outcome.answer);
+  }
+
   request(caller: Caller, id: string, name: string, body: MessageBody): Request {
     const { by, tenant, trace } = caller;
     return { to: executionKey(id), by, tenant, trace, id: name, body };

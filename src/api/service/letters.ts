@@ -8,12 +8,12 @@ import { isJsonObject, type Json, type JsonObject } from "../../json/json.ts";
 import type { DeadLetter, Incomplete, Store } from "../../store/contract.ts";
 import { MAX_BULK_REPLAYS, MAX_REPLAYS_PER_SECOND } from "../limits.ts";
 import type { Caller } from "./caller.ts";
-import type { Decisions } from "./decisions.ts";
+import type { CommandId, Decisions } from "./decisions.ts";
 import type { ExecutionReader } from "./execution-reader.ts";
 import { executionKey, isExecutionId, keyedId } from "./ids.ts";
 import { KeptAnswers } from "./kept-answers.ts";
 import type { PageOf, PageRequest, Paging } from "./paging.ts";
-import { notFound } from "./refusal.ts";
+import { notFound, Refusal } from "./refusal.ts";
 
 export interface LetterFilter {
   readonly queue?: string | undefined;
@@ -133,6 +133,10 @@ export class Letters {
   async replay(caller: Caller, id: string, config?: JsonObject): Promise<Json> {
     const letter = await this.#find(id);
     const execution = executionOf(letter);
+    if (!isOfNode(letter)) {
+      const detail = `${id} tells why ${execution} is in quarantine, where no node can run again: release it, or cancel it.`;
+      throw new Refusal("NOT_RETRYABLE", { id: execution }, { detail });
+    }
     if (config === undefined) return this.#replay(caller, execution, [letter], `dlq/${id}/retry`);
     const node = showLetter(letter).node_id ?? "";
     if (node === "" || node.includes("[")) {
@@ -186,11 +190,9 @@ export class Letters {
 
   async discard(caller: Caller, id: string): Promise<void> {
     const letter = await this.#find(id);
-    await this.#decisions.command(caller, executionOf(letter), `dlq/${id}`, {}, (command): DiscardLetter => ({
-      kind: "discardLetter",
-      ...command,
-      letter: id,
-    }));
+    const make = (command: CommandId): DiscardLetter => ({ kind: "discardLetter", ...command, letter: id });
+    if (isOfNode(letter)) await this.#decisions.command(caller, executionOf(letter), `dlq/${id}`, {}, make);
+    else await this.#decisions.about(caller, letter.entity, make);
   }
 
   #replay(

@@ -129,7 +129,7 @@ export const operationRoutes: readonly Route[] = [
     summary: "Replay a dead letter: a new generation that opens its node again, if wanted with another config",
     body: { schema: shape.replayOneBody, limitBytes: MAX_BODY_BYTES },
     answers: { 202: { description: "It runs again", schema: shape.commanded } },
-    problems: ["EXECUTION_OPEN", "ALREADY_REPLAYED", "INVALID_DEFINITION", "NO_OWNER"],
+    problems: ["EXECUTION_OPEN", "NOT_RETRYABLE", "ALREADY_REPLAYED", "INVALID_DEFINITION", "NO_OWNER"],
     handle: async (call) => {
       const { service, caller, params, body } = call;
       if (body.config !== undefined) call.demand("edit");
