@@ -50,9 +50,11 @@ function handOver(node) {
     stdio: "inherit",
     env: env,
   });
+  // Ctrl-C, and the end of a terminal, are told to all that run in front of it: a second time would mean "at once".
+  var isAtTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
   ["SIGINT", "SIGTERM", "SIGHUP"].forEach(function (signal) {
     process.on(signal, function () {
-      child.kill(signal);
+      if (signal === "SIGTERM" || !isAtTerminal) child.kill(signal);
     });
   });
   child.on("exit", function (code, signal) {
