@@ -24,7 +24,14 @@ describe("a connection to Redis that breaks", () => {
   beforeEach(async () => {
     proxy = await startFaultProxy(server.port);
     const url = `redis://127.0.0.1:${proxy.port}`;
-    store = await openRedis({ url, host: nodeHost, prefix: nodeHost.id(), commandMs: COMMAND_MS, partitions: 4 });
+    store = await openRedis({
+      url,
+      host: nodeHost,
+      prefix: nodeHost.id(),
+      commandMs: COMMAND_MS,
+      partitions: 4,
+      transactionsFrom: 0,
+    });
   });
   afterEach(async () => {
     await store.close();
@@ -45,6 +52,8 @@ describe("a connection to Redis that breaks", () => {
       const owner = await acquire(store);
       // From here on the server knows the script: the answer that is lost is not that it does not.
       await owner.commit({});
+      // And nothing else is under way that it would wait for.
+      await inboxTexts(store);
       const batch = owner.batch({ records: [record("execution/e", 1)], tasks: [task("t")] });
       proxy.answers = fault;
       await expect(store.journal.commit([batch])).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
@@ -52,6 +61,19 @@ describe("a connection to Redis that breaks", () => {
       expect(await store.journal.commit([batch])).toEqual([{ kind: "alreadyApplied" }]);
       const [loaded] = await store.journal.load([{ partition: 0, entity: "execution/e" }]);
       expect(loaded?.records).toHaveLength(1);
+    });
+
+    test(`a commit that is a transaction, and whose answer is lost (${fault}), is found applied by its resend`, async () => {
+      const owner = await acquire(store);
+      for (const version of [1, 2]) await owner.commit({ records: [record("execution/e", version)] });
+      await inboxTexts(store);
+      const batch = owner.batch({ records: [record("execution/e", 3)] });
+      proxy.answers = fault;
+      await expect(store.journal.commit([batch])).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+      proxy.answers = "pass";
+      expect(await store.journal.commit([batch])).toEqual([{ kind: "alreadyApplied" }]);
+      const [loaded] = await store.journal.load([{ partition: 0, entity: "execution/e" }]);
+      expect(loaded?.records).toHaveLength(3);
     });
 
     test(`nobody waits for ever on a connection for waiting (${fault})`, async () => {
@@ -64,6 +86,20 @@ describe("a connection to Redis that breaks", () => {
       expect(await inboxTexts(store)).toEqual([]);
     });
   }
+
+  test("a commit that waits for what is under way before it is refused with it, and connects to nothing first", async () => {
+    const owner = await acquire(store);
+    for (const version of [1, 2]) await owner.commit({ records: [record("execution/e", version)] });
+    proxy.answers = "swallow";
+    const connections = proxy.connections;
+    const first = expect(
+      store.journal.commit([owner.batch({ records: [record("execution/e", 3)] })]),
+    ).rejects.toThrow();
+    const neighbour = { ...owner.batch(), fence: { ...owner.fence, partition: 1 } };
+    await expect(store.journal.commit([neighbour])).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    expect(proxy.connections).toBeLessThanOrEqual(connections);
+    await first;
+  });
 
   test("what is asked while the server is away is refused, and not sent when it is back", async () => {
     await server.end("SIGKILL");

@@ -1,15 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "@redis/client";
-import { openRedis } from "../../src/drivers/redis/redis-store.ts";
+import { openRedis, type RedisOptions } from "../../src/drivers/redis/redis-store.ts";
 import { nodeHost } from "../../src/host/node-host.ts";
 import type { Harness } from "../../src/store/conformance/harness.ts";
 import type { Store } from "../../src/store/contract.ts";
 
 const INBOX_LIMIT = 60;
 
-export async function openRedisHarness(url: string): Promise<Harness> {
+export async function openRedisHarness(url: string, more: Partial<RedisOptions> = {}): Promise<Harness> {
   const prefix = `test-${nodeHost.id()}`;
-  const open = (): Promise<Store> => openRedis({ url, prefix, host: nodeHost, partitions: 4, maxInbox: INBOX_LIMIT });
+  const open = (): Promise<Store> =>
+    openRedis({ url, prefix, host: nodeHost, partitions: 4, maxInbox: INBOX_LIMIT, ...more });
   const stores = [await open()];
   return {
     store: stores[0]!,

@@ -12,3 +12,7 @@ afterAll(() => service.stop());
 
 // Most cases wait for a lease to run out, so several at once cost nothing.
 describe.concurrent("", () => conformance("redis", { open: () => openRedisHarness(service.url) }));
+
+// Wherever they can be, and not only in a flood.
+describe.concurrent("", () =>
+  conformance("redis by transactions", { open: () => openRedisHarness(service.url, { transactionsFrom: 0 }) }));

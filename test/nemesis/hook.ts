@@ -1,7 +1,8 @@
+import type { CommitBatch } from "../../src/store/contract.ts";
 import type { Patch } from "../world/patch.ts";
 import { type Plan, PLAN_VARIABLE } from "../world/plan.ts";
 import { instrument, Witness } from "../world/witness.ts";
-import { INSTRUMENTS, witnessed } from "./instruments.ts";
+import { INSTRUMENTS, notedCommit, witnessed } from "./instruments.ts";
 import { MUTANTS, patchedScript } from "./mutants.ts";
 
 /** Puts into a process what writes its history down, and a deliberate bug if its plan names one. */
@@ -12,6 +13,10 @@ if (mutant !== undefined && bug === undefined) throw new Error(`there is no muta
 class NemesisWitness extends Witness {
   script(name: string, text: string): string {
     return witnessed(name, patchedScript(name, text, bug));
+  }
+
+  transacted(key: string, batch: CommitBatch): string[] {
+    return notedCommit(key, batch);
   }
 }
 

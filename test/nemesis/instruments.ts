@@ -1,3 +1,4 @@
+import type { CommitBatch } from "../../src/store/contract.ts";
 import { ENGINE_TUNING, WITNESS, WORKER_WITNESS } from "../world/instruments.ts";
 import { after, before, type Patch } from "../world/patch.ts";
 
@@ -31,13 +32,37 @@ const SCRIPTS: Patch = {
   put: `return ${WITNESS}.script(name, readFileSync(new URL(\`./lua/\${name}.lua\`, import.meta.url), "utf8"));`,
 };
 
+/** A commit without a script notes itself as well, by one in the same transaction. */
+const TRANSACTIONS: Patch = after(
+  "drivers/redis/transaction.ts",
+  'this.#commands.push(["HSET", this.#key("partition", partition), ...standing]);',
+  `this.#commands.push(${WITNESS}.transacted(this.#key("witness"), batch));`,
+);
+
+/** The command that notes a commit, as AFTER_SCRIPTS does. */
+export function notedCommit(key: string, { fence, id }: CommitBatch): string[] {
+  const { partition, epoch, nonce, seq } = fence;
+  const note = `local time = redis.call('TIME')
+    redis.call('RPUSH', KEYS[1], cjson.encode({ 'commit', time[1], time[2], unpack(ARGV) }))`;
+  return ["EVAL", note, "1", key, String(partition), String(epoch), nonce, String(seq), id];
+}
+
+/** What only a flood brings about is made usual. */
+const FLOOD: Patch = {
+  file: "drivers/redis/redis-store.ts",
+  find: "const FLOOD_RECORDS = 16;",
+  put: "const FLOOD_RECORDS = 0;",
+};
+
 /** What every process of a world has. */
 export const INSTRUMENTS: readonly Patch[] = [
   ...ENGINE_TUNING,
+  FLOOD,
   ...ENGINE_WITNESS,
   RECOVERY_WITNESS,
   ...WORKER_WITNESS,
   SCRIPTS,
+  TRANSACTIONS,
 ];
 
 /** What is done after a script, with its answer in `outcome`. */

@@ -44,7 +44,10 @@ export const MUTANTS: readonly Mutant[] = [
     // Each is believed dead, and then what it had sent arrives.
     steps: times(4, { kind: "hold", role: "engine" }),
     says: /^I[24] /,
-    patches: [],
+    // What is watched would refuse it as well.
+    patches: [
+      { file: "drivers/redis/redis-store.ts", find: "options.transactionsFrom ?? FLOOD_RECORDS", put: "Infinity" },
+    ],
     scripts: [
       {
         script: "commit",
@@ -58,6 +61,21 @@ export const MUTANTS: readonly Mutant[] = [
         put: "if false then",
       },
     ],
+  },
+  {
+    name: "redis-unwatched",
+    thought: "what was read a moment ago is still so when the transaction runs",
+    store: "redis",
+    steps: times(4, { kind: "hold", role: "engine" }),
+    says: /^I[24] /,
+    patches: [
+      {
+        file: "drivers/redis/watched-standing.ts",
+        find: 'for (const partition of partitions) keys.push(keyOf(redis, "partition", partition));',
+        put: "",
+      },
+    ],
+    scripts: [],
   },
   {
     name: "postgres-gives-twice",

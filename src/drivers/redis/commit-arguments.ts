@@ -1,5 +1,5 @@
 import type { CommitBatch, Header, JournalRecord, Task } from "../../store/contract.ts";
-import { handedOf, idsOf } from "./inbox.ts";
+import { endOf, handedOf, idsOf } from "./position.ts";
 import { groupedBy } from "./grouped-by.ts";
 import { lineOf, packTask } from "./packed-task.ts";
 import type { Reservation } from "./seats.ts";
@@ -15,7 +15,7 @@ export interface CommitContext {
 }
 
 /** Bells of one queue; nobody needs more at once. */
-const MOST_RINGS = 100;
+export const MOST_RINGS = 100;
 
 /**
  * A batch as commit.lua reads it, in the order of the commands that write it: lists one after the other, each after the
@@ -25,9 +25,9 @@ export function pushCommit(args: string[], batch: CommitBatch, context: CommitCo
   const { partition, incarnation, epoch, nonce, seq } = batch.fence;
   args.push(String(partition), incarnation, String(epoch), nonce, String(seq), batch.id);
   args.push(number(batch.timeMs), batch.suspect ?? "");
-  const headers = lastOf(batch.headers);
+  const headers = lastHeaders(batch.headers);
   pushRecords(args, batch.records, headers);
-  pushConsumed(args, batch.consumed === null ? [] : idsOf(batch.consumed));
+  pushConsumed(args, batch.consumed);
   args.push(String(headers.size));
   for (const header of headers.values()) args.push(header.entity, JSON.stringify(header));
   args.push(String(headers.size));
@@ -51,7 +51,7 @@ export function pushCommit(args: string[], batch: CommitBatch, context: CommitCo
 }
 
 /** Whether there is something of what most batches have nothing of. */
-function hasMore({ snapshots, revoke, mail, discard, deadLetters, listings, purge, cut }: CommitBatch): boolean {
+export function hasMore({ snapshots, revoke, mail, discard, deadLetters, listings, purge, cut }: CommitBatch): boolean {
   return [snapshots, revoke, mail, discard, deadLetters, listings, purge, cut].some((list) => (list?.length ?? 0) > 0);
 }
 
@@ -94,8 +94,7 @@ function pushRecords(args: string[], records: readonly JournalRecord[], headers:
   }
   let hints = "";
   for (const [entity, version] of reached) {
-    const end = (headers.get(entity)?.class ?? "open") === "open" ? "" : "+";
-    hints += `${hints === "" ? "" : "\n"}${end}${version} ${entity}`;
+    hints += `${hints === "" ? "" : "\n"}${hasEnded(headers.get(entity)) ? "+" : ""}${version} ${entity}`;
   }
   args.push(hints, before, String(reached.size));
   for (const [entity, version] of reached) args.push(entity, String(version));
@@ -108,12 +107,25 @@ function pushRecords(args: string[], records: readonly JournalRecord[], headers:
   pushList(args, more, (record) => args.push(record.entity, stored(record)));
 }
 
-function stored({ version, count, format, text }: JournalRecord): string {
+export function hasEnded(header: Header | undefined): boolean {
+  return header !== undefined && header.class !== "open";
+}
+
+/** A record as a journal has it. */
+export function stored({ version, count, format, text }: JournalRecord): string {
   return `${version} ${count} ${format} ${text}`;
 }
 
-/** Of several for one entity the last counts: who has nothing to wake for, and who has. */
 function pushWakes(args: string[], wakes: CommitBatch["wakes"]): void {
+  const { asleep, awake } = lastWakes(wakes);
+  args.push(String(asleep.length), ...asleep, String(awake.length / 2), ...awake);
+}
+
+/** Of several for one entity the last counts: who has nothing to wake for; and who has, each behind the time. */
+export function lastWakes(wakes: CommitBatch["wakes"]): {
+  readonly asleep: readonly string[];
+  readonly awake: readonly string[];
+} {
   const last = new Map<string, number | null>();
   for (const { entity, atMs } of wakes) last.set(entity, atMs);
   const asleep: string[] = [];
@@ -122,18 +134,14 @@ function pushWakes(args: string[], wakes: CommitBatch["wakes"]): void {
     if (atMs === null) asleep.push(entity);
     else awake.push(number(atMs), entity);
   }
-  args.push(String(asleep.length), ...asleep, String(awake.length / 2), ...awake);
+  return { asleep, awake };
 }
 
-/**
- * The first and the last id of those consumed, and the least that could come behind. A read gives what there is without a
- * gap, and ids are given in order.
- */
-function pushConsumed(args: string[], ids: readonly string[]): void {
-  const last = ids.at(-1) ?? "";
-  const dash = last.indexOf("-");
-  const behind = last === "" ? "" : `${last.slice(0, dash)}-${BigInt(last.slice(dash + 1)) + 1n}`;
-  args.push(ids[0] ?? "", last, behind);
+/** The first and the last id of those consumed, and the least that could come behind. */
+function pushConsumed(args: string[], consumed: CommitBatch["consumed"]): void {
+  const ids = consumed === null ? [] : idsOf(consumed);
+  if (consumed === null || ids.length === 0) args.push("", "", "");
+  else args.push(ids[0]!, ids.at(-1)!, endOf(consumed));
 }
 
 function pushLines(
@@ -155,7 +163,8 @@ export function linesOf(tasks: readonly Task[]): ReadonlyMap<string, readonly Ta
   return groupedBy(firstOf(tasks), lineOf);
 }
 
-function lastOf(headers: readonly Header[]): ReadonlyMap<string, Header> {
+/** Of several for one entity the last. */
+export function lastHeaders(headers: readonly Header[]): ReadonlyMap<string, Header> {
   return new Map(headers.map((header) => [header.entity, header]));
 }
 
@@ -166,7 +175,7 @@ function firstOf(tasks: readonly Task[]): readonly Task[] {
 }
 
 /** Redis refuses a score that is no number, and a commit that has begun must not meet a refusal. */
-function number(value: number): string {
+export function number(value: number): string {
   if (Number.isNaN(value)) throw new Error("a time or a priority of this batch is not a number");
   return String(value);
 }

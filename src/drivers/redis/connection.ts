@@ -1,4 +1,4 @@
-import { createClient, ErrorReply, type RedisClientType } from "@redis/client";
+import { createClient, ErrorReply, MultiErrorReply, type RedisClientType, WatchError } from "@redis/client";
 import type { Host } from "../../host/host.ts";
 import { StoreError } from "../../store/store-error.ts";
 
@@ -11,8 +11,19 @@ export interface ConnectionOptions {
   readonly commandMs: number;
 }
 
+/** What came of a transaction. `failed`: of its commands some were run, and some were not. */
+export type Transacted = "done" | "watchFailed" | "refused" | "failed";
+
+/** What it answers to the word that begins one, where there are none. */
+const NO_TRANSACTIONS = /^(NOPERM .* run the|ERR unknown command) '?multi'/i;
+
 /** What a server answers that is none any more which can be written to. */
 const DEMOTED = /^(READONLY|MASTERDOWN) /;
+/**
+ * An option of Node's sockets that the client hands on. Without it the client stops in the middle of what it has to send whenever 16 KiB
+ * are waiting, and a flood is sent in as many parts. How much may be under way is bounded by those who send it.
+ */
+const ROOM = { writableHighWaterMark: 64 * 1024 * 1024 };
 const FIRST_PAUSE_MS = 25;
 const LONGEST_PAUSE_MS = 1000;
 
@@ -39,12 +50,37 @@ export class Line {
     return this.client.isReady;
   }
 
-  async send<Answer>(command: readonly string[]): Promise<Answer> {
+  send<Answer>(command: readonly string[]): Promise<Answer> {
+    return this.#answered(() => this.client.sendCommand<Answer>(command));
+  }
+
+  /**
+   * Commands that the server runs with nobody between, and all of them: `watchFailed` if something was written to that is watched, and
+   * `refused` if it takes one of them not at all, and then it has run none. One that fails does not undo the others.
+   */
+  async transact(commands: readonly (readonly string[])[]): Promise<Transacted> {
+    const transaction = this.client.multi();
+    for (const command of commands) transaction.addCommand([...command]);
+    try {
+      await this.#answered(() => transaction.exec());
+      return "done";
+    } catch (error) {
+      if (error instanceof WatchError) return "watchFailed";
+      if (error instanceof MultiErrorReply) return "failed";
+      // Without a beginning the others have run as they came.
+      if (error instanceof ErrorReply && NO_TRANSACTIONS.test(error.message)) return "failed";
+      if (error instanceof ErrorReply) return "refused";
+      throw error;
+    }
+  }
+
+  async #answered<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
     this.#unanswered++;
     if (!this.#isWatched) void this.#watch();
     try {
-      return await this.client.sendCommand<Answer>(command);
+      return await ask();
     } catch (error) {
+      if (error instanceof WatchError) throw error;
       if (!(error instanceof ErrorReply)) throw unavailable(error);
       // A server that was made a replica says so for ever, and answers what is only read from what it had. Whoever connects anew is led
       // to its successor, or hears what it is.
@@ -90,6 +126,7 @@ export class Connection {
   readonly #closing = new AbortController();
   #reason: StoreError | undefined;
   #line: Line | undefined;
+  #age = 0;
   #opening: Promise<Line> | undefined;
   #failures = 0;
 
@@ -103,9 +140,14 @@ export class Connection {
       commandOptions: { timeout: 0 },
       // A client that is told of a move goes on elsewhere, where nobody has looked. And it takes an IPv6 address for a name.
       maintNotifications: "disabled",
-      socket: { reconnectStrategy: false, connectTimeout: connectMs },
+      socket: { ...ROOM, reconnectStrategy: false, connectTimeout: connectMs },
     });
     this.#check = check;
+  }
+
+  /** Rises whenever the shared one is made anew: as long as it is the same, so is the server, and it has lost nothing. */
+  get age(): number {
+    return this.#age;
   }
 
   /** The shared one. */
@@ -166,6 +208,7 @@ export class Connection {
   async #renew(): Promise<Line> {
     const { host } = this.#options;
     this.#line?.end();
+    this.#age++;
     if (this.#failures > 0) {
       const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, LONGEST_PAUSE_MS);
       await host.sleep(pauseMs, this.#closing.signal);

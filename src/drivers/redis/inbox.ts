@@ -3,10 +3,10 @@ import { fitting, type Handed, type HandOver } from "../../store/hand-over.ts";
 import { type Found, ofMost, ReadSize } from "../../store/read-size.ts";
 import type { Line } from "./connection.ts";
 import { Gathering } from "./gathering.ts";
+import { handedOf, idsOf, nextFrom, positionOf } from "./position.ts";
 import { checkPartition, isFull, keyOf, look, type Redis, run } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
-const DRIVER = "redis";
 const MAX_REPLIES = "10000";
 /** Messages in one script, as many as one may take its time for. */
 const MOST_APPENDED = 200;
@@ -17,12 +17,6 @@ const LOOK_BESIDE_MS = 10;
 
 /** Its id, and its fields with their values. */
 type StreamEntry = readonly [id: string, fields: readonly string[]];
-
-/** What a read has taken: from the stream, and from the hands of workers in this process. */
-interface Taken {
-  readonly ids: readonly string[];
-  readonly handed: readonly Handed[];
-}
 
 export class RedisInbox implements Inbox {
   readonly #redis: Redis;
@@ -59,9 +53,10 @@ export class RedisInbox implements Inbox {
 
   async read(requests: readonly ReadRequest[], waitMs: number): Promise<readonly ReadResult[]> {
     const streams = requests.map(({ partition }) => keyOf(this.#redis, "inbox", partition));
-    const starts = requests.map(({ after }) => takenBefore(after).ids.at(-1) ?? "0");
+    const starts = requests.map(({ after }) => nextFrom(after));
     const most = this.#size.most(Math.max(...requests.map((request) => request.limit)));
     const limit = String(most);
+    const { age } = this.#redis.connection;
     type Answer = Readonly<Record<string, readonly StreamEntry[]>> | null;
     const resultsOf = (answer: Answer): readonly ReadResult[] | undefined => {
       const count = Object.values(answer ?? {}).reduce((sum, entries) => sum + entries.length, 0);
@@ -69,14 +64,14 @@ export class RedisInbox implements Inbox {
       this.#lookedAtMs = this.#redis.host.monotonicMs();
       const found = streams.map((stream) => answer?.[stream] ?? []);
       const results = requests.map((request, i) =>
-        ofMost(this.#resultOf(request, found[i]!), found[i]!.length, most, request.limit),
+        ofMost(this.#resultOf(request, age, found[i]!), found[i]!.length, most, request.limit),
       );
       this.#size.note(results.map(({ position }, i) => soMany(position, found[i]!.length)));
       return results.some(({ messages }) => messages.length > 0) ? results : undefined;
     };
     // No script: all texts would go through it, and each inbox would be a call of its own.
     const attempt = async (): Promise<readonly ReadResult[] | undefined> =>
-      this.#atHand(requests) ??
+      this.#atHand(requests, age) ??
       resultsOf(await look<Answer>(this.#redis, "XREAD", "COUNT", limit, "STREAMS", ...streams, ...starts));
     const wait = (line: Line, waitMs: number): Promise<unknown> =>
       line.send(["XREAD", "COUNT", limit, "BLOCK", String(Math.ceil(waitMs)), "STREAMS", ...streams, ...starts]);
@@ -85,14 +80,14 @@ export class RedisInbox implements Inbox {
     const read = (): Promise<readonly ReadResult[] | undefined> =>
       this.#redis.waiting.until(waitMs, { keys: streams, isQuiet, attempt, wait, brought });
     const found = await (waitMs > 0 ? this.#handOver.whileReading(requests, read) : read());
-    return found ?? requests.map((request) => this.#resultOf(request, []));
+    return found ?? requests.map((request) => this.#resultOf(request, age, []));
   }
 
   /** Results that were handed over, without a look at the streams: not for long, as others have something to say too. */
-  #atHand(requests: readonly ReadRequest[]): readonly ReadResult[] | undefined {
+  #atHand(requests: readonly ReadRequest[], age: number): readonly ReadResult[] | undefined {
     const isLookDue = this.#redis.host.monotonicMs() - this.#lookedAtMs > LOOK_BESIDE_MS;
     if (isLookDue || !this.#isAnyHanded(requests)) return undefined;
-    return requests.map((request) => ({ ...this.#resultOf(request, []), isPartial: true }));
+    return requests.map((request) => ({ ...this.#resultOf(request, age, []), isPartial: true }));
   }
 
   #isAnyHanded(requests: readonly ReadRequest[]): boolean {
@@ -100,16 +95,16 @@ export class RedisInbox implements Inbox {
   }
 
   #given(request: ReadRequest): readonly Handed[] {
-    return this.#handOver.given(request, takenBefore(request.after).handed);
+    return this.#handOver.given(request, handedOf(request.after));
   }
 
-  #resultOf(request: ReadRequest, entries: readonly StreamEntry[]): ReadResult {
+  #resultOf(request: ReadRequest, age: number, entries: readonly StreamEntry[]): ReadResult {
     const handed = this.#given(request);
     const near = handed.map(({ settlement }) => settlement.text);
     const messages = fitting(request, [...near, ...entries.map(([, fields]) => fields[1]!)]);
     const ids = entries.slice(0, Math.max(0, messages.length - near.length)).map(([id]) => id);
-    const taken: Taken = { ids, handed };
-    return { partition: request.partition, messages, position: { driver: DRIVER, value: taken } };
+    const position = positionOf({ from: nextFrom(request.after), age, ids, handed });
+    return { partition: request.partition, messages, position };
   }
 
   async replies(process: string, waitMs: number): Promise<readonly Reply[]> {
@@ -138,14 +133,6 @@ export class RedisInbox implements Inbox {
   }
 }
 
-export function idsOf(position: Position): readonly string[] {
-  return takenBefore(position).ids;
-}
-
-export function handedOf(position: Position | null): readonly Handed[] {
-  return takenBefore(position).handed;
-}
-
 /** By which whoever reads from one of these inboxes waits. */
 export function inboxKeys(redis: Redis, partitions: ReadonlySet<number>): readonly string[] {
   return [...partitions].map((partition) => keyOf(redis, "inbox", partition));
@@ -155,15 +142,8 @@ export function partitionsOf(to: readonly { readonly partition: number }[]): Rea
   return new Set(to.map(({ partition }) => partition));
 }
 
-/** Entries of a stream become visible in the order of their ids, so the last one names the place. */
-function takenBefore(after: Position | null): Taken {
-  if (after === null) return { ids: [], handed: [] };
-  if (after.driver !== DRIVER) throw new Error(`a position of ${after.driver}`);
-  return after.value as Taken;
-}
-
 /** What is handed over comes first: what has no place beside it says nothing of its own length. */
 function soMany(position: Position, found: number): Found {
-  const { ids, handed } = takenBefore(position);
-  return { found: handed.length > 0 ? ids.length : found, taken: ids.length };
+  const { length } = idsOf(position);
+  return { found: handedOf(position).length > 0 ? length : found, taken: length };
 }

@@ -4,6 +4,7 @@ import { StoreError } from "../../store/store-error.ts";
 import { Connection, type Line } from "./connection.ts";
 import { RedisInbox } from "./inbox.ts";
 import { RedisJournal } from "./journal.ts";
+import { KnownPartitions } from "./known-partitions.ts";
 import { RedisPartitions } from "./partitions.ts";
 import { RedisQueries } from "./queries.ts";
 import { RedisRecords } from "./records.ts";
@@ -15,6 +16,7 @@ import { RedisTasks } from "./tasks.ts";
 import { upgrade } from "./upgrade.ts";
 import { VersionHints } from "./version-hints.ts";
 import { Waiting } from "./waiting.ts";
+import { WatchedStanding } from "./watched-standing.ts";
 
 export interface RedisOptions {
   /** `redis://`, or `rediss://` with TLS; user, password and the number of the database as usual. */
@@ -30,6 +32,8 @@ export interface RedisOptions {
   /** Fixed when the store is created. */
   readonly partitions?: number;
   readonly maxInbox?: number;
+  /** Commits with so many records, and those that follow, are transactions where they need no script; Infinity for never. */
+  readonly transactionsFrom?: number;
   /** How long connecting may take. */
   readonly connectMs?: number;
   /** How long a command may go unanswered before its outcome is unknown. */
@@ -39,12 +43,15 @@ export interface RedisOptions {
 /** How keys and values are laid out. A store of a higher number was written by a later release. */
 const FORMAT = 2;
 
+/** One diamond under way has one in a commit; a flood of them hundreds. */
+const FLOOD_RECORDS = 16;
+
 export async function openRedis(options: RedisOptions): Promise<Store> {
   const { url, host, prefix = "millrace", partitions = 32, maxInbox = 10_000 } = options;
   const { connectMs = 10_000, commandMs = 5_000 } = options;
   const identity = new Identity(prefix, options.incarnation);
-  const lose = (): StoreError => {
-    const loss = identity.lose();
+  const lose = (told?: string): StoreError => {
+    const loss = identity.lose(told);
     connection.end(loss);
     return loss;
   };
@@ -61,12 +68,16 @@ export async function openRedis(options: RedisOptions): Promise<Store> {
     const clock = new StoreClock(host);
     const limits = { partitionCount: partitions, maxInbox };
     const shared = { connection, waiting, seats: new Seats(), host, prefix, incarnation, clock, lose, ...limits };
-    return new RedisStore(shared, identity.lost);
+    return new RedisStore(shared, identity.lost, options.transactionsFrom ?? FLOOD_RECORDS);
   } catch (error) {
     connection.close();
     throw error;
   }
 }
+
+const NOT_HERE =
+  "Redis does not have the store that was opened here: its data was removed, or another server answers. " +
+  "Nothing was written since; start again when the data is back";
 
 /** What create.lua says is there. Without an incarnation it is of format 1, or is being brought up to date. */
 type Found = readonly [
@@ -132,10 +143,7 @@ class Identity {
   }
 
   /** What was acknowledged is gone, and with it the ground for every decision: nothing goes on. */
-  lose(): StoreError {
-    const told =
-      "Redis does not have the store that was opened here: its data was removed, or another server answers. " +
-      "Nothing was written since; start again when the data is back";
+  lose(told = NOT_HERE): StoreError {
     this.#loss ??= new StoreError("STORE_LOST", told);
     this.#tell(this.#loss);
     return this.#loss;
@@ -154,7 +162,7 @@ class RedisStore implements Store {
   readonly #redis: Redis;
   readonly #hints: VersionHints;
 
-  constructor(redis: Redis, lost: Promise<StoreError>) {
+  constructor(redis: Redis, lost: Promise<StoreError>, floodRecords: number) {
     this.#redis = redis;
     this.lost = lost;
     this.#hints = new VersionHints(redis.connection.subscriber(), redis.host, (partition) =>
@@ -169,11 +177,13 @@ class RedisStore implements Store {
       maxBatchEntries: 500,
       maxBatchBytes: 256 * 1024,
     };
-    this.partitions = new RedisPartitions(redis);
+    const known = new KnownPartitions();
+    const standing = new WatchedStanding();
+    this.partitions = new RedisPartitions(redis, known, standing);
     this.tasks = new RedisTasks(redis);
     const { handOver } = this.tasks;
     this.inbox = new RedisInbox(redis, handOver);
-    this.journal = new RedisJournal(redis, this.#hints, this.tasks);
+    this.journal = new RedisJournal(redis, { hints: this.#hints, tasks: this.tasks, known, standing, floodRecords });
     this.records = new RedisRecords(redis);
     this.queries = new RedisQueries(redis);
   }

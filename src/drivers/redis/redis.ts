@@ -1,7 +1,7 @@
 import { ErrorReply } from "@redis/client";
 import type { Host } from "../../host/host.ts";
 import { StoreError } from "../../store/store-error.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection, Line } from "./connection.ts";
 import type { Seats } from "./seats.ts";
 import type { Waiting } from "./waiting.ts";
 import { callOf, runScript, type Script } from "./scripts.ts";
@@ -20,7 +20,7 @@ export interface Redis {
   /** What time the store has, as far as it has told. */
   readonly clock: StoreClock;
   /** Says that the store is not there any more, and never comes back. */
-  readonly lose: () => StoreError;
+  readonly lose: (told?: string) => StoreError;
 }
 
 /** The wall clock of the server, as it was told last and has gone on since. */
@@ -79,7 +79,15 @@ export function scriptCall({ prefix, incarnation }: Redis, script: Script): stri
 }
 
 export async function runCall<Answer>(redis: Redis, script: Script, call: readonly string[]): Promise<Answer> {
-  const line = await redis.connection.line();
+  return runCallOn(await redis.connection.line(), redis, script, call);
+}
+
+export async function runCallOn<Answer>(
+  line: Line,
+  redis: Redis,
+  script: Script,
+  call: readonly string[],
+): Promise<Answer> {
   try {
     return await runScript<Answer>(line, script, call);
   } catch (error) {

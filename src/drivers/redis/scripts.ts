@@ -22,6 +22,7 @@ export const scripts = {
   /** The same, but refused when Redis is full. */
   appendStarts: load("append", ALLOW_OOM),
   commit: load("commit"),
+  standing: load("standing"),
   load: load("load"),
   version: load("version"),
   replies: load("replies"),

@@ -46,7 +46,9 @@ while from <= last do
     local above = ARGV[at + 2]
     at = at + 2
     local wake, version = wakes[i - from + 1], versions[i - first + 1]
-    answer[i - first + 1] = (wake or version) and load(ARGV[i], wake, version, above)
+    -- A journal that nobody knows of is not ours. Whoever is told that there is nothing may write to it without a look.
+    local is_found = wake or version or call('EXISTS', key('journal', ARGV[i])) == 1
+    answer[i - first + 1] = is_found and load(ARGV[i], wake, version, above)
   end
   from = upto + 1
 end
