@@ -6,6 +6,7 @@ import { connectionConfig } from "../../src/drivers/postgres/database.ts";
 import { SQL as MESSAGES } from "../../src/drivers/postgres/inbox.ts";
 import { SQL as JOURNALS } from "../../src/drivers/postgres/journal.ts";
 import { openPostgres } from "../../src/drivers/postgres/postgres-store.ts";
+import { SQL as PACKS } from "../../src/drivers/postgres/packs.ts";
 import { SQL as PURGES } from "../../src/drivers/postgres/purge.ts";
 import { SQL as RECORDS } from "../../src/drivers/postgres/records.ts";
 import { SQL as TASKS } from "../../src/drivers/postgres/tasks.ts";
@@ -16,6 +17,7 @@ import { postgresService } from "../support/services.ts";
 /** A row each; of some of their columns nobody wants to know here. */
 const FILL = `
   insert into tasks (token, entity, partition, queue, priority, text) select i::text, '', 0, 'q', 0, '' from i;
+  insert into packs (name, partition, queue, priority, size, queued_at_ms, texts) select i::text, 0, 'q', 0, 4, 0, '' from i;
   insert into inbox (partition, text) select 0, '' from i;
   insert into replies (process, request, text) select 'p', i::text, '' from i;
   insert into wakes (entity, partition, at_ms) select i::text, 0, i from i;
@@ -66,7 +68,7 @@ function scansOf(plan: Plan): readonly Plan[] {
 
 /** Begin at one end and stop after as many as they are told. */
 const FROM_ONE_END: ReadonlySet<string> = new Set(["next", "forgetReplies"]);
-const STATEMENTS = [COMMITS, JOURNALS, MESSAGES, PURGES, RECORDS, TASKS, WRITES]
+const STATEMENTS = [COMMITS, JOURNALS, MESSAGES, PACKS, PURGES, RECORDS, TASKS, WRITES]
   .flatMap((sql): [string, string][] => Object.entries(sql))
   .filter(([name, sql]) => !FROM_ONE_END.has(name) && TABLES.some((table) => new RegExp(`\\b${table}\\b`).test(sql)));
 
@@ -97,6 +99,7 @@ test.each(STATEMENTS)("%s looks its rows up, though the server believes that the
 
 test.each([
   ["consume", WRITES.consume, "inbox", "id"],
+  ["consumePart", WRITES.consumePart, "inbox", "id"],
   ["present", COMMITS.present, "inbox", "id"],
   ["cutJournals", WRITES.cutJournals, "journal", "version"],
   ["someJournal", PURGES.someJournal, "journal", "version"],

@@ -31,7 +31,8 @@ describe.concurrent("", () => conformance("postgres", { open: openHarness }));
 const freeSchemas: string[] = [];
 const EMPTIED = `
   delete from store; delete from partitions; delete from inbox; delete from replies; delete from journal;
-  delete from snapshots; delete from wakes; delete from headers; delete from tasks; delete from dead_letters;
+  delete from snapshots; delete from wakes; delete from headers; delete from tasks; delete from packs;
+  delete from dead_letters;
   delete from records; delete from published; delete from registrations; delete from listings; delete from purges;
   update clock set wall_ms = wall_ms(), offset_ms = 0`;
 

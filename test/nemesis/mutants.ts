@@ -86,8 +86,8 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "drivers/postgres/tasks.ts",
-        find: "where queue = asked.queue and lease_until_ms is null",
-        put: "where queue = asked.queue",
+        find: "from tasks where queue = asked.queue and lease_until_ms is null",
+        put: "from tasks where queue = asked.queue",
       },
     ],
     scripts: [],

@@ -2,6 +2,7 @@ import type { Host } from "../../host/host.ts";
 import type { Archive, KeptName, Progress, Shipment, ShipOutcome, Tip } from "../../store/archive.ts";
 import type { EntityKey, Header, Published, StoredRecord } from "../../store/contract.ts";
 import { columns, type Connection, Database, rows } from "./database.ts";
+import { Fleet } from "./fleet.ts";
 import { PostgresJournal } from "./journal.ts";
 import { migrate } from "./migrations.ts";
 import { PostgresQueries } from "./queries.ts";
@@ -117,6 +118,7 @@ class PostgresArchive implements Archive {
     const postgres = {
       database,
       host,
+      fleet: new Fleet(host, database),
       wakeUps,
       seats: new Seats(),
       watched: new WatchedEntities(),

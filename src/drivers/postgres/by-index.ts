@@ -14,3 +14,6 @@ export function is(column: string, value: string): string {
 export function are(columns: readonly [string, string], values: readonly [string, string]): string {
   return `${is(columns[0], values[0])} and ${columns[1]} >= ${values[1]} and ${columns[1]} <= ${values[1]}`;
 }
+
+/** Written in a form that no index matches, on purpose: tasks and packs are looked up by their names, and the index of leases would be walked whole. */
+export const IS_LEASED = "coalesce(lease_until_ms, -1) >= 0";

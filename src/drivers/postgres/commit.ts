@@ -5,11 +5,21 @@ import { are } from "./by-index.ts";
 import { columns, type Connection, rows, type Statement } from "./database.ts";
 import { answerOf, whyRefused } from "./faults.ts";
 import type { Postgres } from "./postgres.ts";
+import { type Pack, packsOf, SQL as PACKS } from "./packs.ts";
 import { finishPurges } from "./purge.ts";
 import type { Seated } from "./seats.ts";
 import { SQL as TASKS } from "./tasks.ts";
 import { wakeKey } from "./wake-ups.ts";
-import { beginnings, consumedBy, GUARD_FAILED, leasedBy, statementsOf } from "./write.ts";
+import {
+  beginnings,
+  type Consumed,
+  consumedBy,
+  GUARD_FAILED,
+  leasedBy,
+  partConsumedBy,
+  statementsOf,
+  unpackedBy,
+} from "./write.ts";
 
 export const SQL = {
   // In order of their ids, so that two commits of the same partitions wait for each other and do not lock each other out.
@@ -72,9 +82,10 @@ export async function commitBatches(
   assert.equal(ids.size, batches.length, "one batch for each partition");
   const { seats, wakeUps, watched } = postgres;
   const seated = seats.reserve(batches.flatMap(wanted));
+  const packs = packsOf(batches, seated, postgres.fleet);
   let leased: ReadonlyMap<string, string> = new Map();
   try {
-    const done = await commitAll(postgres, batches, seated);
+    const done = await commitAll(postgres, batches, seated, packs);
     leased = done.leased;
     const passed = batches.filter((_, i) => done.outcomes[i]!.kind === "committed");
     for (const { fence } of passed) wakeUps.forgetOwner(fence.partition);
@@ -83,6 +94,8 @@ export async function commitBatches(
       wakeUps.announceElsewhere(versionsOf(passed));
       wakeUps.announce(hintsOf(passed, leased));
     }
+    // Whoever looked meanwhile has found neither the packs nor their tasks.
+    wakeUps.announce(done.unpacked.map(wakeKey.queue));
     wakeUps.tellHere(new Set(passed.flatMap((batch) => watched.keysOf(batch))));
     await freeDoubtful(postgres, batches, done.outcomes);
     return done.outcomes;
@@ -90,11 +103,10 @@ export async function commitBatches(
     const reason = whyRefused(error);
     if (reason !== undefined) return batches.map((): CommitOutcome => ({ kind: "refused", reason }));
     for (const { id, tasks } of batches) {
-      const tokens = tasks.map(({ token }) => token);
-      seats.doubt(
-        id,
-        tokens.filter((token) => seated.has(token)),
-      );
+      // Also those in packs by their tokens: it may have been written without packs after all.
+      const tokens = tasks.map(({ token }) => token).filter((token) => seated.has(token));
+      const leased = packs.filter(({ leaseMs, name }) => leaseMs !== null && name.startsWith(`${id}/`));
+      seats.doubt(id, [...tokens, ...leased.map(({ name }) => name)]);
     }
     throw error;
   } finally {
@@ -109,10 +121,11 @@ async function freeDoubtful(
   outcomes: readonly CommitOutcome[],
 ): Promise<void> {
   for (const [i, { id, tasks }] of batches.entries()) {
-    const tokens = seats.settleDoubt(id);
-    if (tokens.length === 0 || outcomes[i]!.kind !== "alreadyApplied") continue;
+    const names = seats.settleDoubt(id);
+    if (names.length === 0 || outcomes[i]!.kind !== "alreadyApplied") continue;
     try {
-      await database.run(TASKS.free, [tokens]);
+      await database.run(PACKS.freePacks, [names]);
+      await database.run(TASKS.free, [names]);
     } catch {
       // Their leases run out.
     }
@@ -124,6 +137,8 @@ async function freeDoubtful(
 interface Done {
   readonly outcomes: readonly CommitOutcome[];
   readonly leased: ReadonlyMap<string, string>;
+  /** Queues whose tasks were taken out of packs. */
+  readonly unpacked: readonly string[];
   /** Whether the hints for others went with it. */
   readonly isHinted: boolean;
 }
@@ -135,17 +150,19 @@ async function commitAll(
   postgres: Postgres,
   batches: readonly CommitBatch[],
   seated: ReadonlyMap<string, Seated>,
+  packs: readonly Pack[],
 ): Promise<Done> {
   if (batches.every(({ fence }) => fence.incarnation === postgres.incarnation)) {
     try {
-      const statements = [advancing(batches), ...statementsOf(batches, false, seated)];
+      const statements = [advancing(batches), ...statementsOf(batches, false, seated, packs)];
       const hints = hintsOf(batches, seated);
       // Of what somebody waits for here others need not hear at once; nor of what is only watched.
       const isUrgent = hints.values().some((key) => !postgres.wakeUps.isAwaitedHere(key));
       const hint = isUrgent ? postgres.wakeUps.behind([...hints, ...versionsOf(batches)]) : undefined;
       const answers = await postgres.database.atOnce(statements, hint);
       const outcomes = batches.map((): CommitOutcome => ({ kind: "committed" }));
-      return { outcomes, leased: leasedBy(statements, answers), isHinted: hint !== undefined };
+      const leased = leasedBy(statements, answers, packs);
+      return { outcomes, leased, unpacked: unpackedBy(statements, answers), isHinted: hint !== undefined };
     } catch (error) {
       if (!GUARD_FAILED.has(answerOf(error)?.code ?? "")) throw error;
     }
@@ -153,6 +170,7 @@ async function commitAll(
   return commitEach(postgres, batches, seated);
 }
 
+/** With a look at everything first. Tasks go alone: of those in packs nobody would see that they are there already. */
 async function commitEach(
   postgres: Postgres,
   batches: readonly CommitBatch[],
@@ -166,11 +184,11 @@ async function commitEach(
       const { partition, incarnation } = batch.fence;
       if (incarnation !== postgres.incarnation) return { kind: "fenced" };
       const kind = judge(batch, locked.get(partition));
-      const isWhole = (present.get(partition) ?? 0) === consumedBy(batch).length;
+      const isWhole = (present.get(partition) ?? 0) === anyConsumedBy(batch).length;
       return { kind: kind === "committed" && !isWhole ? "fenced" : kind };
     });
     const passed = batches.filter((_, i) => outcomes[i]!.kind === "committed");
-    if (passed.length === 0) return { outcomes, leased: new Map(), isHinted: false };
+    if (passed.length === 0) return { outcomes, leased: new Map(), unpacked: [], isHinted: false };
     const later = beginnings(passed);
     const begun = passed.flatMap(({ records }) =>
       records.filter(({ entity, version }) => version === 1 || version === later.get(entity)),
@@ -182,8 +200,13 @@ async function commitEach(
     const statements = [advancing(passed), ...statementsOf(passed, true, seated)];
     const answers: QueryResult[] = [];
     for (const { sql, values } of statements) answers.push(await connection.run(sql, values));
-    return { outcomes, leased: leasedBy(statements, answers), isHinted: false };
+    const leased = leasedBy(statements, answers, []);
+    return { outcomes, leased, unpacked: unpackedBy(statements, answers), isHinted: false };
   });
+}
+
+function anyConsumedBy(batch: CommitBatch): readonly Consumed[] {
+  return [...consumedBy(batch), ...partConsumedBy(batch)];
 }
 
 /** What one batch both sends out and withdraws nobody is given. */
@@ -196,7 +219,7 @@ async function messagesPresent(
   connection: Connection,
   batches: readonly CommitBatch[],
 ): Promise<ReadonlyMap<number, number>> {
-  const values = columns(batches.flatMap(consumedBy), "partition", "id");
+  const values = columns(batches.flatMap(anyConsumedBy), "partition", "id");
   const found = await rows<{ partition: number; count: number }>(connection, SQL.present, values);
   return new Map(found.map(({ partition, count }) => [partition, count]));
 }

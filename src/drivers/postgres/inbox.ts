@@ -4,6 +4,7 @@ import { type Found, ofMost, ReadSize } from "../../store/read-size.ts";
 import { columns, rows, type Statement } from "./database.ts";
 import { packed, unpacked } from "./encoding.ts";
 import { Gathering } from "./gathering.ts";
+import { textsIn } from "./packs.ts";
 import type { Postgres } from "./postgres.ts";
 import { wakeKey } from "./wake-ups.ts";
 
@@ -19,10 +20,10 @@ export const SQL = {
     from unnest($1::integer[]) as asked (partition)`,
   // Never "id > the last one": a slow sender's smaller id may become visible after a greater one.
   read: `
-    select request.partition, message.id, message.text
+    select request.partition, message.id, message.text, message.size, message.taken
     from unnest($1::integer[], $2::integer[]) with ordinality as request (partition, most, place)
     cross join lateral (
-      select id, text from inbox
+      select id, text, size, taken from inbox
       where partition = request.partition and id not in (select unnest($3::bigint[])) order by id limit request.most
     ) as message
     order by request.place, message.id`,
@@ -33,11 +34,22 @@ interface MessageRow {
   readonly partition: number;
   readonly id: number;
   readonly text: string;
+  /** How many messages it is, and how many of them were taken before. */
+  readonly size: number;
+  readonly taken: number;
+}
+
+/** The first messages of a row, where all of them did not fit. */
+export interface Part {
+  readonly id: number;
+  readonly taken: number;
+  readonly count: number;
 }
 
 /** What a read has taken: from the table, and from the hands of workers in this process. */
 interface Taken {
   readonly ids: readonly number[];
+  readonly part?: Part;
   readonly handed: readonly Handed[];
 }
 
@@ -112,7 +124,9 @@ export class PostgresInbox implements Inbox {
     const values = [...columns(requests, "partition"), most, inFlight];
     const rowsFound = await rows<MessageRow>(this.#postgres.database, SQL.read, values);
     const byPartition = Map.groupBy(rowsFound, ({ partition }) => partition);
-    const found = requests.map(({ partition }) => byPartition.get(partition) ?? []);
+    const found = requests.map(({ partition, after }) =>
+      beyond(takenBefore(after).part, byPartition.get(partition) ?? []),
+    );
     const results = requests.map((request, i) =>
       ofMost(this.#resultOf(request, found[i]!), found[i]!.length, most[i]!, request.limit),
     );
@@ -146,11 +160,36 @@ export class PostgresInbox implements Inbox {
   #resultOf(request: ReadRequest, found: readonly MessageRow[]): ReadResult {
     const handed = this.#given(request);
     const near = handed.map(({ settlement }) => settlement.text);
-    const messages = fitting(request, [...near, ...found.map(({ text }) => text)]);
-    const ids = found.slice(0, Math.max(0, messages.length - near.length)).map(({ id }) => id);
-    const taken: Taken = { ids, handed };
-    return { partition: request.partition, messages, position: { driver: DRIVER, value: taken } };
+    const texts = found.map(messagesIn);
+    const messages = fitting(request, [...near, ...texts.flat()]);
+    let left = Math.max(0, messages.length - near.length);
+    let whole = 0;
+    while (whole < found.length && texts[whole]!.length <= left) left -= texts[whole++]!.length;
+    const ids = found.slice(0, whole).map(({ id }) => id);
+    const position = (part?: Part): Position => {
+      const taken: Taken = { ids, handed, ...(part !== undefined && { part }) };
+      return { driver: DRIVER, value: taken };
+    };
+    const { partition } = request;
+    if (left === 0) return { partition, messages, position: position() };
+    // Of a row that holds many some do not fit. They come with the next read; it is taken apart only if nothing else was read.
+    const { id, taken } = found[whole]!;
+    const isPartial = true;
+    if (messages.length > left)
+      return { partition, messages: messages.slice(0, -left), position: position(), isPartial };
+    return { partition, messages, position: position({ id, taken, count: left }), isPartial };
   }
+}
+
+/** Of a row whose first messages are in flight the rest, whether or not the commit that consumes them has arrived. */
+function beyond(part: Part | undefined, found: readonly MessageRow[]): readonly MessageRow[] {
+  if (part === undefined) return found;
+  const from = part.taken + part.count;
+  return found.map((row) => (row.id === part.id ? { ...row, taken: Math.max(row.taken, from) } : row));
+}
+
+function messagesIn({ text, size, taken }: MessageRow): readonly string[] {
+  return size === 1 ? [text] : textsIn(text).slice(taken);
 }
 
 /** Appends what may not be refused any more. */
@@ -160,6 +199,10 @@ export function posting(messages: readonly Pick<Outgoing, "partition" | "text">[
 
 export function idsOf(position: Position): readonly number[] {
   return takenBefore(position).ids;
+}
+
+export function partOf(position: Position | null): Part | undefined {
+  return takenBefore(position).part;
 }
 
 export function handedOf(position: Position | null): readonly Handed[] {
@@ -174,6 +217,8 @@ function takenBefore(after: Position | null): Taken {
 
 /** What is handed over comes first: what has no place beside it says nothing of its own length. */
 function soMany(position: Position, found: number): Found {
-  const { ids, handed } = takenBefore(position);
-  return { found: handed.length > 0 ? ids.length : found, taken: ids.length };
+  const { ids, part, handed } = takenBefore(position);
+  // Whoever takes a part of a row wants no more, however much there is.
+  if (part !== undefined || handed.length > 0) return { found: ids.length, taken: ids.length };
+  return { found, taken: ids.length };
 }

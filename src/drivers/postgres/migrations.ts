@@ -181,6 +181,34 @@ export const MIGRATIONS: readonly string[] = [
   /* 004-age-of-tasks */ `
   alter table tasks add column queued_at_ms bigint not null default wall_ms();
   `,
+  /* 005-packs */ `
+  -- Tasks that went out together, in one row until somebody needs one of them. Such a row is never stored in pieces: to put it
+  -- together again would cost more than the rows that it stands for. Between two ids are those of the tasks of a pack.
+  alter table tasks alter column id set increment by 32;
+  create table packs (
+    name text collate "C" primary key,
+    id bigint not null default nextval('tasks_id_seq'),
+    partition integer not null,
+    queue text collate "C" not null,
+    priority integer not null,
+    size integer not null,
+    queued_at_ms bigint not null,
+    lease_until_ms bigint,
+    texts text not null
+  ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0);
+  alter table packs alter column texts set storage plain;
+  create index packs_queued on packs (queue, priority desc, id) where lease_until_ms is null;
+  create index packs_leased on packs (lease_until_ms) where lease_until_ms is not null;
+  create index packs_by_partition on packs (partition);
+
+  -- A row of an inbox is a message, or so many; of those the first may have been taken already.
+  alter table inbox add column size integer not null default 1, add column taken integer not null default 0;
+  create index inbox_packs on inbox (size, taken) where size > 1;
+
+  -- One of the release before never says so: while it is alive nothing is packed.
+  alter table registrations add column knows_packs_until_ms bigint;
+  `,
 ];
 
 /** The first that lets a table say when it is vacuumed after inserts. */

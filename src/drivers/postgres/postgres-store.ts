@@ -4,6 +4,7 @@ import { Database, type DatabaseOptions } from "./database.ts";
 import { PostgresInbox } from "./inbox.ts";
 import { PostgresJournal } from "./journal.ts";
 import { faultOf } from "./faults.ts";
+import { Fleet } from "./fleet.ts";
 import { LONG_MS, LongTransactionWatch } from "./long-transactions.ts";
 import { migrate } from "./migrations.ts";
 import { PostgresPartitions } from "./partitions.ts";
@@ -47,10 +48,12 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     const wakeUps = new WakeUps(host, settings, incarnation);
     wakeUps.send = ({ sql, values }) => database.run(sql, values);
     await wakeUps.connect();
+    const fleet = new Fleet(host, database);
+    await fleet.look();
     const { warn, longTransactionMs = LONG_MS } = options;
     const watch = warn && new LongTransactionWatch(host, database, warn, longTransactionMs);
     return new PostgresStore(
-      { database, host, wakeUps, seats: new Seats(), watched: new WatchedEntities(), incarnation, maxInbox },
+      { database, host, fleet, wakeUps, seats: new Seats(), watched: new WatchedEntities(), incarnation, maxInbox },
       partitions,
       watch,
     );

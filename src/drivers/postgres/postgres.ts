@@ -1,5 +1,6 @@
 import type { Host } from "../../host/host.ts";
 import type { Database } from "./database.ts";
+import type { Fleet } from "./fleet.ts";
 import type { Seats } from "./seats.ts";
 import type { WakeUps } from "./wake-ups.ts";
 import type { WatchedEntities } from "./watched.ts";
@@ -8,6 +9,7 @@ import type { WatchedEntities } from "./watched.ts";
 export interface Postgres {
   readonly database: Database;
   readonly host: Host;
+  readonly fleet: Fleet;
   readonly wakeUps: WakeUps;
   /** Who waits for tasks in this process. */
   readonly seats: Seats;

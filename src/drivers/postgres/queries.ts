@@ -72,14 +72,21 @@ const SQL = {
     select distinct on (name) name, version, hash from published
     where not is_gone and ($1::text is null or name > $1) order by name, version desc limit $2`,
   counts: `
-    select wall_ms() as "storeTimeMs", (select count(*) from inbox) as inbox,
+    select wall_ms() as "storeTimeMs",
+      (select count(*) + (select coalesce(sum(size - taken - 1), 0) from inbox where size > 1) from inbox)::bigint as inbox,
       (select count(*) from dead_letters) as "deadLetters"`,
   // Each half by its own index.
   queues: `
-    select queue, true as "isQueued", count(*) as count, min(queued_at_ms) as "oldestAtMs"
-    from tasks where lease_until_ms is null group by queue
-    union all
-    select queue, false, count(*), null from tasks where lease_until_ms is not null group by queue`,
+    select queue, "isQueued", sum(count)::bigint as count, min("oldestAtMs") as "oldestAtMs" from (
+      select queue, true as "isQueued", count(*) as count, min(queued_at_ms) as "oldestAtMs"
+      from tasks where lease_until_ms is null group by queue
+      union all
+      select queue, false, count(*), null from tasks where lease_until_ms is not null group by queue
+      union all
+      select queue, true, sum(size), min(queued_at_ms) from packs where lease_until_ms is null group by queue
+      union all
+      select queue, false, sum(size), null from packs where lease_until_ms is not null group by queue
+    ) as counted group by queue, "isQueued"`,
 };
 
 const HEADER_CLASSES: readonly Header["class"][] = ["open", "endedWell", "endedBadly"];

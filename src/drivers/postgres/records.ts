@@ -38,8 +38,10 @@ export const SQL = {
   // The rows stay: a number is never used for another content.
   unpublish: `update published set is_gone = true where name = $1`,
   register: `
-    insert into registrations (process, role, text, until_ms) values ($1, $2, $3, lease_ms() + $4)
-    on conflict (process) do update set role = excluded.role, text = excluded.text, until_ms = excluded.until_ms`,
+    insert into registrations (process, role, text, until_ms, knows_packs_until_ms)
+    select $1, $2, $3, moment.now_ms + $4, moment.now_ms + $4 from (select lease_ms() as now_ms) as moment
+    on conflict (process) do update set role = excluded.role, text = excluded.text, until_ms = excluded.until_ms,
+      knows_packs_until_ms = excluded.knows_packs_until_ms`,
   registered: `select process, role, text from registrations where until_ms > (select lease_ms())`,
   forgetDead: `delete from registrations where until_ms <= (select lease_ms())`,
   // The oldest come first, and what is beyond a thousand goes the next time.

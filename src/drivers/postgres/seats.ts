@@ -19,8 +19,6 @@ const MOST_DOUBTS = 1000;
  */
 export class Seats {
   readonly #seats = new Set<Seat>();
-  /** Of those the ones of workers in other processes. */
-  readonly #guests = new Set<Seat>();
   readonly #doubts = new Map<string, readonly string[]>();
 
   take(request: SeatRequest, wake: () => void): Seat {
@@ -35,20 +33,18 @@ export class Seats {
    * @param fits whether it takes one more, apart from its room
    */
   takeForGuest(request: SeatRequest, fits: (task: Task) => boolean): Seat {
-    const seat = new Seat(request, () => {}, fits);
-    this.#guests.add(seat);
+    const seat = new Seat(request, () => {}, fits, true);
     this.#seats.add(seat);
     return seat;
   }
 
   /** One of this process who waits and has room. */
   waiting(): Seat | undefined {
-    return this.#seats.values().find((seat) => seat.hasRoom && !this.#guests.has(seat));
+    return this.#seats.values().find((seat) => seat.hasRoom && !seat.isGuest);
   }
 
   leave(seat: Seat): void {
     this.#seats.delete(seat);
-    this.#guests.delete(seat);
   }
 
   /** Those of these tasks for which somebody waits; they have to be given, or not, with `Seat.give`, in this order. */
@@ -63,25 +59,27 @@ export class Seats {
     return seated;
   }
 
-  /** Nobody knows what became of a batch that would have leased these. */
-  doubt(batch: string, tokens: readonly string[]): void {
+  /** Nobody knows what became of a batch that would have leased these: tasks by their tokens, packs by their names. */
+  doubt(batch: string, names: readonly string[]): void {
     // Doubted twice, nobody knows which of both it has leased: those leases run out.
-    if (tokens.length === 0 || this.#doubts.delete(batch)) return;
-    this.#doubts.set(batch, tokens);
+    if (this.#doubts.delete(batch) || names.length === 0) return;
+    this.#doubts.set(batch, names);
     if (this.#doubts.size > MOST_DOUBTS) this.#doubts.delete(this.#doubts.keys().next().value!);
   }
 
   /** What was leased to nobody by a batch whose outcome is known now, if it was committed. */
   settleDoubt(batch: string): readonly string[] {
-    const tokens = this.#doubts.get(batch) ?? [];
+    const names = this.#doubts.get(batch) ?? [];
     this.#doubts.delete(batch);
-    return tokens;
+    return names;
   }
 }
 
 /** One who waits. */
 export class Seat {
   readonly leaseMs: number;
+  /** It is of a worker in another process. */
+  readonly isGuest: boolean;
   /** The place of each queue in the order in which it asks. */
   readonly #places: ReadonlyMap<string, number>;
   readonly #max: number;
@@ -94,7 +92,13 @@ export class Seat {
   #given: LeasedTask[] = [];
   #over = Promise.withResolvers<void>();
 
-  constructor({ queues, max, leaseMs }: SeatRequest, wake: () => void, fits: (task: Task) => boolean = () => true) {
+  constructor(
+    { queues, max, leaseMs }: SeatRequest,
+    wake: () => void,
+    fits: (task: Task) => boolean = () => true,
+    isGuest = false,
+  ) {
+    this.isGuest = isGuest;
     this.#fits = fits;
     this.#places = new Map(queues.map((queue, place) => [queue, place]));
     this.#max = max;

@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
 import type { QueryResult } from "pg";
 import type { CommitBatch, EntityKey, JournalRecord, Settlement } from "../../store/contract.ts";
-import { are, is } from "./by-index.ts";
+import { are, is, IS_LEASED } from "./by-index.ts";
 import { LEASE_NOW_MS, WALL_NOW_MS } from "./clock.ts";
 import { columns, type Statement } from "./database.ts";
 import { packed, unpacked } from "./encoding.ts";
-import { handedOf, idsOf, posting } from "./inbox.ts";
+import { handedOf, idsOf, type Part, partOf, posting } from "./inbox.ts";
+import { type Pack, packsNamed, refOf, SQL as PACKS } from "./packs.ts";
 import { purging } from "./purge.ts";
 import type { Seated } from "./seats.ts";
-import { idOf, IS_LEASED } from "./tasks.ts";
+import { idOf } from "./tasks.ts";
 
 /** Rows that one cut removes: as many as come together between two of them, and some of what was there before. */
 const CUT_ROWS = 10_000;
@@ -19,6 +20,13 @@ export const SQL = {
     with consumed as (
       delete from inbox using unnest($1::integer[], $2::bigint[]) as gone (partition, id)
       where ${are(["inbox.partition", "inbox.id"], ["gone.partition", "gone.id"])} returning 1
+    )
+    select 1 / (count(*) = cardinality($1))::integer from consumed`,
+  consumePart: `
+    with consumed as (
+      update inbox set taken = part.taken + part.count
+      from unnest($1::integer[], $2::bigint[], $3::integer[], $4::integer[]) as part (partition, id, taken, count)
+      where ${are(["inbox.partition", "inbox.id"], ["part.partition", "part.id"])} and inbox.taken = part.taken returning 1
     )
     select 1 / (count(*) = cardinality($1))::integer from consumed`,
   // Guard: the first new version of an entity has to be the next one, or this divides by zero; the driver has looked at
@@ -152,6 +160,8 @@ function addingLeasedTasks(onConflict: string): string {
 }
 
 const ANSWERING: ReadonlySet<string> = new Set([SQL.addLeasedTasks, SQL.addMissingTasks]);
+const PACKING: ReadonlySet<string> = new Set([PACKS.addPacks]);
+const UNPACKING: ReadonlySet<string> = new Set([PACKS.unpack, PACKS.unpackAnyOf]);
 
 /** A guard that does not hold divides by zero; what is there already is not unique. Nothing was written. */
 export const GUARD_FAILED: ReadonlySet<string> = new Set(["22012", "23505"]);
@@ -161,18 +171,26 @@ export const GUARD_FAILED: ReadonlySet<string> = new Set(["22012", "23505"]);
  *
  * @param isCareful a task that is there already is left alone and a header replaced, instead of failing all
  * @param seated tasks that are leased as they are written, by token
+ * @param packs of the tasks those that are written together
  */
 export function statementsOf(
   batches: readonly CommitBatch[],
   isCareful: boolean,
   seated: ReadonlyMap<string, Seated>,
+  packs: readonly Pack[] = [],
 ): readonly Statement[] {
   const consumed = batches.flatMap(consumedBy);
+  const parts = batches.flatMap(partConsumedBy);
   const settled = batches.flatMap(({ consumed }) => handedOf(consumed).map(({ settlement }) => settlement));
+  const unpacking = packsNamed(settled.map(({ ref }) => ref));
+  const isPacked = new Set(packs.flatMap(({ tasks }) => tasks));
   const tasks = batches.flatMap((batch) =>
-    batch.tasks.map((task) => ({ ...task, leaseMs: seated.get(task.token)?.leaseMs ?? null })),
+    batch.tasks
+      .filter((task) => !isPacked.has(task))
+      .map((task) => ({ ...task, leaseMs: seated.get(task.token)?.leaseMs ?? null })),
   );
-  const revoked = batches.flatMap(({ revoke }) => revoke);
+  const revoking = batches.filter(({ revoke }) => revoke.length > 0);
+  const revoked = revoking.flatMap(({ revoke }) => revoke);
   const mail = batches.flatMap((batch) => batch.mail);
   const replies = batches.flatMap((batch) => batch.replies);
   const discarded = batches.flatMap(({ discard }) => discard);
@@ -184,11 +202,19 @@ export function statementsOf(
   const purged = batches.flatMap(({ purge }) => purge);
   return [
     ...write(SQL.consume, consumed, "partition", "id"),
+    ...write(SQL.consumePart, parts, "partition", "id", "taken", "count"),
+    ...(revoked.length > 0
+      ? [{ sql: PACKS.unpackAnyOf, values: [revoking.map(({ fence }) => fence.partition), revoked, unpacking] }]
+      : unpacking.length > 0
+        ? [{ sql: PACKS.unpack, values: [unpacking] }]
+        : []),
     ...(settled.length > 0 && revoked.length > 0
       ? [{ sql: SQL.lockTasks, values: [[...settled.map(({ token }) => token), ...revoked]] }]
       : []),
     ...write(SQL.settleTasks, settled.map(namedTask), "id", "token"),
     ...entityStatements(batches, isCareful),
+    // Before those that go alone: as the rest of what goes in packs they come behind it.
+    ...writeTexts(PACKS.addPacks, packs, ["name", "queue", "texts"], ["partition", "priority", "size", "leaseMs"]),
     ...writeTexts(
       isCareful ? SQL.addMissingTasks : seated.size > 0 ? SQL.addLeasedTasks : SQL.addTasks,
       tasks,
@@ -214,10 +240,31 @@ export function statementsOf(
 export function leasedBy(
   statements: readonly Statement[],
   answers: readonly QueryResult[],
+  packs: readonly Pack[],
 ): ReadonlyMap<string, string> {
-  const added = answers.filter((_, i) => ANSWERING.has(statements[i]!.sql));
-  const rows = added.flatMap((answer) => answer.rows as readonly { readonly token: string; readonly id: number }[]);
-  return new Map(rows.map(({ token, id }) => [token, String(id)]));
+  const added = answersTo(ANSWERING, statements, answers) as readonly { readonly token: string; readonly id: number }[];
+  const leased = new Map(added.map(({ token, id }) => [token, String(id)]));
+  const found = answersTo(PACKING, statements, answers) as readonly { readonly name: string; readonly id: number }[];
+  const ids = new Map(found.map(({ name, id }) => [name, id]));
+  for (const { name, size, tasks } of packs) {
+    const id = ids.get(name);
+    if (id !== undefined) for (const [i, { token }] of tasks.entries()) leased.set(token, refOf(name, id, i, size));
+  }
+  return leased;
+}
+
+/** Queues with tasks that stood in packs when somebody looked. */
+export function unpackedBy(statements: readonly Statement[], answers: readonly QueryResult[]): readonly string[] {
+  const found = answersTo(UNPACKING, statements, answers) as readonly { readonly queue: string }[];
+  return found.map(({ queue }) => queue);
+}
+
+function answersTo(
+  asked: ReadonlySet<string>,
+  statements: readonly Statement[],
+  answers: readonly QueryResult[],
+): readonly unknown[] {
+  return answers.filter((_, i) => asked.has(statements[i]!.sql)).flatMap((answer) => answer.rows as readonly unknown[]);
 }
 
 function namedTask({ ref, token }: Settlement): { readonly id: number; readonly token: string } {
@@ -231,6 +278,12 @@ export interface Consumed {
 
 export function consumedBy({ fence, consumed }: CommitBatch): readonly Consumed[] {
   return (consumed === null ? [] : idsOf(consumed)).map((id) => ({ partition: fence.partition, id }));
+}
+
+/** Of a row that did not fit into a read only the first messages are. */
+export function partConsumedBy({ fence, consumed }: CommitBatch): readonly (Consumed & Part)[] {
+  const part = partOf(consumed);
+  return part === undefined ? [] : [{ partition: fence.partition, ...part }];
 }
 
 function listingStatements(batches: readonly CommitBatch[]): readonly Statement[] {

@@ -11,6 +11,7 @@ import { journalCases } from "./journal-cases.ts";
 import { taskLapseCases } from "./lapse-cases.ts";
 import { taskLeaseCases } from "./lease-cases.ts";
 import { listingCases } from "./listing-cases.ts";
+import { manyCases } from "./many-cases.ts";
 import { partitionCases } from "./partition-cases.ts";
 import { publishCases } from "./publish-cases.ts";
 import { queryCases } from "./query-cases.ts";
@@ -39,6 +40,7 @@ export const cases: readonly Case[] = [
   ...handOverCases,
   ...taskLapseCases,
   ...revokeCases,
+  ...manyCases,
   ...recordCases,
   ...publishCases,
   ...queryCases,
