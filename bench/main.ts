@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startPostgres } from "../scripts/services/postgres.ts";
 import { startRedis } from "../scripts/services/redis.ts";
+import { measureAgainst } from "./against.ts";
 import { measureApi } from "./api/measure-api.ts";
 import { ENTRIES } from "./entries.ts";
 import { growthTable, measureGrowth } from "./growth.ts";
@@ -29,6 +30,9 @@ const OPTIONS = {
   axis: { type: "string", multiple: true, default: [] as string[] },
   /** Requests over HTTP, instead of the contenders. */
   api: { type: "boolean", default: false },
+  /** Ours as they are now beside what they were in this commit, in so many pairs. */
+  against: { type: "string" },
+  pairs: { type: "string", default: "4" },
   /** A full run goes on where an earlier one was stopped, unless it shall begin anew; any other goes on if it is told to. */
   fresh: { type: "boolean", default: false },
   resume: { type: "boolean", default: false },
@@ -134,6 +138,19 @@ async function api(): Promise<void> {
   writeApi(mode, figures);
 }
 
+/** Each of ours, or those that are named, as it was and as it is. Nothing of it is kept: it is an answer to whoever changes something. */
+async function against(revision: string, urls: Urls): Promise<void> {
+  const ours = plan.items.filter(({ entry }) => entry.kind === "millrace" || values.only.length > 0);
+  let table = "";
+  const pairs = Number(values.pairs);
+  if (!Number.isSafeInteger(pairs) || pairs < 1) throw new Error("--pairs takes a whole number from 1");
+  await measureAgainst(revision, ours, pairs, urls, (text) => {
+    table = text;
+    process.stderr.write(`${text}\n`);
+  });
+  console.log(table);
+}
+
 installPeers();
 mkdirSync(RESULTS, { recursive: true });
 const [redis, postgres] = await Promise.all([
@@ -144,8 +161,9 @@ const urls: Urls = { redis: redis.url, postgres: postgres.url };
 try {
   if (values.growth) await growth(urls);
   else if (values.api) await api();
+  else if (values.against !== undefined) await against(values.against, urls);
   else await contenders(urls);
-  console.log(`\nJSON and charts are in ${RESULTS}`);
+  if (values.against === undefined) console.log(`\nJSON and charts are in ${RESULTS}`);
 } finally {
   await Promise.all([redis.stop(), postgres.stop()]);
 }

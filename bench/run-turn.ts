@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { cpuSecondsOf, machineCpuSeconds, memoryMiBOf } from "./accounting.ts";
 import type { Measured, TurnOrder, TurnWord } from "./turn.ts";
 
-const TURN = join(import.meta.dirname, "turn.ts");
+const ROOT = join(import.meta.dirname, "..");
 const MEMORY_EVERY_MS = 500;
 /** A contender that has said nothing for so long has failed. */
 const PATIENCE_MS = 180_000;
@@ -22,14 +22,22 @@ export interface TurnResult {
   readonly othersCores: number;
 }
 
-/** Forks a turn, waits until it is warm, and counts what it uses until it has measured. */
-async function runTurn(order: Omit<TurnOrder, "servers">, urls: Urls, moreMs = 0): Promise<TurnResult> {
+/**
+ * Forks a turn, waits until it is warm, and counts what it uses until it has measured.
+ *
+ * @param tree whose sources are to run
+ */
+async function runTurn(order: Omit<TurnOrder, "servers">, urls: Urls, moreMs = 0, tree = ROOT): Promise<TurnResult> {
   const folder = mkdtempSync(join(tmpdir(), "millrace-bench-"));
-  const child = fork(TURN, [JSON.stringify({ ...order, servers: { ...urls, folder } } satisfies TurnOrder)], {
-    stdio: ["ignore", "ignore", "inherit", "ipc"],
-    // What the peers' own dependencies are warned of is not ours to tell.
-    env: { ...process.env, NODE_NO_WARNINGS: "1" },
-  });
+  const child = fork(
+    join(tree, "bench", "turn.ts"),
+    [JSON.stringify({ ...order, servers: { ...urls, folder } } satisfies TurnOrder)],
+    {
+      stdio: ["ignore", "ignore", "inherit", "ipc"],
+      // What the peers' own dependencies are warned of is not ours to tell.
+      env: { ...process.env, NODE_NO_WARNINGS: "1" },
+    },
+  );
   const exited = once(child, "exit");
   const gaveUp = setTimeout(() => child.kill("SIGKILL"), PATIENCE_MS + moreMs);
   const over = new AbortController();
