@@ -45,6 +45,7 @@ const FOUND: readonly (readonly [what: string, options: ScheduleOptions])[] = [
     "a task that was out when its execution was cancelled was taken to be out in the next generation",
     { seed: 731595048 },
   ],
+  ["a call that began while it was decided that nobody waits for it was counted at its rate", { seed: 1802 }],
 ];
 
 describe("schedules that once failed", () => {

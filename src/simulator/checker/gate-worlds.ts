@@ -172,6 +172,24 @@ export function behindWorld(isSucceeded = true): World {
   return { ...whole, history };
 }
 
+/**
+ * Nobody begins the first for so long that it lapses; it begins while that is decided and not stored yet, or had just begun, and
+ * less than a second before the other.
+ */
+export function lapsedWorld(isDecided = true): World {
+  const world = oneASecond().beginAtGate().grant(1);
+  world.commit(world.passed("a", 1)).pass(10_000);
+  const decidedMs = world.now + (isDecided ? 0 : 240);
+  world.pass(200).work("a", 1).pass(50);
+  world.tell({ kind: "asksLapsed", atMs: decidedMs, asks: [{ execution: world.entity, ask: 1 }] });
+  world.pass(800).grant(2);
+  world.commit([world.completed("a", 1), ...world.passed("b", 2)]).work("b", 1);
+  return world
+    .commit([world.completed("b", 1), world.ended(), world.returned(1), world.returned(2)])
+    .giveBack(1, 2)
+    .world();
+}
+
 /** The first comes back with word that there is no more for three seconds, and the other waits for so long. */
 export function closedWorld({ isTold = true, isMinded = true } = {}): World {
   const closeForMs = 3_000;
@@ -193,6 +211,7 @@ export const GATE_WORLDS: Readonly<Record<string, () => World>> = {
   placesWorld,
   rateWorld,
   behindWorld,
+  lapsedWorld,
   budgetWorld,
   closedWorld,
 };

@@ -1,6 +1,6 @@
 import { describe } from "vitest";
 import type { World } from "../history.ts";
-import { behindWorld, oneASecond, oneAtATime, placesWorld, rateWorld } from "./gate-worlds.ts";
+import { behindWorld, lapsedWorld, oneASecond, oneAtATime, placesWorld, rateWorld } from "./gate-worlds.ts";
 import { dropEvent, itReports, node, TestWorld } from "./test-world.ts";
 
 /** Both are out at once. */
@@ -68,6 +68,7 @@ describe("gates", () => {
     ["I38", "two go through in less than a second", () => rateWorld(900)],
     ["I38e", "two begin at once that were let through a second apart", bunched],
     ["I38e", "two begin too soon after each other, and nobody has taken over between them", () => behindWorld(false)],
+    ["I38e", "one has begun just before it lapses, and another soon after it", () => lapsedWorld(false)],
     ["I39", "two are out where one may be", crowded],
     ["I39a", "a task passes its gate unasked", slipped],
     ["I39a", "a task goes out though its execution was told nothing", () => dropEvent(placesWorld(), "gateGranted", 1)],

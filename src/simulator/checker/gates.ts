@@ -93,8 +93,7 @@ type TimeGained = (from: number, to: number) => number;
 function timeGained({ commits, tenures, world }: Evidence, gate: string): TimeGained {
   const own = commits.find(({ entry }) => entry.records.some(({ entity }) => entity === gate))!;
   const { partition } = own.entry;
-  const clock = world.history.find((entry) => entry.log === "nemesis" && entry.kind === "clock");
-  const offsetMs = clock?.log === "nemesis" && clock.kind === "clock" ? clock.offsetMs : 0;
+  const offsetMs = clockOffsetMs(world);
   const behind = new Map<string, number>();
   for (const { entry } of commits) {
     if (entry.partition !== partition) continue;
@@ -107,6 +106,12 @@ function timeGained({ commits, tenures, world }: Evidence, gate: string): TimeGa
     const last = owners.findLast(({ entry }) => entry.at <= to);
     return first === undefined || first === last ? 0 : behind.get(first.entry.nonce)!;
   };
+}
+
+/** By how much the store's clock is ahead of the history's, before anybody sets it. */
+function clockOffsetMs({ history }: Evidence["world"]): number {
+  const clock = history.find((entry) => entry.log === "nemesis" && entry.kind === "clock");
+  return clock?.log === "nemesis" && clock.kind === "clock" ? clock.offsetMs : 0;
 }
 
 function judgeCalls(gate: string, calls: readonly Call[], last: number, gained: TimeGained, found: Found): void {
@@ -143,12 +148,15 @@ function callsAt(evidence: Evidence): ReadonlyMap<string, Call[]> {
   const lapsed = new Map<string, number>();
   const begun: { readonly gate: string; readonly name: string; readonly call: Call }[] = [];
   const passed: Passed = new Map();
+  const offsetMs = clockOffsetMs(evidence.world);
   for (const { entry } of evidence.surviving) {
     for (const { entity, events } of entry.records) {
       for (const event of events as readonly (ExecutionEvent | GateEvent)[]) {
         if (event.kind === "gateRuled") rules.set(entity, event.rule);
-        for (const { execution, ask } of event.kind === "asksLapsed" ? event.asks : []) {
-          lapsed.set(`${entity} ${execution} ${ask}`, entry.at);
+        if (event.kind === "asksLapsed") {
+          // From when it was decided: what begins before that is stored begins after nobody waits for it any more.
+          const at = Math.min(entry.at, event.atMs - offsetMs);
+          for (const { execution, ask } of event.asks) lapsed.set(`${entity} ${execution} ${ask}`, at);
         }
         if (event.kind === "asksQueued")
           for (const { ask, cost = 1 } of event.asks) costs.set(`${entity} ${event.execution} ${ask}`, cost);
