@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { BatchBuilder } from "./batch.ts";
 
 const FENCE = { partition: 0, incarnation: "i", epoch: 1, nonce: "n", seq: 0 };
+const SEAL = { fence: FENCE, id: "id", behind: undefined, timeMs: 0, suspect: null };
 const letter = { id: "x:1:a", class: "poison" as const, queue: "q", text: "{}" };
 
 function decider(id: string): Parameters<BatchBuilder["add"]>[0] {
@@ -11,7 +12,7 @@ function decider(id: string): Parameters<BatchBuilder["add"]>[0] {
 function sealed(build: (builder: BatchBuilder) => void): { letters: string[]; discard: readonly string[] } {
   const builder = new BatchBuilder(1, 0, { partitionCount: 1 });
   build(builder);
-  const { deadLetters, discard } = builder.seal(FENCE, "id", 0, null);
+  const { deadLetters, discard } = builder.seal(SEAL);
   return { letters: deadLetters.map(({ id }) => id), discard };
 }
 
@@ -32,7 +33,7 @@ test("the times of wakes are whole and finite: a store that refuses one would be
   builder.wake("execution/a", 1_234.56);
   builder.wake("execution/b", 1e300);
   builder.wake("execution/c", null);
-  expect(builder.seal(FENCE, "id", 0, null).wakes).toEqual([
+  expect(builder.seal(SEAL).wakes).toEqual([
     { entity: "execution/a", atMs: 1_234 },
     { entity: "execution/b", atMs: Number.MAX_SAFE_INTEGER },
     { entity: "execution/c", atMs: null },
@@ -68,7 +69,7 @@ test("an event of a batch can be read again, also one that came after another wa
   builder.events("execution/y", [event(4)], 1, 1);
   expect(builder.eventAt("execution/x", 7)).toEqual(event(3));
   expect(builder.eventAt("execution/y", 1)).toEqual(event(4));
-  expect(builder.seal(FENCE, "id", 0, null).records).toEqual([
+  expect(builder.seal(SEAL).records).toEqual([
     { entity: "execution/x", version: 5, count: 3, format: 1, text: JSON.stringify([event(1), event(2), event(3)]) },
     { entity: "execution/y", version: 1, count: 1, format: 1, text: JSON.stringify([event(4)]) },
   ]);
@@ -85,7 +86,7 @@ test.each([undefined, true] as const)(
     builder.reply(address, ok);
     builder.reply(address, refused);
     builder.reply(undefined, ok);
-    expect(builder.seal(FENCE, "id", 0, null).replies).toEqual([
+    expect(builder.seal(SEAL).replies).toEqual([
       sameProcess ? { ...address, text: "", answer: ok } : { ...address, text: JSON.stringify(ok) },
       { ...address, text: JSON.stringify(refused) },
     ]);

@@ -34,6 +34,15 @@ type Decider = Pick<Resident, "key" | "state" | "written"> & {
   readonly machine: Pick<Machine, "eventFormat" | "eventText">;
 };
 
+/** What its owner says of a batch when it is sent. */
+interface Seal {
+  readonly fence: Fence;
+  readonly id: string;
+  readonly behind: string | undefined;
+  readonly timeMs: number;
+  readonly suspect: string | null;
+}
+
 /** A batch while it is being formed: what one commit of one partition will hold. */
 export class BatchBuilder {
   readonly number: number;
@@ -61,6 +70,10 @@ export class BatchBuilder {
   mustGoOut = false;
   /** Whom alone it is about, of a careful owner. */
   item: string | null = null;
+  /** It was sent while another was under way. */
+  isBehind = false;
+  /** How many messages it has that begin something. */
+  starts = 0;
 
   private readonly store: BatchStore;
   private readonly records: Written[] = [];
@@ -294,7 +307,7 @@ export class BatchBuilder {
   }
 
   /** The batch as it goes to the store. Built once: a resend carries the same bytes. */
-  seal(fence: Fence, id: string, timeMs: number, suspect: string | null): CommitBatch {
+  seal({ fence, id, behind, timeMs, suspect }: Seal): CommitBatch {
     const records: JournalRecord[] = [...this.restored];
     for (let i = 0; i < this.records.length; i++) {
       const { entity, version, count, format, text } = this.records[i]!;
@@ -305,6 +318,7 @@ export class BatchBuilder {
     return {
       fence,
       id,
+      ...(behind !== undefined && { behind }),
       timeMs,
       consumed: this.consumed,
       records,

@@ -20,30 +20,77 @@ type Sent = CommitOutcome | { readonly kind: "unknown"; readonly error: unknown 
 /** How long to leave a store alone after it has failed. */
 export const STORE_TROUBLE_MS = 200;
 
-/** Sends batches to the store, one commit at a time, and makes of its answer what it means for their owners. */
-export class Committer {
-  /** The commit that was sent last; it never fails. */
-  inFlight: Promise<void> = Promise.resolve();
-  isUnderWay = false;
+interface CommitterParts {
+  readonly store: Store;
+  readonly host: Host;
+  readonly tenures: Tenures;
+  readonly blame: Blame;
+  readonly followEntries: number;
+  readonly stopping: AbortSignal;
+}
 
+const ENDED = Promise.resolve();
+
+/**
+ * Sends batches to the store, and makes of its answers what they mean for their owners. One commit is under way at a time; two where the store
+ * carries them out in the order in which they are sent, so that it need not wait for us in between.
+ */
+export class Committer {
+  /** The commits under way, oldest first; none of them fails, and each ends after those before it. */
+  private readonly underWay: Promise<void>[] = [];
+  /** Whether the store has been given the last of them, and nothing but good was heard of it. */
+  private mayBeFollowed = true;
   private readonly store: Store;
   private readonly host: Host;
   private readonly tenures: Tenures;
   private readonly blame: Blame;
+  /** See `EngineSettings`. */
+  private readonly followEntries: number;
   /** Aborted when the engine ends. */
   private readonly stopping: AbortSignal;
 
-  constructor(store: Store, host: Host, tenures: Tenures, blame: Blame, stopping: AbortSignal) {
+  constructor({ store, host, tenures, blame, followEntries, stopping }: CommitterParts) {
     this.store = store;
     this.host = host;
     this.tenures = tenures;
     this.blame = blame;
+    this.followEntries = followEntries;
     this.stopping = stopping;
   }
 
-  /** To be called when the last one has ended. */
+  get isUnderWay(): boolean {
+    return this.underWay.length > 0;
+  }
+
+  /** Resolves when all that is under way has ended. */
+  get inFlight(): Promise<void> {
+    return this.underWay.at(-1) ?? ENDED;
+  }
+
+  /** Resolves when what has been under way longest has ended. */
+  get oldest(): Promise<void> {
+    return this.underWay[0] ?? ENDED;
+  }
+
+  /** Resolves when these may begin. */
+  async untilTurnOf(formed: readonly Formed[]): Promise<void> {
+    while (this.underWay.length > 0 && !this.mayFollow(formed)) await this.oldest;
+  }
+
+  private mayFollow(formed: readonly Formed[]): boolean {
+    if (this.store.capabilities.queuesCommits !== true || this.underWay.length > 1 || !this.mayBeFollowed) return false;
+    return formed.every(({ owner, builder }) => {
+      if (owner.careful || builder.entries < this.followEntries) return false;
+      // Whatever begins now would stand behind them, and in memory for all that time.
+      return builder.starts === 0 || !owner.hasNoRoom;
+    });
+  }
+
+  /** To be called when it is their turn. */
   begin(formed: readonly Formed[]): void {
-    this.inFlight = this.underWay(formed);
+    const before = this.inFlight;
+    this.mayBeFollowed = false;
+    this.underWay.push(this.toItsEnd(formed, before));
   }
 
   /** One by itself, of an owner that has none under way: several may do that at a time, each before it forms its next batch. */
@@ -55,14 +102,14 @@ export class Committer {
     }
   }
 
-  private async underWay(formed: readonly Formed[]): Promise<void> {
-    this.isUnderWay = true;
+  private async toItsEnd(formed: readonly Formed[], before: Promise<void>): Promise<void> {
     try {
-      await this.commit(formed);
+      await this.commit(formed, before);
     } catch {
       this.distrust(formed);
     } finally {
-      this.isUnderWay = false;
+      await before;
+      void this.underWay.shift();
     }
   }
 
@@ -71,25 +118,29 @@ export class Committer {
     for (const { owner } of formed) this.tenures.stepDown(owner, "failed commit");
   }
 
-  /** Commits all partitions in one call, and settles whatever comes of it. */
-  private async commit(formed: readonly Formed[]): Promise<void> {
+  /** Commits all partitions in one call, and settles whatever comes of it once that before it is settled. */
+  private async commit(formed: readonly Formed[], before: Promise<void> = ENDED): Promise<void> {
     await this.renewExpired(formed);
     const ready: Formed[] = [];
-    let isTaken = true;
+    let areTaken = true;
     for (const one of formed) {
       if (!one.owner.valid) continue;
-      if (await this.putBlobs(one)) ready.push(one);
-      else isTaken = false;
+      if (await this.putBlobs(one, before)) ready.push(one);
+      else areTaken = false;
     }
     const current = ready.filter(({ owner }) => owner.valid);
-    if (current.length === 0) return isTaken ? undefined : this.leaveAlone();
+    if (current.length === 0) return areTaken ? undefined : this.leaveAlone();
     const batches = current.map(({ owner, builder }) => owner.seal(builder));
-    const outcomes = await this.send(batches);
+    const sent = this.send(batches);
+    this.mayBeFollowed = true;
+    const outcomes = await sent;
+    if (!outcomes.every(isTaken)) this.mayBeFollowed = false;
+    await before;
     for (const [i, { owner, builder }] of current.entries()) {
       await this.settle(owner, builder, outcomes[i]!);
     }
-    isTaken &&= !outcomes.some(({ kind }) => kind === "refused");
-    if (!isTaken) await this.leaveAlone();
+    areTaken &&= !outcomes.some(({ kind }) => kind === "refused");
+    if (!areTaken) await this.leaveAlone();
   }
 
   /** What the store did not take is formed again at once, and would find it as it is. */
@@ -98,12 +149,15 @@ export class Committer {
   }
 
   /** Blobs are there before the commit that names them. */
-  private async putBlobs({ owner, builder }: Formed): Promise<boolean> {
+  private async putBlobs({ owner, builder }: Formed, before: Promise<void>): Promise<boolean> {
     if (builder.blobs.length === 0) return true;
     try {
       await this.store.records.put(builder.blobs);
       return true;
     } catch (error) {
+      // What is under way takes its number first: the memory that takes this one's place goes on behind it.
+      await before;
+      if (!owner.valid) return false;
       await this.blame.refusedValues(owner, builder, error);
       this.refuse(owner);
       return false;
@@ -126,6 +180,8 @@ export class Committer {
     try {
       return await this.store.journal.commit(batches);
     } catch (error) {
+      // What is sent behind it now would be fenced, unless it was taken after all.
+      this.mayBeFollowed = false;
       await this.leaveAlone();
       // No partition fails for a value of another: it is told apart by which one fails alone.
       const parts = error instanceof StoreError ? [batches] : batches.map((batch) => [batch]);
@@ -155,6 +211,8 @@ export class Committer {
         this.tenures.acknowledge(owner);
         return;
       case "fenced":
+        // Where another of ours was on its way, that one may not have come to be, or may have come after: then it is still our partition.
+        if (builder.isBehind || owner.underWay > 1) return this.tenures.reacquire(owner);
         return this.tenures.stepDown(owner, "fenced");
       case "refused":
         return this.refuse(owner);
@@ -179,4 +237,8 @@ export class Committer {
   private refuse(owner: Owner): void {
     this.tenures.renewMemory(owner);
   }
+}
+
+function isTaken({ kind }: Sent): boolean {
+  return kind === "committed" || kind === "alreadyApplied";
 }

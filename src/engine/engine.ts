@@ -56,8 +56,8 @@ const CAREFUL_ITEMS = 20;
 /**
  * The shell round the core: reads what came, decides it, commits all of it at once, and only that makes it true.
  *
- * One commit per partition is under way at any time; the next batch forms meanwhile, on memory that is ahead of the
- * store. If the commit fails, that memory is thrown away.
+ * A commit is under way while the next batch forms, on memory that is ahead of the store. If the commit fails, that memory is
+ * thrown away, with whatever was sent behind it.
  */
 export class Engine {
   readonly name: string;
@@ -93,7 +93,14 @@ export class Engine {
     this.loader = new Loader(options.store, machines);
     const { definitions } = this.loader;
     this.tenures = new Tenures(options.store, options.host, this.settings, this.name, this.observer, definitions);
-    this.committer = new Committer(options.store, options.host, this.tenures, this.blame, this.stopping.signal);
+    this.committer = new Committer({
+      store: options.store,
+      host: options.host,
+      tenures: this.tenures,
+      blame: this.blame,
+      followEntries: settings.followEntries,
+      stopping: this.stopping.signal,
+    });
     // Not `AbortSignal.any`: Node keeps such a signal for ever as long as somebody listens to it.
     const noWait = new AbortController();
     this.stopWaiting = noWait.signal;
@@ -151,7 +158,9 @@ export class Engine {
     while (!this.stopping.signal.aborted) {
       try {
         const formed = await this.form();
-        await this.committer.inFlight;
+        if (formed.length === 0) await this.committer.oldest;
+        else if (formed.some(({ builder }) => builder.isEmpty)) await this.committer.inFlight;
+        else await this.committer.untilTurnOf(formed);
         const current = formed.filter(({ owner, builder }) => owner.valid && !builder.isEmpty);
         for (const { owner, builder } of formed) if (owner.valid && builder.isEmpty) owner.cameToNothing(builder);
         if (current.length > 0) this.committer.begin(current);
@@ -273,7 +282,8 @@ export class Engine {
     } catch (error) {
       for (const key of due) owner.wakes.file(key, owner.time.nowMs());
       if (!(error instanceof DecisionFailed)) throw error;
-      this.blame.giveUp(owner, error);
+      // In memory that is worth nothing any more it may have missed what never came to be.
+      if (owner.valid) this.blame.giveUp(owner, error);
       return undefined;
     }
   }

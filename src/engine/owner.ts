@@ -99,7 +99,10 @@ export class Owner {
   committedBatch = 0;
   /** Until when, by our monotonic clock, nobody else can have taken the partition. */
   leaseUntilMs: number;
-  /** The batch whose commit is under way, and what it consumes: the next read begins behind that. */
+  /** How many batches are sealed and not settled; of a store that queues commits there may be two. */
+  underWay = 0;
+  private sealedLast = "";
+  /** The newest batch that was formed, and what it consumes, until it is committed: the next read begins behind that. */
   inFlight: { readonly batch: number; readonly position: Position } | null = null;
   /** Up to where in partition time the wakes of the store are filed here. */
   horizon: { atMs: number; entity: string } | null = null;
@@ -184,10 +187,21 @@ export class Owner {
     return new BatchBuilder(++this.batchNumber, this.partition, this.capabilities);
   }
 
+  /** There are more tasks to be sent out than may be out. */
+  get hasNoRoom(): boolean {
+    return this.window.isWaitedFor;
+  }
+
   seal(builder: BatchBuilder): CommitBatch {
     const suspicion = { next: this.announced, deaths: this.deaths };
     const suspect = this.careful ? formatSuspicion(suspicion) : null;
-    return builder.seal(this.fence, this.host.id(), this.time.nowMs(), suspect);
+    const id = this.host.id();
+    const behind = this.underWay > 0 ? this.sealedLast : undefined;
+    const fence = { ...this.fence, seq: this.seq + this.underWay };
+    this.underWay++;
+    this.sealedLast = id;
+    builder.isBehind = behind !== undefined;
+    return builder.seal({ fence, id, behind, timeMs: this.time.nowMs(), suspect });
   }
 
   /** For the next decision about this entity, and until another is asked for. */
@@ -262,6 +276,7 @@ export class Owner {
       } else parkMessage(builder, entity, message, this.time.nowMs());
       return;
     }
+    if (message.body.kind === "start") builder.starts++;
     const decision = this.decide(entity, message);
     this.apply(builder, entity, decision);
     builder.reply(message.reply, decision.reply);
@@ -609,6 +624,7 @@ export class Owner {
   /** The commit is durable: memory and store agree up to here. */
   committed(builder: BatchBuilder): void {
     this.seq++;
+    this.underWay--;
     this.committedBatch = builder.number;
     if (this.inFlight?.batch === builder.number) this.inFlight = null;
     this.dropFreshBlobs(builder);

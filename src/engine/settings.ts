@@ -21,6 +21,11 @@ export interface EngineSettings {
   readonly horizonMs: number;
   /** Entities that are woken in one batch. */
   readonly maxWakes: number;
+  /**
+   * How many entries a batch has that is sent while another is under way, where the store queues commits: each costs a sync of its own, and
+   * what is smaller gathers until that one has ended.
+   */
+  readonly followEntries: number;
   /** How long an entity is kept after it has ended; null = for ever. */
   readonly retentionMs: number | null;
   /** How many entities are kept that have ended, where the store counts them; null = any number. */
@@ -55,6 +60,7 @@ export const DEFAULT_SETTINGS: EngineSettings = {
   renewEvents: 2_000,
   horizonMs: 60_000,
   maxWakes: 200,
+  followEntries: 100,
   retentionMs: null,
   keepEnded: null,
   sweepMs: 600_000,

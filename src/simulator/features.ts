@@ -13,7 +13,9 @@ export function countFeatures(world: World): [string, number][] {
     if (entry.log === "client" && entry.kind === "answered") {
       count(`asked: ${entry.command} ${entry.outcome === "refused" ? entry.code : entry.outcome}`);
     }
-    if (entry.log === "journal" && entry.kind === "commit") tour(entry, world, executions, count);
+    if (entry.log !== "journal" || entry.kind !== "commit") continue;
+    if (entry.isBehind === true) count("commit sent behind another");
+    tour(entry, world, executions, count);
   }
   for (const execution of executions.values()) execution.leave(world.liveness, count);
   return [...counts];

@@ -67,6 +67,8 @@ export type JournalEntry = Entry & { readonly log: "journal" } & (
         readonly replies: readonly { readonly process: string; readonly request: string; readonly answer: Json }[];
         readonly snapshots: readonly { readonly entity: string; readonly version: number }[];
         readonly suspect: string | null;
+        /** It was sent while another of its owner was under way. */
+        readonly isBehind?: true;
       }
     /** The store let an owner keep a partition that somebody else was given after it. */
     | {
@@ -92,6 +94,8 @@ export type JournalEntry = Entry & { readonly log: "journal" } & (
         readonly nonce: string;
         readonly seq: number;
         readonly owner: string;
+        /** When the batch was sent for the first time: another may have been under way. */
+        readonly firstSentAt: number;
       }
   );
 

@@ -7,6 +7,7 @@ import type {
   RenewOutcome,
   Store,
 } from "../store/contract.ts";
+import { idsOf } from "../drivers/memory/inbox.ts";
 import type { MemoryStore } from "../drivers/memory/memory-store.ts";
 import type { ExecutionEvent } from "../core/execution/events.ts";
 import type { Message } from "../core/message.ts";
@@ -58,6 +59,8 @@ export interface Ground {
   heldMail: number;
   /** The nonce that was last given out, by partition. */
   readonly nonces: Map<number, string>;
+  /** Batches that the store did not take, for want of room. */
+  readonly refused: Set<string>;
   record(entry: HistoryEntry): void;
   /** It holds what this store cannot write down. */
   isRejected(batch: CommitBatch): boolean;
@@ -73,6 +76,8 @@ export function connect(ground: Ground, process: SimProcess, capabilities: Parti
   const { memory } = ground;
   const call = <T>(apply: () => Promise<T>, waitMs = 0, repeatable = true): Promise<T> =>
     carry(ground, process, apply, waitMs, repeatable);
+  // Of a store that queues commits: what is sent later does not arrive sooner, as a rule.
+  const line: Line | undefined = memory.capabilities.queuesCommits === true ? { arrivedAt: 0 } : undefined;
   return {
     capabilities: { ...memory.capabilities, ...capabilities },
     partitions: {
@@ -90,8 +95,9 @@ export function connect(ground: Ground, process: SimProcess, capabilities: Parti
     },
     journal: {
       commit: async (batches) => {
-        const outcomes = await call(() => commit(ground, process, batches));
-        acknowledge(ground, process, batches, outcomes);
+        const sentAt = batches.map((batch) => firstSent(ground, batch));
+        const outcomes = await carry(ground, process, () => commit(ground, process, batches), 0, true, line);
+        acknowledge(ground, process, batches, outcomes, sentAt);
         return outcomes;
       },
       load: (requests) => call(() => memory.journal.load(requests)),
@@ -130,6 +136,11 @@ export function connect(ground: Ground, process: SimProcess, capabilities: Parti
   };
 }
 
+/** Calls that keep their order, and when the last of them arrives. */
+interface Line {
+  arrivedAt: number;
+}
+
 /** Takes one call to the store and its answer back. */
 function carry<T>(
   ground: Ground,
@@ -137,6 +148,7 @@ function carry<T>(
   apply: () => Promise<T>,
   waitMs: number,
   repeatable: boolean,
+  line?: Line,
 ): Promise<T> {
   const { timeline, random, weather } = ground;
   return new Promise((resolve, reject) => {
@@ -165,7 +177,8 @@ function carry<T>(
     };
     if (isCut(ground, process) || random.chance(weather.loss)) return;
     const late = random.chance(weather.delay);
-    timeline.after(late ? random.integer(CALL_TIMEOUT_MS, 4 * CALL_TIMEOUT_MS) : latency(ground), arrive);
+    const afterMs = late ? random.integer(CALL_TIMEOUT_MS, 4 * CALL_TIMEOUT_MS) : latency(ground);
+    timeline.after(line === undefined ? afterMs : inLine(ground, line, afterMs), arrive);
     if (repeatable && random.chance(weather.duplication)) timeline.after(random.integer(1, 5_000), arrive);
   });
 }
@@ -173,6 +186,13 @@ function carry<T>(
 /** Mostly a moment; how often it is longer is a trait of the world, so that calls overtake each other more or less. */
 function latency({ random, slowness }: Ground): number {
   return random.chance(slowness) ? random.integer(5, 60) : random.next() * 2;
+}
+
+/** When it arrives behind all that were sent before. Nothing may rely on it: in bad weather some overtake others all the same. */
+function inLine({ timeline, random, weather }: Ground, line: Line, afterMs: number): number {
+  if (random.chance(weather.disorder)) return afterMs;
+  line.arrivedAt = Math.max(line.arrivedAt, timeline.now + afterMs);
+  return line.arrivedAt - timeline.now;
 }
 
 function isCut(ground: Ground, process: SimProcess): boolean {
@@ -242,6 +262,7 @@ async function commit(
   batches: readonly CommitBatch[],
 ): Promise<readonly CommitOutcome[]> {
   if (ground.timeline.now < ground.weather.fullUntil) {
+    for (const { id } of batches) ground.refused.add(id);
     return batches.map(() => ({ kind: "refused", reason: "full" }));
   }
   if (batches.some((batch) => ground.isRejected(batch))) throw new RangeError("not such a value");
@@ -286,7 +307,7 @@ function messagesBefore(ground: Ground, batch: CommitBatch): () => void {
   const before = inbox().map(({ id }) => id);
   return () => {
     const after = new Set(inbox().map(({ id }) => id));
-    const read = new Set((batch.consumed?.value ?? []) as number[]);
+    const read = new Set(batch.consumed === null ? [] : idsOf(batch.consumed));
     const wrong = before.filter((id) => after.has(id) === read.has(id));
     if (wrong.length > 0) ground.bug(`I34 a commit lost or kept ${wrong.length} messages that it had no business with`);
   };
@@ -329,6 +350,7 @@ function committed(ground: Ground, process: SimProcess, batch: CommitBatch): His
     })),
     snapshots: batch.snapshots.map(({ entity, version }) => ({ entity, version })),
     suspect: batch.suspect,
+    ...(batch.behind !== undefined && { isBehind: true as const }),
   };
 }
 
@@ -338,17 +360,29 @@ export function letterOf({ id, class: kind, entity, text }: DeadLetter): Letter 
   return { id, class: kind, entity, status };
 }
 
+const sent = new WeakMap<CommitBatch, number>();
+
+/** A resend is the same batch. */
+function firstSent({ timeline }: Ground, batch: CommitBatch): number {
+  const known = sent.get(batch);
+  if (known === undefined) sent.set(batch, timeline.now);
+  return known ?? timeline.now;
+}
+
 function acknowledge(
   ground: Ground,
   process: SimProcess,
   batches: readonly CommitBatch[],
   outcomes: readonly CommitOutcome[],
+  sentAt: readonly number[],
 ): void {
   for (const [i, outcome] of outcomes.entries()) {
-    const { fence, id: batch } = batches[i]!;
+    const { fence, id: batch, behind } = batches[i]!;
     const { partition, nonce, seq } = fence;
     const entry = { log: "journal" as const, at: ground.timeline.now, partition, nonce, seq, owner: process.name };
-    if (outcome.kind === "fenced") ground.record({ ...entry, kind: "fenced" });
+    // What was sent behind a batch that was refused says nothing about who has the partition.
+    const isTold = outcome.kind === "fenced" && (behind === undefined || !ground.refused.has(behind));
+    if (isTold) ground.record({ ...entry, kind: "fenced", firstSentAt: sentAt[i]! });
     if (outcome.kind === "committed" || outcome.kind === "alreadyApplied") {
       ground.record({ ...entry, kind: "acknowledged", batch });
     }

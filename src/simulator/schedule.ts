@@ -74,6 +74,7 @@ interface Knobs {
   /** Two releases run side by side, and only the newer can read what it writes. */
   readonly mixedReleases: boolean;
   readonly engine: Partial<EngineSettings>;
+  readonly queuesCommits: boolean;
   readonly maxBatchEntries: number;
   readonly slowness: number;
   readonly mood: HandlerMood;
@@ -99,7 +100,12 @@ function isPoisonToStore(seed: number, poison: Knobs["poison"]): boolean {
   return poison === "throws" && new Random(seed ^ 0x2b60d6ec).chance(0.5);
 }
 
-function drawKnobs(random: Random): Knobs {
+/** Whether a second commit may follow the first at once, of a randomness of its own. */
+function queuesCommits(seed: number): boolean {
+  return new Random(seed ^ 0x6b21c4f7).chance(0.4);
+}
+
+function drawKnobs(random: Random): Omit<Knobs, "queuesCommits"> {
   const lossy = random.chance(0.1);
   const volatileTasks = !lossy && random.chance(0.15);
   const maxEvents = random.pick([2, 4, 16, 256]);
@@ -161,6 +167,7 @@ export class Simulation implements Field, Town {
   readonly mayHoldMail: boolean;
   heldMail = 0;
   readonly nonces = new Map<number, string>();
+  readonly refused = new Set<string>();
 
   private readonly options: ScheduleOptions;
   private readonly definitions = new Map<string, Workflow>();
@@ -179,13 +186,14 @@ export class Simulation implements Field, Town {
     this.options = options;
     this.random = new Random(options.seed);
     const knobs = drawKnobs(this.random.fork());
-    this.knobs = { ...knobs, engine: { ...knobs.engine, renewEvents: renewalOf(options.seed) } };
+    const engine = { ...knobs.engine, renewEvents: renewalOf(options.seed), followEntries: 1 };
+    this.knobs = { ...knobs, engine, queuesCommits: queuesCommits(options.seed) };
     this.storeProcess = new SimProcess("store", this.timeline, this.random.fork());
     this.storeProcess.wallOffsetMs = EPOCH_MS;
-    const { partitions, volatileTasks, lossy } = this.knobs;
+    const { partitions, volatileTasks, lossy, queuesCommits: queues } = this.knobs;
     this.mayHoldMail = !lossy;
     this.isPoisonToStore = isPoisonToStore(options.seed, this.knobs.poison);
-    this.memory = openMemory({ host: this.storeProcess.host, partitions, volatileTasks });
+    this.memory = openMemory({ host: this.storeProcess.host, partitions, volatileTasks, queuesCommits: queues });
     this.nemesis = new Nemesis(this, this.random.fork(), options.keepFaults);
     this.people = new People(this, this.random.fork(), this.client());
     this.submitters = new Submitters(this, this.people, { ...options, forgets: lossy }, EPOCH_MS);

@@ -47,6 +47,11 @@ export interface Capabilities {
   readonly sameProcess?: true;
   /** Messages from outside live in the process only, their sender waits for the commit. Mail is durable everywhere. */
   readonly volatileInbox: boolean;
+  /**
+   * A second batch of a partition may be sent while one is under way: both are carried out, and answered, in the order in which
+   * they were sent. Left out where calls may overtake each other.
+   */
+  readonly queuesCommits?: true;
   /** Entries (records, tasks, revokes, mail, …) one batch may hold, and their bytes. */
   readonly maxBatchEntries: number;
   readonly maxBatchBytes: number;
@@ -151,9 +156,9 @@ export type AppendOutcome = "appended" | "overloaded" | "full";
 export interface ReadRequest {
   readonly partition: number;
   /**
-   * The position of the newest batch in flight; everything before it is consumed or in flight. At most one batch per
-   * partition is in flight when a read is made, so a driver may leave out the messages this names, or all up to its last
-   * if they become visible in order. null reads from the beginning.
+   * The position of the newest batch that was formed and is not committed. A driver may leave out the messages this names, or all
+   * up to its last if they become visible in order. Where commits are queued, the batch before it may not be committed either: such a
+   * store also leaves out what the position names after which this one was read. null reads from the beginning.
    */
   readonly after: Position | null;
   readonly limit: number;
@@ -179,7 +184,7 @@ export type Position = { readonly driver: string; readonly value: unknown };
 
 export interface Journal {
   /**
-   * Commits each batch whole or not at all, all in one round trip, at most one for a partition. An outcome is definite;
+   * Commits each batch whole or not at all, all in one call, at most one for a partition. An outcome is definite;
    * a rejected promise means *unknown*, for every batch of the call. What lies in the machine is a `StoreError`: of anything
    * else, again and again while the store answers, the values are suspected.
    */
@@ -209,6 +214,11 @@ export interface CommitBatch {
   readonly fence: Fence;
   /** Drawn for every batch built; a resend of the same bytes carries the same id. */
   readonly id: string;
+  /**
+   * The batch that was under way when this one was sent, in a store that queues commits. If another was committed last, this
+   * one was decided on what never came to be, and is fenced.
+   */
+  readonly behind?: string;
   /** Partition time; not below the last batch's. */
   readonly timeMs: number;
   /**

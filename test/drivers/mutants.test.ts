@@ -7,7 +7,7 @@ import { openMemoryHarness } from "./memory-harness.ts";
 import { mutants } from "./mutants/mutant-list.ts";
 
 /** A case needs the one or the other: no store has both durable and volatile tasks, or is both shared and exclusive. */
-const STORES = [{ partitions: 4 }, { volatileTasks: true, exclusive: true }];
+const STORES = [{ partitions: 4 }, { volatileTasks: true, exclusive: true, queuesCommits: true }];
 
 /** Longer than any case takes: one that hangs has failed. */
 const TOO_LONG_MS = 5000;

@@ -54,6 +54,7 @@ function batch(parts: Partial<FileBatch>): FileBatch {
   return {
     fence: { ...fence, seq },
     id: `batch ${seq}`,
+    behind: null,
     timeMs: seq,
     suspect: null,
     consumedMail: [],

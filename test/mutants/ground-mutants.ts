@@ -228,8 +228,8 @@ export const GROUND_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "engine/committer.ts",
-        find: "    const outcomes = await this.send(batches);",
-        put: "    await this.store.tasks.restore(batches.flatMap((batch) => batch.tasks).slice(0, 1)).catch(() => {});\n    const outcomes = await this.send(batches);",
+        find: "    const sent = this.send(batches);",
+        put: "    await this.store.tasks.restore(batches.flatMap((batch) => batch.tasks).slice(0, 1)).catch(() => {});\n    const sent = this.send(batches);",
       },
       {
         file: `${MEMORY}/tasks.ts`,

@@ -335,8 +335,13 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "engine/committer.ts",
-        find: '      case "fenced":\n        return this.tenures.stepDown(owner, "fenced");',
-        put: '      case "fenced":\n        owner.committed(builder);\n        return;',
+        find: '        return this.tenures.stepDown(owner, "fenced");',
+        put: "        owner.committed(builder);\n        return;",
+      },
+      {
+        file: "engine/committer.ts",
+        find: "        if (builder.isBehind || owner.underWay > 1) return this.tenures.reacquire(owner);\n",
+        put: "",
       },
     ],
   },
@@ -346,8 +351,29 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: "engine/committer.ts",
-        find: "    const outcomes = await this.send(batches);",
-        put: "    await this.store.tasks.restore(batches.flatMap((batch) => batch.tasks)).catch(() => {});\n    const outcomes = await this.send(batches);",
+        find: "    const sent = this.send(batches);",
+        put: "    await this.store.tasks.restore(batches.flatMap((batch) => batch.tasks)).catch(() => {});\n    const sent = this.send(batches);",
+      },
+    ],
+  },
+  {
+    name: "settled-as-they-are-answered",
+    thought: "an answer is an answer",
+    patches: [{ file: "engine/committer.ts", find: "    await before;\n    for", put: "    for" }],
+  },
+  {
+    name: "sealed-with-one-number",
+    thought: "the number rises when it is committed",
+    patches: [{ file: "engine/owner.ts", find: "seq: this.seq + this.underWay }", put: "seq: this.seq }" }],
+  },
+  {
+    name: "fenced-behind-another-goes-on",
+    thought: "the one before it was at fault, and is dealt with",
+    patches: [
+      {
+        file: "engine/committer.ts",
+        find: "if (builder.isBehind || owner.underWay > 1) return this.tenures.reacquire(owner);",
+        put: "if (builder.isBehind || owner.underWay > 1) return this.refuse(owner);",
       },
     ],
   },

@@ -18,6 +18,7 @@ export function commitBatch(memory: Memory, batch: CommitBatch): CommitOutcome {
     const isOurResend = partition.seq === batch.fence.seq + 1 && partition.lastBatch === batch.id;
     return { kind: isOurResend ? "alreadyApplied" : "fenced" };
   }
+  if (batch.behind !== undefined && batch.behind !== partition.lastBatch) return { kind: "fenced" };
   // Read before the store went back to a time when they had not been written: what was decided from them is of a past
   // that never was.
   if (!holds(memory, batch.fence.partition, batch.consumed)) return { kind: "fenced" };

@@ -4,6 +4,15 @@ import { StoredMessage } from "./memory-data.ts";
 import { type Memory, partitionData } from "./memory.ts";
 
 const DRIVER = "memory";
+const NO_IDS: readonly number[] = [];
+
+/** What a position of this driver holds. */
+interface Taken {
+  readonly ids: readonly number[];
+  /** What the position named after which this was read: that batch may still be under way. */
+  readonly before: readonly number[];
+}
+
 /** This part of a read is for starts, if there are so many: nobody waits for ever. */
 const SHARE_OF_STARTS = 1 / 8;
 
@@ -58,7 +67,7 @@ function readOne(memory: Memory, request: ReadRequest): ReadResult {
   const { partition, after, limit, maxChars } = request;
   const { inbox } = partitionData(memory, partition);
   // Not "ids beyond the greatest": one with a smaller id may have become visible since.
-  const inFlight = after === null ? [] : idsOf(after);
+  const inFlight = after === null ? NO_IDS : skippedAfter(after);
   const chosen = choose(inbox, inFlight, limit);
   const messages: string[] = [];
   const values: unknown[] = [];
@@ -79,7 +88,7 @@ function readOne(memory: Memory, request: ReadRequest): ReadResult {
     values.push(value);
     hasValues ||= value !== undefined;
   }
-  const position = positionOf(ids);
+  const position = positionOf(ids, after);
   return { partition, messages, position, ...(hasValues && { values }), ...(isPartial && { isPartial }) };
 }
 
@@ -171,13 +180,25 @@ export function postReply(memory: Memory, reply: Reply): void {
   memory.waiters.wakeOne(replyKey(reply.process));
 }
 
-function positionOf(ids: readonly number[]): Position {
-  return { driver: DRIVER, value: ids };
+function positionOf(ids: readonly number[], after: Position | null = null): Position {
+  const value: Taken = { ids, before: after === null ? NO_IDS : idsOf(after) };
+  return { driver: DRIVER, value };
 }
 
+/** The messages that a position names, in order. */
 export function idsOf(position: Position): readonly number[] {
+  return takenAt(position).ids;
+}
+
+/** Of up to two batches, as more are not under way. */
+function skippedAfter(position: Position): readonly number[] {
+  const { ids, before } = takenAt(position);
+  return before.length === 0 ? ids : [...before, ...ids].sort((a, b) => a - b);
+}
+
+function takenAt(position: Position): Taken {
   assert.equal(position.driver, DRIVER, "a position of another driver");
-  return position.value as readonly number[];
+  return position.value as Taken;
 }
 
 function replyKey(process: string): string {

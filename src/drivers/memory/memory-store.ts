@@ -19,6 +19,8 @@ export interface MemoryOptions {
   readonly volatileTasks?: boolean;
   /** Whether `restart` ends all leases of partitions, as with a driver whose lock ends with its process. */
   readonly exclusive?: boolean;
+  /** Whether a second batch of a partition may be sent while one is under way. */
+  readonly queuesCommits?: boolean;
 }
 
 export function openMemory(options: MemoryOptions): MemoryStore {
@@ -41,13 +43,14 @@ export class MemoryStore implements Store {
 
   constructor(options: MemoryOptions) {
     const { host, partitions = 1, maxInbox = 10_000, maxReplies = 10_000 } = options;
-    const { exclusive = false, volatileTasks = false } = options;
+    const { exclusive = false, volatileTasks = false, queuesCommits = false } = options;
     this.capabilities = {
       name: "memory",
       partitionCount: partitions,
       exclusive,
       volatileTasks,
       volatileInbox: false,
+      ...(queuesCommits && { queuesCommits }),
       maxBatchEntries: 1000,
       maxBatchBytes: 1024 * 1024,
     };

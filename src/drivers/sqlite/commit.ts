@@ -46,11 +46,12 @@ function addressMail({ inbox }: Sqlite, batch: CommitBatch): readonly Mail[] {
 }
 
 function fileBatch({ mailIds }: Sqlite, batch: CommitBatch, mail: readonly Mail[]): FileBatch {
-  const { fence, id, timeMs, suspect, discard, purge } = batch;
+  const { fence, id, behind = null, timeMs, suspect, discard, purge } = batch;
   checkPartition(fence.partition);
   return {
     fence,
     id,
+    behind,
     timeMs,
     suspect,
     consumedMail: mailIds.size === 0 ? [] : consumedIds(batch).filter((id) => mailIds.has(id)),

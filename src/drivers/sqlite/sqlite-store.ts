@@ -79,6 +79,7 @@ class SqliteStore implements Store {
     volatileTasks: true,
     sameProcess: true,
     volatileInbox: true,
+    queuesCommits: true,
     // A read is a quarter of it. With half as many the commits of a flood were twice as many, and a step a sixth dearer.
     maxBatchEntries: 2000,
     maxBatchBytes: 2 * 1024 * 1024,

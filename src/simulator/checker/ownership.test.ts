@@ -17,6 +17,7 @@ const FENCED = {
   partition: 0,
   nonce: "nonce-1",
   owner: "engine-1",
+  firstSentAt: 1_999,
 } as const;
 
 /** The second owner has taken over when a commit of the first arrives. */
@@ -47,7 +48,7 @@ describe("ownership", () => {
     [
       "I2",
       "an owner goes on that was told it is fenced",
-      () => followedBy(plainWorld(), { ...FENCED, seq: 7 }, { ...FENCED, seq: 8 }),
+      () => followedBy(plainWorld(), { ...FENCED, seq: 7 }, { ...FENCED, at: 2_002, seq: 8, firstSentAt: 2_001 }),
     ],
     ["I3", "a sequence number is left out", () => change(retriedWorld(), "commit", 4, { seq: 9 })],
     ["I3", "an acknowledged commit never was", () => followedBy(plainWorld(), { ...ACKNOWLEDGED, nonce: "x", seq: 9 })],

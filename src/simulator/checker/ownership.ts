@@ -71,15 +71,15 @@ const fenceHolds: Invariant = {
 };
 
 function fencedOnce(fenced: Evidence["fenced"], found: Found): void {
-  const told = new Map<string, number>();
+  const told = new Map<string, { readonly seq: number; readonly at: number }>();
   for (const { entry } of fenced) {
-    const { partition, nonce, seq, owner } = entry;
+    const { partition, nonce, seq, owner, at, firstSentAt } = entry;
     const name = `${owner} ${partition} ${nonce}`;
     const before = told.get(name);
-    if (before !== undefined && before !== seq) {
-      found(`${owner} was told at its commit ${partition}/${before} that it is fenced, and went on with ${seq}`);
+    if (before !== undefined && before.seq !== seq && firstSentAt > before.at) {
+      found(`${owner} was told at its commit ${partition}/${before.seq} that it is fenced, and went on with ${seq}`);
     }
-    told.set(name, seq);
+    if (before === undefined) told.set(name, { seq, at });
   }
 }
 

@@ -15,6 +15,7 @@ import { manyCases } from "./many-cases.ts";
 import { partitionCases } from "./partition-cases.ts";
 import { publishCases } from "./publish-cases.ts";
 import { queryCases } from "./query-cases.ts";
+import { queuedCases } from "./queued-cases.ts";
 import { recordCases } from "./record-cases.ts";
 import { renewCases } from "./renew-cases.ts";
 import { revokeCases } from "./revoke-cases.ts";
@@ -32,6 +33,7 @@ export const cases: readonly Case[] = [
   ...inboxCases,
   ...deliveryCases,
   ...fenceCases,
+  ...queuedCases,
   ...journalCases,
   ...cutCases,
   ...wakeCases,

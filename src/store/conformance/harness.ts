@@ -97,6 +97,11 @@ export const refusesCommits: Requirement = {
   isMet: ({ refuseCommits }) => refuseCommits !== undefined,
 };
 
+export const queuesCommits: Requirement = {
+  reason: "one batch of a partition is under way at a time",
+  isMet: ({ store }) => store.capabilities.queuesCommits === true,
+};
+
 /** A lease that is meant to run out, and how long to wait until it has. Real stores really wait: keep both small. */
 export const SHORT_MS = 300;
 export const PAST_SHORT_MS = 600;

@@ -45,6 +45,12 @@ export class Owner {
     };
   }
 
+  /** What is sent while `before` is under way. */
+  behind(before: CommitBatch, parts: BatchParts = {}): CommitBatch {
+    const batch = this.batch(parts);
+    return { ...batch, fence: { ...batch.fence, seq: before.fence.seq + 1 }, behind: before.id };
+  }
+
   async commit(parts: BatchParts = {}): Promise<void> {
     assert.deepEqual(await this.send(this.batch(parts)), { kind: "committed" });
     this.#seq += 1;

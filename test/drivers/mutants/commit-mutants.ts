@@ -9,7 +9,7 @@ const state = (store: MemoryStore, { fence }: CommitBatch): MemoryStore["data"][
   store.data.partitions[fence.partition]!;
 
 /** The batch as one that fits whatever the store has. */
-function forced(store: MemoryStore, batch: CommitBatch): CommitBatch {
+export function forced(store: MemoryStore, batch: CommitBatch): CommitBatch {
   const { epoch, nonce, seq } = state(store, batch);
   return { ...batch, fence: { ...batch.fence, incarnation: store.data.incarnation, epoch, nonce: nonce ?? "", seq } };
 }

@@ -1,3 +1,4 @@
+import { idsOf } from "../../../src/drivers/memory/inbox.ts";
 import { StoredMessage } from "../../../src/drivers/memory/memory-data.ts";
 import type { MemoryStore } from "../../../src/drivers/memory/memory-store.ts";
 import type {
@@ -28,11 +29,11 @@ const onRead = (
 
 const one = async (inbox: Inbox, request: ReadRequest): Promise<ReadResult> => (await inbox.read([request], 0))[0]!;
 
-const ids = (position: Position): readonly number[] => position.value as readonly number[];
+const ids = idsOf;
 
 const cursor = (position: Position): number => Math.max(0, ...ids(position));
 
-const positionOf = (value: readonly number[]): Position => ({ driver: "memory", value });
+const positionOf = (ids: readonly number[]): Position => ({ driver: "memory", value: { ids, before: [] } });
 
 const appendMutants: readonly Mutant[] = [
   onInbox("an append puts its messages in the wrong order", (inbox) => ({

@@ -8,6 +8,7 @@ import { listingMutants } from "./listing-mutants.ts";
 import type { Mutant } from "./mutant.ts";
 import { partitionMutants } from "./partition-mutants.ts";
 import { publishMutants } from "./publish-mutants.ts";
+import { queuedMutants } from "./queued-mutants.ts";
 import { recordAndQueryMutants } from "./record-mutants.ts";
 import { taskMutants } from "./task-mutants.ts";
 import { textAndRestartMutants } from "./text-mutants.ts";
@@ -15,6 +16,7 @@ import { textAndRestartMutants } from "./text-mutants.ts";
 export const mutants: readonly Mutant[] = [
   ...partitionMutants,
   ...commitMutants,
+  ...queuedMutants,
   ...inboxMutants,
   ...journalMutants,
   ...cutMutants,

@@ -5,8 +5,8 @@ import { HeaderCounts } from "./header-counts.ts";
 import type { Purge } from "./purge.ts";
 
 export const SQL = {
-  // Guard: only the holder of this nonce may write the next number. With a suspect the owner has yet to show that it
-  // survives: vanishing now is a strike.
+  // Guard: only the holder of this nonce may write the next number, and behind the batch it was sent behind. With a suspect the
+  // owner has yet to show that it survives: vanishing now is a strike.
   advance: `
     update partitions set
       seq = seq + 1,
@@ -15,7 +15,7 @@ export const SQL = {
       suspect = ?3,
       strikes = iif(?3 is null, 0, strikes),
       is_clean = ?3 is null
-    where id = 0 and epoch = ?4 and nonce = ?5 and seq = ?6`,
+    where id = 0 and epoch = ?4 and nonce = ?5 and seq = ?6 and last_batch is ifnull(?7, last_batch)`,
   // No row changed means fenced, or our own resend.
   isResend: `
     select 1 from partitions where id = 0 and epoch = ? and nonce = ? and seq = ? + 1 and last_batch = ?`,
@@ -100,6 +100,7 @@ export const SQL = {
 export interface FileBatch {
   readonly fence: Fence;
   readonly id: string;
+  readonly behind: string | null;
   readonly timeMs: number;
   readonly suspect: string | null;
   readonly consumedMail: readonly number[];
@@ -157,8 +158,9 @@ export class Commit {
     const db = this.#db;
     const { epoch, nonce, seq } = batch.fence;
     if (batch.fence.incarnation !== this.#incarnation) return { kind: "fenced" };
-    if (db.run(SQL.advance, batch.id, batch.timeMs, batch.suspect, epoch, nonce, seq) === 0) {
-      const isOurResend = db.get(SQL.isResend, epoch, nonce, seq, batch.id) !== undefined;
+    const { id, timeMs, suspect, behind } = batch;
+    if (db.run(SQL.advance, id, timeMs, suspect, epoch, nonce, seq, behind) === 0) {
+      const isOurResend = db.get(SQL.isResend, epoch, nonce, seq, id) !== undefined;
       return { kind: isOurResend ? "alreadyApplied" : "fenced" };
     }
     db.runAll(SQL.deleteMail, [batch.consumedMail]);
