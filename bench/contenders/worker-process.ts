@@ -5,6 +5,8 @@ import { shapeNamed } from "../shapes.ts";
 
 /** How often a worker tells what it has run. */
 const TOLD_EVERY_MS = 20;
+/** How long it may take to end when its parent is gone. */
+const END_MS = 5_000;
 
 interface Given<Options> {
   readonly shape: string;
@@ -48,6 +50,8 @@ export async function workApart<Options>(
   const timer = setInterval(tell, TOLD_EVERY_MS);
   process.on("disconnect", () => {
     clearInterval(timer);
+    // Its server may be gone as well: some would wait for that for ever.
+    setTimeout(() => process.exit(), END_MS);
     void stop().then(() => process.exit());
   });
   process.send!("ready");

@@ -191,7 +191,9 @@ export class Committer {
 
   private async resend(batches: readonly CommitBatch[]): Promise<readonly Sent[]> {
     try {
-      return await this.store.journal.commit(batches);
+      const outcomes = await this.store.journal.commit(batches);
+      // That it is not taken now does not say that it was not taken before.
+      return outcomes.map((outcome): Sent => (outcome.kind === "refused" ? refusedAgain(outcome.reason) : outcome));
     } catch (error) {
       await this.leaveAlone();
       // Of several that were sent together nobody knows whose value it is.
@@ -237,6 +239,10 @@ export class Committer {
   private refuse(owner: Owner): void {
     this.tenures.renewMemory(owner);
   }
+}
+
+function refusedAgain(reason: string): Sent {
+  return { kind: "unknown", error: new StoreError("STORE_UNAVAILABLE", `it refused what was sent again: ${reason}`) };
 }
 
 function isTaken({ kind }: Sent): boolean {

@@ -171,6 +171,28 @@ describe("a store that does not take a large value", () => {
   });
 });
 
+test("a commit that took effect, and is refused when it is sent again, is not taken for one that did not", async () => {
+  let state: "before" | "applied" | "refused" = "before";
+  const trouble: Trouble = (_, call) => {
+    if (call !== "commit" || state !== "before") return undefined;
+    state = "applied";
+    return "after";
+  };
+  const refusedOnce = (): CommitOutcome | undefined => {
+    if (state !== "applied" || commits++ === 0) return undefined;
+    state = "refused";
+    return { kind: "refused", reason: "disk full" };
+  };
+  let commits = 0;
+  const reasons: string[] = [];
+  world = new TestWorld({ wrap: troubled(trouble, refusedOnce) });
+  world.engine({}, undefined, { steppedDown: (_, why) => reasons.push(why) });
+  world.worker(steps);
+  const id = await world.start(diamond());
+  expect(await world.ended(id)).toMatchObject({ status: "COMPLETED" });
+  expect([state, reasons]).toEqual(["refused", ["unknown outcome"]]);
+});
+
 test("commits that are refused are not repeated at once", async () => {
   let commits = 0;
   world = new TestWorld();
