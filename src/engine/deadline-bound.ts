@@ -19,6 +19,8 @@ export interface ReadNote {
  * If there is always something left, deadlines must not wait for ever.
  */
 export class DeadlineBound {
+  /** Whether the last read has brought whatever was there, or there is so much that nobody can wait for all of it. */
+  hasReadAll = false;
   private taken = 0;
   private takenWhenDrained = 0;
   private drainedAtMs = -Infinity;
@@ -28,7 +30,8 @@ export class DeadlineBound {
   noteRead({ count, isDrained, committedBatch }: ReadNote, nowMs: number): void {
     this.taken += count;
     if (isDrained) this.takenWhenDrained = this.taken;
-    if (isDrained || this.taken - this.takenWhenDrained > MAX_BACKLOG) this.drainedAtMs = nowMs;
+    this.hasReadAll = isDrained || this.taken - this.takenWhenDrained > MAX_BACKLOG;
+    if (this.hasReadAll) this.drainedAtMs = nowMs;
     for (const [key, hold] of this.held) {
       if (hold.batch > committedBatch) hold.taken = this.taken;
       else if (isDrained || this.taken - hold.taken > MAX_BACKLOG) this.held.delete(key);

@@ -319,7 +319,7 @@ export class Engine {
       throw error;
     }
     if (incoming.position !== null) owner.inFlight = { batch: builder.number, position: incoming.position };
-    if (owner.restorable.size > 0) await this.supply.restoreTasks(owner);
+    if (owner.mayRestore) await this.supply.restoreTasks(owner);
     return builder;
   }
 

@@ -220,6 +220,11 @@ export class Owner {
     return !careful && busy.size === 0 && restorable.size === 0 && !window.isWaitedFor && unshipped?.hasDone !== true;
   }
 
+  /** The result of a task that seems to be out may wait behind what was read: who puts it back before that is read has it done again. */
+  get mayRestore(): boolean {
+    return this.restorable.size > 0 && this.deadlines.hasReadAll;
+  }
+
   noteRead(note: ReadNote): void {
     this.deadlines.noteRead(note, this.time.nowMs());
   }

@@ -5,7 +5,8 @@ import { contentHash } from "../json/hash.ts";
 import { Random } from "../simulator/random.ts";
 import type { CommitBatch, CommitOutcome, Store } from "../store/contract.ts";
 import { StoreError } from "../store/store-error.ts";
-import { TestWorld } from "./test-engine.ts";
+import { STORE_TROUBLE_MS } from "./committer.ts";
+import { TestWorld, withJournal } from "./test-engine.ts";
 
 let world: TestWorld;
 afterEach(() => world.close());
@@ -191,6 +192,32 @@ test("a commit that took effect, and is refused when it is sent again, is not ta
   const id = await world.start(diamond());
   expect(await world.ended(id)).toMatchObject({ status: "COMPLETED" });
   expect([state, reasons]).toEqual(["refused", ["unknown outcome"]]);
+});
+
+test("what was done is not done again while its result waits behind more than one read brings", async () => {
+  let isRefusing = false;
+  let runs = 0;
+  world = new TestWorld({
+    volatileTasks: true,
+    wrap: (memory) => {
+      const store = withJournal(memory, {
+        commit: async (batches) =>
+          isRefusing ? batches.map(() => ({ kind: "refused", reason: "disk full" })) : memory.journal.commit(batches),
+      });
+      return { ...store, capabilities: { ...store.capabilities, maxBatchEntries: 40 } };
+    },
+  });
+  world.engine({ maxEvents: 8 });
+  const two = workflow([node("a"), node("b")]);
+  const ids = await Promise.all(Array.from({ length: 20 }, () => world.start(two)));
+  await expect.poll(async () => (await world.memory.queries.counts()).queued["step"]).toBe(2 * ids.length);
+  isRefusing = true;
+  world.worker({ step: () => ++runs });
+  await expect.poll(() => runs).toBeGreaterThanOrEqual(2 * ids.length);
+  await world.host.sleep(3 * STORE_TROUBLE_MS);
+  isRefusing = false;
+  for (const id of ids) expect((await world.ended(id)).status).toBe("COMPLETED");
+  expect(runs).toBe(2 * ids.length);
 });
 
 test("commits that are refused are not repeated at once", async () => {
