@@ -1,3 +1,4 @@
+import { nodeHost } from "../host/node-host.ts";
 import type { Settings } from "../settings/declarations.ts";
 import type { StoreAddress } from "../settings/store-address.ts";
 import { StoreError } from "../store/store-error.ts";
@@ -31,37 +32,28 @@ export async function checkStoreSafety(address: StoreAddress, settings: SafetySe
   );
 }
 
+const JUDGED = ["appendonly", "appendfsync", "maxmemory", "maxmemory-policy"];
+
 /** What a Redis says of itself that would break a promise. */
 export async function redisFaults(
   url: string,
   settings: Pick<SafetySettings, "redisDurability" | "redisSocketTimeout">,
 ): Promise<readonly Unsafe[]> {
-  const { createClient, ErrorReply } = await import("@redis/client");
-  const connectTimeout = settings.redisSocketTimeout * 1_000;
-  const socket = { reconnectStrategy: false, connectTimeout } as const;
-  // With notifications of moves it takes an IPv6 address for a name.
-  const client = createClient({ url, maintNotifications: "disabled", socket });
-  client.on("error", () => undefined);
+  const { Connection } = await import("../drivers/redis/connection.ts");
+  const { ErrorReply } = await import("../drivers/redis/wire/reply-reader.ts");
+  const times = { connectMs: settings.redisSocketTimeout * 1_000, commandMs: settings.redisSocketTimeout * 1_000 };
+  const connection = new Connection({ url, host: nodeHost, ...times }, async () => {});
   try {
-    await client.connect();
+    const line = await connection.line();
+    const told = await line.send<readonly string[]>(["CONFIG", "GET", ...JUDGED]);
+    const config = Object.fromEntries(Array.from({ length: told.length / 2 }, (_, i) => told.slice(2 * i, 2 * i + 2)));
+    return judgeRedis(config as Record<string, string>, settings.redisDurability);
   } catch (error) {
-    throw unreachable(error);
-  }
-  try {
-    const config = await client.configGet(["appendonly", "appendfsync", "maxmemory", "maxmemory-policy"]);
-    return judgeRedis(config, settings.redisDurability);
-  } catch (error) {
-    if (!(error instanceof ErrorReply)) throw unreachable(error);
+    if (!(error instanceof ErrorReply)) throw error;
     return [{ code: "REDIS_SETTINGS_HIDDEN", told: "this Redis does not tell its settings" }];
   } finally {
-    client.destroy();
+    connection.close();
   }
-}
-
-/** It dies as we speak, or does not let us in. */
-function unreachable(reason: unknown): StoreError {
-  const told = reason instanceof Error ? reason.message || reason.name : String(reason);
-  return new StoreError("STORE_UNAVAILABLE", `The store cannot be reached: ${told}`, { cause: reason });
 }
 
 /** By what `CONFIG GET` says. */

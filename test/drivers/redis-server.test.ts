@@ -126,6 +126,10 @@ describe("a Redis that the store may not use", () => {
     await owner.commit({ records: [record("execution/one", 1)], tasks: [task("t")] });
     const [loaded] = await store.journal.load([{ partition: 0, entity: "execution/one" }]);
     expect([loaded!.records.length, (await store.queries.counts()).queued]).toEqual([1, { queue: 1 }]);
+    // Nor may it hear what others publish: then it looks.
+    const watching = store.journal.watch(0, "execution/one", 1, 20_000);
+    await owner.commit({ records: [record("execution/one", 2)] });
+    expect(await watching).toBe(2);
     await store.close();
   });
 

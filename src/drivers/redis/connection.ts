@@ -1,6 +1,9 @@
-import { createClient, ErrorReply, MultiErrorReply, type RedisClientType, WatchError } from "@redis/client";
 import type { Host } from "../../host/host.ts";
 import { StoreError } from "../../store/store-error.ts";
+import { type Endpoint, endpointOf } from "./wire/endpoint.ts";
+import { ErrorReply } from "./wire/reply-reader.ts";
+import { Subscriber } from "./wire/subscriber.ts";
+import { Wire } from "./wire/wire.ts";
 
 export interface ConnectionOptions {
   readonly url: string;
@@ -19,11 +22,6 @@ const NO_TRANSACTIONS = /^(NOPERM .* run the|ERR unknown command) '?multi'/i;
 
 /** What a server answers that is none any more which can be written to. */
 const DEMOTED = /^(READONLY|MASTERDOWN) /;
-/**
- * An option of Node's sockets that the client hands on. Without it the client stops in the middle of what it has to send whenever 16 KiB
- * are waiting, and a flood is sent in as many parts. How much may be under way is bounded by those who send it.
- */
-const ROOM = { writableHighWaterMark: 64 * 1024 * 1024 };
 const FIRST_PAUSE_MS = 25;
 const LONGEST_PAUSE_MS = 1000;
 
@@ -32,7 +30,7 @@ const LONGEST_PAUSE_MS = 1000;
  * whoever sent it hears that nobody knows what became of it.
  */
 export class Line {
-  readonly client: RedisClientType;
+  readonly #wire: Wire;
   readonly #host: Host;
   readonly #commandMs: number;
   readonly #ended = new AbortController();
@@ -40,18 +38,18 @@ export class Line {
   #answers = 0;
   #isWatched = false;
 
-  constructor(client: RedisClientType, { host, commandMs }: ConnectionOptions) {
-    this.client = client;
+  constructor(wire: Wire, { host, commandMs }: ConnectionOptions) {
+    this.#wire = wire;
     this.#host = host;
     this.#commandMs = commandMs;
   }
 
   get isUsable(): boolean {
-    return this.client.isReady;
+    return this.#wire.isReady;
   }
 
   send<Answer>(command: readonly string[]): Promise<Answer> {
-    return this.#answered(() => this.client.sendCommand<Answer>(command));
+    return this.#answered(this.#wire.send<Answer>(command));
   }
 
   /**
@@ -59,14 +57,11 @@ export class Line {
    * `refused` if it takes one of them not at all, and then it has run none. One that fails does not undo the others.
    */
   async transact(commands: readonly (readonly string[])[]): Promise<Transacted> {
-    const transaction = this.client.multi();
-    for (const command of commands) transaction.addCommand([...command]);
     try {
-      await this.#answered(() => transaction.exec());
-      return "done";
+      const answers = await this.#answered(this.#wire.transact(commands));
+      if (answers === null) return "watchFailed";
+      return answers.some((answer) => answer instanceof ErrorReply) ? "failed" : "done";
     } catch (error) {
-      if (error instanceof WatchError) return "watchFailed";
-      if (error instanceof MultiErrorReply) return "failed";
       // Without a beginning the others have run as they came.
       if (error instanceof ErrorReply && NO_TRANSACTIONS.test(error.message)) return "failed";
       if (error instanceof ErrorReply) return "refused";
@@ -74,13 +69,12 @@ export class Line {
     }
   }
 
-  async #answered<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  async #answered<Answer>(asked: Promise<Answer>): Promise<Answer> {
     this.#unanswered++;
     if (!this.#isWatched) void this.#watch();
     try {
-      return await ask();
+      return await asked;
     } catch (error) {
-      if (error instanceof WatchError) throw error;
       if (!(error instanceof ErrorReply)) throw unavailable(error);
       // A server that was made a replica says so for ever, and answers what is only read from what it had. Whoever connects anew is led
       // to its successor, or hears what it is.
@@ -94,7 +88,7 @@ export class Line {
 
   end(): void {
     this.#ended.abort();
-    if (this.client.isOpen) this.client.destroy();
+    this.#wire.end();
   }
 
   /**
@@ -120,8 +114,7 @@ export class Line {
  */
 export class Connection {
   readonly #options: ConnectionOptions;
-  /** Never connected: its copies are. To make one from nothing costs tens of milliseconds. */
-  readonly #pattern: RedisClientType;
+  readonly #endpoint: Endpoint;
   readonly #check: (line: Line) => Promise<void>;
   readonly #closing = new AbortController();
   #reason: StoreError | undefined;
@@ -131,17 +124,8 @@ export class Connection {
   #failures = 0;
 
   constructor(options: ConnectionOptions, check: (line: Line) => Promise<void>) {
-    const { url, connectMs } = options;
     this.#options = options;
-    this.#pattern = createClient({
-      url,
-      disableOfflineQueue: true,
-      // A line watches over all its commands at once; a signal with a timer for each costs more than sending it.
-      commandOptions: { timeout: 0 },
-      // A client that is told of a move goes on elsewhere, where nobody has looked. And it takes an IPv6 address for a name.
-      maintNotifications: "disabled",
-      socket: { ...ROOM, reconnectStrategy: false, connectTimeout: connectMs },
-    });
+    this.#endpoint = endpointOf(options.url);
     this.#check = check;
   }
 
@@ -162,10 +146,8 @@ export class Connection {
 
   /** One more, for somebody who waits on it. */
   async open(): Promise<Line> {
-    const client = this.#pattern.duplicate();
-    // Whoever has a command under way hears of it.
-    client.on("error", () => {});
-    const line = new Line(client, this.#options);
+    const wire = new Wire(this.#endpoint);
+    const line = new Line(wire, this.#options);
     const stop = new AbortController();
     const close = (): void => {
       stop.abort();
@@ -173,7 +155,7 @@ export class Connection {
     };
     this.#closing.signal.addEventListener("abort", close);
     try {
-      await this.#connected(client, stop.signal);
+      await this.#connected(wire, stop.signal);
       await this.#check(line);
       if (this.#reason !== undefined) throw this.#reason;
       return line;
@@ -187,11 +169,8 @@ export class Connection {
   }
 
   /** For what others publish. It carries hints only, so it may connect again by itself. */
-  subscriber(): RedisClientType {
-    const socket = { ...this.#pattern.options.socket, reconnectStrategy: LONGEST_PAUSE_MS };
-    const client = this.#pattern.duplicate({ disableOfflineQueue: false, socket });
-    client.on("error", () => {});
-    return client;
+  subscriber(): Subscriber {
+    return new Subscriber(this.#endpoint, this.#options.host);
   }
 
   /** For good: whoever comes hears why, at once. */
@@ -225,9 +204,9 @@ export class Connection {
   }
 
   /** Also a server that takes the connection and then says nothing has had its time. */
-  async #connected(client: RedisClientType, stopped: AbortSignal): Promise<void> {
+  async #connected(wire: Wire, stopped: AbortSignal): Promise<void> {
     const { host, connectMs } = this.#options;
-    const connecting = client.connect().then(() => true);
+    const connecting = wire.connect().then(() => true);
     connecting.catch(() => {});
     try {
       const isConnected = await Promise.race([connecting, host.sleep(connectMs, stopped).then(() => false)]);

@@ -57,12 +57,13 @@ export class RedisInbox implements Inbox {
     const most = this.#size.most(Math.max(...requests.map((request) => request.limit)));
     const limit = String(most);
     const { age } = this.#redis.connection;
-    type Answer = Readonly<Record<string, readonly StreamEntry[]>> | null;
+    type Answer = readonly (readonly [stream: string, entries: readonly StreamEntry[]])[] | null;
     const resultsOf = (answer: Answer): readonly ReadResult[] | undefined => {
-      const count = Object.values(answer ?? {}).reduce((sum, entries) => sum + entries.length, 0);
+      const inStreams = new Map(answer);
+      const count = inStreams.values().reduce((sum, entries) => sum + entries.length, 0);
       this.#isQuiet = count < (this.#isQuiet ? MANY_READ : 1);
       this.#lookedAtMs = this.#redis.host.monotonicMs();
-      const found = streams.map((stream) => answer?.[stream] ?? []);
+      const found = streams.map((stream) => inStreams.get(stream) ?? []);
       const results = requests.map((request, i) =>
         ofMost(this.#resultOf(request, age, found[i]!), found[i]!.length, most, request.limit),
       );

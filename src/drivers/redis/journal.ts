@@ -1,4 +1,3 @@
-import { ErrorReply } from "@redis/client";
 import type {
   CommitBatch,
   CommitOutcome,
@@ -26,6 +25,7 @@ import { bellOf, type RedisTasks } from "./tasks.ts";
 import { isPlain, Transaction } from "./transaction.ts";
 import type { Standing, VersionHints } from "./version-hints.ts";
 import type { WatchedStanding } from "./watched-standing.ts";
+import { ErrorReply } from "./wire/reply-reader.ts";
 
 /** Entities in one script, as many as one may take its time for. */
 const MOST_LOADED = 50;

@@ -4,7 +4,8 @@ import { StoreError } from "../../store/store-error.ts";
 import { isFull, keyOf, look, type Redis, run, runCall, scriptCall, whyRefused } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
-type Scored = readonly [member: string, score: number];
+/** Members, each before its score. */
+type Scored = readonly string[];
 
 export class RedisRecords implements Records {
   readonly #redis: Redis;
@@ -44,20 +45,19 @@ export class RedisRecords implements Records {
   async published(name: string, version?: number | string): Promise<Published | null> {
     const key = keyOf(this.#redis, "versions", name);
     if (typeof version === "string") {
-      const number = await look<number | null>(this.#redis, "ZSCORE", key, version);
-      return number === null ? null : { version: number, hash: version };
+      const number = await look<string | null>(this.#redis, "ZSCORE", key, version);
+      return number === null ? null : { version: Number(number), hash: version };
     }
     const only = String(version);
     const [found] =
       version === undefined
         ? await this.#newest(key, 1)
-        : await look<readonly Scored[]>(this.#redis, "ZRANGE", key, only, only, "BYSCORE", "WITHSCORES");
-    return found === undefined ? null : { version: found[1], hash: found[0] };
+        : publishedIn(await look<Scored>(this.#redis, "ZRANGE", key, only, only, "BYSCORE", "WITHSCORES"));
+    return found ?? null;
   }
 
   async versions(name: string): Promise<readonly Published[]> {
-    const found = await this.#newest(keyOf(this.#redis, "versions", name), MAX_VERSIONS);
-    return found.map(([hash, version]) => ({ version, hash }));
+    return this.#newest(keyOf(this.#redis, "versions", name), MAX_VERSIONS);
   }
 
   async unpublish(name: string): Promise<void> {
@@ -73,7 +73,14 @@ export class RedisRecords implements Records {
     return alive.map((text) => JSON.parse(text) as Registration);
   }
 
-  #newest(key: string, count: number): Promise<readonly Scored[]> {
-    return look(this.#redis, "ZRANGE", key, "0", String(count - 1), "REV", "WITHSCORES");
+  async #newest(key: string, count: number): Promise<readonly Published[]> {
+    return publishedIn(await look<Scored>(this.#redis, "ZRANGE", key, "0", String(count - 1), "REV", "WITHSCORES"));
   }
+}
+
+function publishedIn(found: Scored): readonly Published[] {
+  return Array.from({ length: found.length / 2 }, (_, i) => ({
+    version: Number(found[2 * i + 1]),
+    hash: found[2 * i]!,
+  }));
 }

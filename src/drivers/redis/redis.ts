@@ -1,10 +1,10 @@
-import { ErrorReply } from "@redis/client";
 import type { Host } from "../../host/host.ts";
 import { StoreError } from "../../store/store-error.ts";
 import type { Connection, Line } from "./connection.ts";
 import type { Seats } from "./seats.ts";
 import type { Waiting } from "./waiting.ts";
 import { callOf, runScript, type Script } from "./scripts.ts";
+import { ErrorReply } from "./wire/reply-reader.ts";
 
 /** What the roles of one store share. */
 export interface Redis {

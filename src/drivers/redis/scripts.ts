@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { ErrorReply } from "@redis/client";
 import type { Line } from "./connection.ts";
+import { ErrorReply } from "./wire/reply-reader.ts";
 
 export interface Script {
   readonly text: string;

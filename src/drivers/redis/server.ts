@@ -1,8 +1,8 @@
-import { ErrorReply } from "@redis/client";
 import type { Host } from "../../host/host.ts";
 import { StoreError } from "../../store/store-error.ts";
 import type { Line } from "./connection.ts";
 import { callOf, runScript, scripts } from "./scripts.ts";
+import { ErrorReply } from "./wire/reply-reader.ts";
 
 /** What `INFO` says. */
 export type ServerFacts = ReadonlyMap<string, string>;

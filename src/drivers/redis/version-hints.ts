@@ -1,6 +1,6 @@
-import type { RedisClientType } from "@redis/client";
 import type { Host } from "../../host/host.ts";
 import type { EntityKey } from "../../store/contract.ts";
+import type { Subscriber } from "./wire/subscriber.ts";
 
 /** Hints get lost: everybody who waits looks this often as well. */
 const LOOK_EVERY_MS = 1000;
@@ -27,18 +27,17 @@ interface Wanted {
  */
 export class VersionHints {
   readonly #host: Host;
-  readonly #client: RedisClientType;
+  readonly #subscriber: Subscriber;
   readonly #channelOf: (partition: number) => string;
   readonly #closing = new AbortController();
   /** Who waits, by entity, in each partition we listen to. */
   readonly #partitions = new Map<number, Map<EntityKey, Set<Listener>>>();
   /** Where nobody waits any more, and we still listen for a while. */
   readonly #lingering = new Set<number>();
-  #connected: Promise<unknown> | undefined;
 
-  constructor(client: RedisClientType, host: Host, channelOf: (partition: number) => string) {
+  constructor(subscriber: Subscriber, host: Host, channelOf: (partition: number) => string) {
     this.#host = host;
-    this.#client = client;
+    this.#subscriber = subscriber;
     this.#channelOf = channelOf;
   }
 
@@ -82,7 +81,7 @@ export class VersionHints {
 
   close(): void {
     this.#closing.abort();
-    if (this.#client.isOpen) this.#client.destroy();
+    this.#subscriber.close();
   }
 
   async #listen(partition: number, entity: EntityKey, listener: Listener): Promise<void> {
@@ -91,14 +90,7 @@ export class VersionHints {
     listeners.add(listener);
     if (entities !== undefined) return void entities.set(entity, listeners);
     this.#partitions.set(partition, new Map([[entity, listeners]]));
-    try {
-      await (this.#connected ??= this.#client.connect());
-      await this.#client.subscribe(this.#channelOf(partition), this.#told(partition));
-    } catch (error) {
-      this.#connected = undefined;
-      this.#partitions.delete(partition);
-      throw error;
-    }
+    await this.#subscriber.subscribe(this.#channelOf(partition), this.#told(partition));
   }
 
   /** A commit tells `<version> <entity>` of each that it has changed, one on a line, and `+<version>` of one that ends. */
@@ -129,7 +121,7 @@ export class VersionHints {
     this.#lingering.delete(partition);
     if (this.#partitions.get(partition)?.size !== 0) return;
     this.#partitions.delete(partition);
-    if (this.#client.isReady) this.#client.unsubscribe(this.#channelOf(partition)).catch(() => {});
+    this.#subscriber.unsubscribe(this.#channelOf(partition));
   }
 
   async #woken(woken: Promise<void>, waitMs: number): Promise<void> {
