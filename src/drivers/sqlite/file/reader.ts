@@ -76,7 +76,8 @@ export const SQL = {
     where is_gone = 0 and (?1 is null or name > ?1) group by name order by name limit ?2`,
 };
 
-const CACHE = `pragma cache_size = -32768`;
+/** 8 MiB, as the writer's. */
+const CACHE = `pragma cache_size = -8192`;
 
 /** Everything the store is asked, on a connection that cannot write. */
 export class FileReader {
