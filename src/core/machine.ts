@@ -106,6 +106,8 @@ export interface Machine<State = unknown, Event extends MachineEvent = MachineEv
   versionOf(state: State): number;
 
   snapshot(state: State): string;
+  /** The same text piece by piece, where it may be long. */
+  snapshotPieces?(state: State): Iterable<string>;
   restore(id: string, definition: unknown, text: string): State;
   definitionOfSnapshot(text: string): string | undefined;
   /**

@@ -4,7 +4,9 @@ import { entityKey } from "../core/entity.ts";
 import { executionMachine } from "../core/execution/machine.ts";
 import type { Machine } from "../core/machine.ts";
 import { messageText } from "../core/message.ts";
+import { contentHash } from "../json/hash.ts";
 import { tallyMachine } from "../simulator/tally.ts";
+import { partsOf, snapshotText } from "../store/snapshot-text.ts";
 import { HandlerError } from "../worker/handler.ts";
 import { TestWorld } from "./test-engine.ts";
 
@@ -76,8 +78,10 @@ describe("events of a newer release", () => {
 });
 
 describe("a snapshot", () => {
+  const machine = executionMachine as unknown as Machine;
+
   test("of another format is ignored, and the events tell the same", async () => {
-    const other = { ...executionMachine, snapshotFormat: 99, snapshot: () => "rubbish" } as unknown as Machine;
+    const other = { ...machine, snapshotFormat: 99, snapshotPieces: () => ["rub", "bish"] };
     const first = world.engine({ snapshotEvents: 2 }, other);
     await world.start(chain, null, "x");
     await world.stop(first);
@@ -89,8 +93,30 @@ describe("a snapshot", () => {
     expect(await world.kinds("x")).not.toContain("quarantined");
   });
 
+  test("that is long is kept in several records, and read again", async () => {
+    // As long as one of 10,000 nodes. Space before a text means nothing.
+    const space = Array.from({ length: 8 }, (_, i) => " ".repeat(400_000 + i));
+    const long: Machine = { ...machine, snapshotPieces: (state) => [...space, machine.snapshot(state)] };
+    const first = world.engine({ snapshotEvents: 2 }, long);
+    const worker = world.worker({ step: () => ({ value: 1 }) });
+    await world.start(chain, null, "x");
+    await world.ended("x");
+    await world.stop(first);
+    await world.stop(worker);
+    const key = entityKey("execution", "x");
+    const { snapshot } = world.memory.data.entities.get(key)!;
+    const hashes = partsOf(snapshot!.text)!;
+    expect(hashes.length).toBeGreaterThan(1);
+    expect(hashes.map((hash) => contentHash(world.memory.data.records.get(key)!.get(hash)!))).toEqual(hashes);
+
+    const text = await snapshotText(world.memory.records, key, snapshot!.text);
+    expect(JSON.parse(text!)).toMatchObject({ version: snapshot!.version });
+    world.memory.data.records.get(key)!.delete(hashes[1]!);
+    expect(await snapshotText(world.memory.records, key, snapshot!.text)).toBe(null);
+  });
+
   test("of our format that cannot be read stops its execution only", async () => {
-    const broken = { ...executionMachine, snapshot: () => '{"definition":1}' } as unknown as Machine;
+    const broken = { ...machine, snapshotPieces: () => ['{"definition":1}'] };
     const first = world.engine({ snapshotEvents: 2 }, broken);
     await world.start(chain, null, "x");
     await world.stop(first);

@@ -1,10 +1,14 @@
 import { contentHash } from "../json/hash.ts";
+import { nameParts } from "../store/snapshot-text.ts";
 import type { BatchBuilder } from "./batch.ts";
 import type { Resident } from "./resident.ts";
 import type { Unshipped } from "./unshipped.ts";
 
-/** A snapshot longer than this is a record of its own. */
+/** A snapshot longer than this is records of its own. */
 const INLINE_SNAPSHOT_CHARS = 256 * 1024;
+
+/** So long is each of them, or a little longer: on its way into a store a text is copied several times. */
+const PART_CHARS = 1024 * 1024;
 
 /** Of a large state, one event is allowed in the tail per this many characters of snapshot. */
 const SNAPSHOT_CHARS_PER_EVENT = 64;
@@ -36,14 +40,26 @@ function list(builder: BatchBuilder, entity: Resident, version: number): void {
 
 function snapshot(builder: BatchBuilder, entity: Resident): void {
   const { machine, state, key } = entity;
-  const text = machine.snapshot(state);
+  const parts = inParts(machine.snapshotPieces?.(state) ?? [machine.snapshot(state)]);
   entity.snapshotVersion = machine.versionOf(state);
-  entity.snapshotChars = text.length;
+  entity.snapshotChars = parts.reduce((sum, { length }) => sum + length, 0);
   const made = { entity: key, version: entity.snapshotVersion, format: machine.snapshotFormat };
-  if (text.length <= INLINE_SNAPSHOT_CHARS) return builder.snapshot({ ...made, text });
-  const hash = contentHash(text);
-  builder.blobs.push({ scope: key, hash, text });
-  builder.snapshot({ ...made, text: `@${hash}` });
+  if (entity.snapshotChars <= INLINE_SNAPSHOT_CHARS) return builder.snapshot({ ...made, text: parts.join("") });
+  const records = parts.map((text) => ({ scope: key, hash: contentHash(text), text }));
+  builder.blobs.push(...records);
+  builder.snapshot({ ...made, text: nameParts(records.map(({ hash }) => hash)) });
+}
+
+function inParts(pieces: Iterable<string>): readonly string[] {
+  const parts: string[] = [];
+  let part = "";
+  for (const piece of pieces) {
+    part += piece;
+    if (part.length < PART_CHARS) continue;
+    parts.push(part);
+    part = "";
+  }
+  return part === "" ? parts : [...parts, part];
 }
 
 /** Lets the part of its journal go that nobody needs any more: what is not in the archive yet, the archive needs. */

@@ -6,6 +6,7 @@ import { standingQuarantine } from "../core/standing-quarantine.ts";
 import { asVersion } from "../core/workflow-version.ts";
 import type { Json } from "../json/json.ts";
 import type { Loaded, LoadRequest, Store } from "../store/contract.ts";
+import { snapshotText } from "../store/snapshot-text.ts";
 import { DefinitionCache, DefinitionUnusable, type StoredDefinitions } from "./definition-cache.ts";
 import { type Quarantine, Resident } from "./resident.ts";
 
@@ -160,7 +161,7 @@ export class Loader {
     const { entity: key, records, wakeAtMs } = loaded;
     const id = entityId(key);
     const snapshot = loaded.snapshot?.format === machine.snapshotFormat ? loaded.snapshot : null;
-    const text = snapshot === null ? null : await this.snapshotText(key, snapshot.text);
+    const text = snapshot === null ? null : await snapshotText(this.store.records, key, snapshot.text);
     if (snapshot !== null && text !== null) {
       const hash = inFold(() => machine.definitionOfSnapshot(text));
       const definition = await this.definition(machine, hash);
@@ -206,13 +207,6 @@ export class Loader {
     // An ended entity with a wake time still has tasks to withdraw: its owner died between the two.
     if (machine.isEnded(state) && wakeAtMs !== null) resident.withdrawing = machine.withdrawn(state);
     return resident;
-  }
-
-  /** A large snapshot is a record of its own; the commit holds only its name. It is a cache: gone, it is not missed. */
-  private async snapshotText(key: string, text: string): Promise<string | null> {
-    if (!text.startsWith("@")) return text;
-    const [stored] = await this.store.records.get([{ scope: key, hash: text.slice(1) }]);
-    return stored ?? null;
   }
 
   private request(key: string): LoadRequest {

@@ -9,6 +9,7 @@ import { buildPlan, type Plan } from "../core/execution/plan.ts";
 import type { Workflow } from "../definition/workflow.ts";
 import type { MemoryStore } from "../drivers/memory/memory-store.ts";
 import { contentHash } from "../json/hash.ts";
+import { partsOf } from "../store/snapshot-text.ts";
 import type { Remains } from "./history.ts";
 import { letterOf } from "./network.ts";
 
@@ -59,8 +60,11 @@ export function remainsOf(memory: MemoryStore, definitions: Readonly<Record<stri
 }
 
 function snapshotText(memory: MemoryStore, entity: string, text: string): string | null {
-  if (!text.startsWith("@")) return text;
-  return memory.data.records.get(entity)?.get(text.slice(1)) ?? null;
+  const hashes = partsOf(text);
+  if (hashes === undefined) return text;
+  const records = memory.data.records.get(entity);
+  const parts = hashes.map((hash) => records?.get(hash));
+  return parts.includes(undefined) ? null : parts.join("");
 }
 
 function fold(entity: string, plan: Plan, events: readonly ExecutionEvent[]): string {

@@ -6,6 +6,7 @@ import { partitionOf } from "../../core/entity.ts";
 import { MillraceError } from "../../errors/millrace-error.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { JournalRecord, Store } from "../../store/contract.ts";
+import { snapshotText } from "../../store/snapshot-text.ts";
 import { MAX_CACHED_CHARS, SLICE_MS } from "../limits.ts";
 import type { Definitions } from "./definitions.ts";
 import { executionKey, isExecutionId } from "./ids.ts";
@@ -200,7 +201,9 @@ export class ExecutionReader {
     const [loaded] = await this.#store.journal.load([request]);
     const { snapshot } = loaded!;
     const text =
-      snapshot?.format === executionMachine.snapshotFormat ? await this.#snapshotText(entity, snapshot.text) : null;
+      snapshot?.format === executionMachine.snapshotFormat
+        ? await snapshotText(this.#store.records, entity, snapshot.text)
+        : null;
     if (text !== null) {
       const plan = await this.#plan(
         id,
@@ -223,13 +226,6 @@ export class ExecutionReader {
       { partition: this.partition(entity), entity, aboveVersion: above },
     ]);
     return loaded!.records;
-  }
-
-  /** A large snapshot is a record of its own. It is a cache: gone, it is not missed. */
-  async #snapshotText(entity: string, text: string): Promise<string | null> {
-    if (!text.startsWith("@")) return text;
-    const [stored] = await this.#store.records.get([{ scope: entity, hash: text.slice(1) }]);
-    return stored ?? null;
   }
 
   async #plan(id: string, hash: string | undefined): Promise<unknown> {

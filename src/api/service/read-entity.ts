@@ -2,6 +2,7 @@ import { entityId, partitionOf } from "../../core/entity.ts";
 import { fold } from "../../core/fold.ts";
 import type { Machine, MachineEvent } from "../../core/machine.ts";
 import type { Store } from "../../store/contract.ts";
+import { snapshotText } from "../../store/snapshot-text.ts";
 
 /** An entity that needs no definition, as anybody can read it: the fold of its journal. undefined if there is none. */
 export async function readEntity<State, Event extends MachineEvent>(
@@ -12,11 +13,8 @@ export async function readEntity<State, Event extends MachineEvent>(
   const partition = partitionOf(entity, store.capabilities.partitionCount);
   const [loaded] = await store.journal.load([{ partition, entity }]);
   const { snapshot } = loaded!;
-  let text = snapshot?.format === machine.snapshotFormat ? snapshot.text : null;
-  if (text?.startsWith("@") === true) {
-    const [stored] = await store.records.get([{ scope: entity, hash: text.slice(1) }]);
-    text = stored ?? null;
-  }
+  const isRead = snapshot?.format === machine.snapshotFormat;
+  const text = isRead ? await snapshotText(store.records, entity, snapshot.text) : null;
   const isWhole = snapshot === null || text !== null;
   const records = isWhole
     ? loaded!.records

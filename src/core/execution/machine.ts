@@ -16,7 +16,7 @@ import { farewell } from "./farewell.ts";
 import { lettersLeft } from "./letters-left.ts";
 import { prepare, taskOf } from "./prepare.ts";
 import { planAtHand, planOf, textOfPlan } from "./shared-plans.ts";
-import { definitionOfSnapshot, restore, snapshot, SNAPSHOT_FORMAT } from "./snapshot.ts";
+import { definitionOfSnapshot, restore, snapshot, SNAPSHOT_FORMAT, snapshotPieces } from "./snapshot.ts";
 import { lastingLists } from "./label-listing.ts";
 import { called, calledOff, callerOf, recovered } from "./recovered.ts";
 import { lastingExamples } from "./review-listing.ts";
@@ -69,6 +69,7 @@ export const executionMachine: Machine<ExecutionState, ExecutionEvent> = {
   header,
   listedAs: (state) => LISTED_AS[state.status],
   snapshot,
+  snapshotPieces,
   restore: (id, definition, text) => restore(id, definition as Plan, text),
   definitionOfSnapshot,
   pastValue,

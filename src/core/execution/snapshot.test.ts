@@ -9,6 +9,17 @@ function restored(state: ExecutionState): ExecutionState {
   return executionMachine.restore("x", state.plan, executionMachine.snapshot(state));
 }
 
+test("a snapshot of many nodes is the same in pieces, whatever their number", () => {
+  for (const count of [1, 999, 1_000, 1_001, 2_000]) {
+    const trial = new Trial(workflow(Array.from({ length: count }, (_, i) => node(`n${i}`)))).begin();
+    for (let unit = 0; unit < count; unit++) trial.state.run(unit);
+    const pieces = [...executionMachine.snapshotPieces!(trial.state)];
+    expect(pieces).toHaveLength(2 + Math.ceil(count / 1_000));
+    expect(executionMachine.snapshot(trial.state)).toBe(pieces.join(""));
+    expect(imprint(restored(trial.state))).toBe(imprint(trial.state));
+  }
+});
+
 describe("a snapshot restored is the fold it was taken of", () => {
   test("at every version of random histories", () => {
     for (let seed = 1; seed <= 60; seed++) {

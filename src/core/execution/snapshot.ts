@@ -13,7 +13,12 @@ import { enqueue, indexWait } from "./units.ts";
 export const SNAPSHOT_FORMAT = 5;
 
 /** What a snapshot holds: the units that were touched, and the order of the lines. All else follows from them. */
-interface SnapshotBody {
+interface SnapshotBody extends Before, Behind {
+  /** Of each run what is not as it was in the beginning. */
+  readonly nodes: readonly (readonly [string, NodeStatus, Partial<NodeRun>])[];
+}
+
+interface Before {
   readonly definition: string;
   readonly version: number;
   readonly generation: number;
@@ -34,8 +39,9 @@ interface SnapshotBody {
   readonly requests: readonly (readonly [string, CommandAnswer])[];
   readonly edits: readonly (readonly [string, JsonObject])[];
   readonly maps: readonly PlacelessMap[];
-  /** Of each run what is not as it was in the beginning. */
-  readonly nodes: readonly (readonly [string, NodeStatus, Partial<NodeRun>])[];
+}
+
+interface Behind {
   readonly failed: readonly string[];
   readonly live: readonly string[];
   readonly ready: readonly (readonly string[])[];
@@ -60,15 +66,34 @@ function withoutPlace(map: MapRun, id: string): PlacelessMap {
   return { ...rest, id };
 }
 
+/** So many runs are a piece of the text. */
+const PIECE_RUNS = 1_000;
+
 export function snapshot(state: ExecutionState): string {
-  const { ids } = state.plan.graph;
-  const name = (unit: number): string => state.nameOf(unit);
-  const nodes: [string, NodeStatus, NodeRun][] = [];
+  return [...snapshotPieces(state)].join("");
+}
+
+/** The text of a snapshot from its beginning to its end: that of a large execution is 30 MB, and whoever stores it need not have it as one. */
+export function* snapshotPieces(state: ExecutionState): Generator<string> {
+  yield `${JSON.stringify(beforeNodes(state)).slice(0, -1)},"nodes":[`;
+  let piece: [string, NodeStatus, NodeRun][] = [];
+  let comma = "";
   for (let unit = 0; unit < state.runs.length; unit++) {
     const run = state.runs[unit];
-    if (run !== undefined) nodes.push([name(unit), state.statusOf(unit), run]);
+    if (run === undefined) continue;
+    piece.push([state.nameOf(unit), state.statusOf(unit), run]);
+    if (piece.length < PIECE_RUNS) continue;
+    yield `${comma}${JSON.stringify(piece).slice(1, -1)}`;
+    piece = [];
+    comma = ",";
   }
-  const body: SnapshotBody = {
+  if (piece.length > 0) yield `${comma}${JSON.stringify(piece).slice(1, -1)}`;
+  yield `],${JSON.stringify(behindNodes(state)).slice(1)}`;
+}
+
+function beforeNodes(state: ExecutionState): Before {
+  const { ids } = state.plan.graph;
+  return {
     definition: state.plan.hash,
     version: state.version,
     generation: state.generation,
@@ -89,7 +114,13 @@ export function snapshot(state: ExecutionState): string {
     requests: [...state.requests],
     edits: [...state.edits].map(([node, { spec }]) => [ids[node]!, spec.config] as const),
     maps: Array.from(state.maps.values(), (map) => withoutPlace(map, ids[map.node]!)),
-    nodes,
+  };
+}
+
+function behindNodes(state: ExecutionState): Behind {
+  const { ids } = state.plan.graph;
+  const name = (unit: number): string => state.nameOf(unit);
+  return {
     failed: state.failed.map(name),
     live: Array.from(state.live, name),
     ready: state.ready.toArrays().map((line) => line.map(name)),
@@ -106,7 +137,6 @@ export function snapshot(state: ExecutionState): string {
       },
     }),
   };
-  return JSON.stringify(body);
 }
 
 export function definitionOfSnapshot(text: string): string {

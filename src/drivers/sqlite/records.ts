@@ -10,6 +10,9 @@ const LASTING_MS = 60_000;
 /** What is in the file may end earlier than what is true by this part of its time; so repeating it costs next to nothing. */
 const SLACK = 1 / 10;
 
+/** Texts that go to the writer at once: every copy on the way is as long as all of a message. */
+const PORTION_CHARS = 2 * 1024 * 1024;
+
 /** Names whose newest version is remembered. */
 const MOST_NEWEST = 1_000;
 
@@ -41,7 +44,9 @@ export class SqliteRecords implements Records {
     const isRefusable = options?.refusable === true;
     if (isRefusable && this.#sqlite.memory.faults.isFull) return "refused";
     try {
-      await this.#sqlite.writer.call("put", columns(records, "scope", "hash", "text"));
+      for (const some of inPortions(records)) {
+        await this.#sqlite.writer.call("put", columns(some, "scope", "hash", "text"));
+      }
       return "stored";
     } catch (error) {
       if (!(error instanceof FileError) || !error.isTrouble) throw error;
@@ -117,4 +122,19 @@ export class SqliteRecords implements Records {
   async registered(): Promise<readonly Registration[]> {
     return this.#volatile.registered();
   }
+}
+
+/** Each is named by what it holds: it is no harm if some are in the file and others are not. */
+function* inPortions(records: readonly StoredRecord[]): Generator<readonly StoredRecord[]> {
+  let from = 0;
+  let chars = 0;
+  for (const [i, { text }] of records.entries()) {
+    if (i > from && chars + text.length > PORTION_CHARS) {
+      yield records.slice(from, i);
+      from = i;
+      chars = 0;
+    }
+    chars += text.length;
+  }
+  if (from < records.length) yield records.slice(from);
 }
