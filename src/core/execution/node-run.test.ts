@@ -33,11 +33,22 @@ test("what is told of a run makes the same again", () => {
 
 test("no field of a run is left out of what is told of it", () => {
   const run = new NodeRun(1);
-  const common = Object.keys(run).filter((field) => field !== "rare");
-  for (const field of common) Reflect.set(run, field, field === "nonces" ? ["n"] : `as ${field}`);
+  const common = Object.keys(run)
+    .filter((field) => field !== "rare")
+    .map((field) => field.replace(/After$/, "AtMs"));
+  for (const [i, field] of common.entries()) Reflect.set(run, field, field === "nonces" ? ["n"] : i + 2);
   // One that is either or not.
   run.answered = true;
   expect(Object.keys(JSON.parse(JSON.stringify(run)) as object).toSorted()).toEqual(common.toSorted());
+});
+
+test("a moment is what it was, whichever a run was told first", () => {
+  for (const atMs of [1_700_000_000_000, 1_800_000_000_000, 1_700_000_000_000.25, 1_600_000_000_001, 0, 17, null]) {
+    const run = new NodeRun(1);
+    [run.queuedAtMs, run.startedAtMs, run.endedAtMs] = [atMs, atMs, atMs];
+    expect([run.queuedAtMs, run.startedAtMs, run.endedAtMs]).toEqual([atMs, atMs, atMs]);
+    expect(NodeRun.from(JSON.parse(JSON.stringify(run)) as Partial<NodeRun>)).toEqual(run);
+  }
 });
 
 test("what a snapshot of an earlier format says in full is read as well", () => {
