@@ -2,6 +2,8 @@
 export interface Endpoint {
   readonly host: string;
   readonly port: number;
+  /** Of its socket in the file system, which is then used in place of both. */
+  readonly path?: string;
   readonly isSecure: boolean;
   readonly user?: string;
   readonly password?: string;
@@ -11,16 +13,22 @@ export interface Endpoint {
 
 const USUAL_PORT = 6379;
 
-/** Of `redis://` or `rediss://`. Throws a TypeError if it is neither. */
+/** Of `redis://` or `rediss://`, or of `unix://` with the path of a socket and `?db=`. Throws a TypeError if it is none of them. */
 export function endpointOf(url: string): Endpoint {
-  const { protocol, hostname, port, username, password, pathname } = new URL(url);
-  if (protocol !== "redis:" && protocol !== "rediss:") throw new TypeError(`${protocol} is not redis: or rediss:`);
-  const database = Number(pathname.slice(1));
-  if (!Number.isInteger(database)) throw new TypeError(`${pathname.slice(1)} is not the number of a database`);
+  // Whoever gives a user has to give a host as well, says the standard; the socket has none.
+  const parsed = new URL(url.replace(/^(unix:\/\/[^/]*)\//, "$1localhost/"));
+  const { protocol, hostname, port, username, password, pathname, searchParams } = parsed;
+  const isPath = protocol === "unix:";
+  if (!isPath && protocol !== "redis:" && protocol !== "rediss:")
+    throw new TypeError(`${protocol} is not redis:, rediss: or unix:`);
+  const number = isPath ? (searchParams.get("db") ?? "") : pathname.slice(1);
+  const database = Number(number);
+  if (!Number.isInteger(database)) throw new TypeError(`${number} is not the number of a database`);
   return {
     // An IPv6 address stands in brackets.
     host: hostname.replace(/^\[(.*)\]$/, "$1") || "localhost",
     port: port === "" ? USUAL_PORT : Number(port),
+    ...(isPath && { path: decodeURIComponent(pathname) }),
     isSecure: protocol === "rediss:",
     ...(username !== "" && { user: decodeURIComponent(username) }),
     ...(password !== "" && { password: decodeURIComponent(password) }),

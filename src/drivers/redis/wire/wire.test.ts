@@ -1,5 +1,8 @@
 import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Endpoint } from "./endpoint.ts";
 import { ErrorReply, ProtocolError, type Reply } from "./reply-reader.ts";
@@ -81,6 +84,21 @@ describe("a connection to a Redis", () => {
     await wire.connect();
     expect(heard).toBe("*3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$2\r\npw\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n");
     expect(wire.isReady).toBe(true);
+  });
+
+  test("a server is reached by the path of its socket", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "millrace-wire-"));
+    const path = join(folder, "redis.sock");
+    const local = createServer().listen(path);
+    try {
+      await once(local, "listening");
+      const wire = wireTo({ ...endpoint, port: 1, path });
+      await wire.connect();
+      expect(wire.isReady).toBe(true);
+    } finally {
+      local.close();
+      await rm(folder, { recursive: true });
+    }
   });
 
   test("who is not let in is told why", async () => {

@@ -30,10 +30,10 @@ export class Wire {
   /** @param hear told what the server says unasked, and whether it was such */
   constructor(endpoint: Endpoint, hear: (reply: Reply) => boolean = () => false) {
     this.#endpoint = endpoint;
-    const { host, port } = endpoint;
+    const { host, port, path } = endpoint;
     this.#socket = endpoint.isSecure
       ? connectSecurely({ host, port, ...(isIP(host) === 0 && { servername: host }) })
-      : connect({ host, port });
+      : connect(path === undefined ? { host, port } : { path });
     this.#socket.setNoDelay(true);
     this.#socket.setKeepAlive(true, KEEP_ALIVE_MS);
     const reader = new ReplyReader((reply) => {
