@@ -101,6 +101,12 @@ describe("a connection to a Redis", () => {
     }
   });
 
+  test("a password without a user is that of the default one", async () => {
+    answer = (socket) => void socket.write("+OK\r\n");
+    await wireTo({ ...endpoint, password: "pw" }).connect();
+    expect(heard).toBe("*3\r\n$4\r\nAUTH\r\n$7\r\ndefault\r\n$2\r\npw\r\n");
+  });
+
   test("who is not let in is told why", async () => {
     answer = (socket) => void socket.write("-WRONGPASS invalid\r\n");
     const wire = wireTo({ ...endpoint, password: "wrong" });

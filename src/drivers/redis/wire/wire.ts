@@ -69,8 +69,9 @@ export class Wire {
     this.#socket.once(isSecure ? "secureConnect" : "connect", resolve);
     await Promise.race([promise, this.ended]);
     const greeting: Promise<unknown>[] = [];
+    // By its name: a server that wants no password of it takes any, and would refuse one without a name.
     if (user !== undefined || password !== undefined)
-      greeting.push(this.send(["AUTH", ...(user === undefined ? [] : [user]), password ?? ""]));
+      greeting.push(this.send(["AUTH", user ?? "default", password ?? ""]));
     if (database !== 0) greeting.push(this.send(["SELECT", String(database)]));
     await Promise.all(greeting);
     if (this.#end !== undefined) throw this.#end;
