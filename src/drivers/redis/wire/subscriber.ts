@@ -6,6 +6,8 @@ import { Wire } from "./wire.ts";
 const PAUSE_MS = 1_000;
 /** Nobody waits longer for a server that says nothing: what is published are hints. */
 const PATIENCE_MS = 1_000;
+/** A server that has not answered for so long is looked for anew. */
+const LOST_MS = 10_000;
 
 /** Hears what others publish, on a connection of its own that is made anew when it has broken. What is said meanwhile is not heard. */
 export class Subscriber {
@@ -45,9 +47,20 @@ export class Subscriber {
   }
 
   async #listenTo(channels: readonly string[]): Promise<void> {
-    const wire = await (this.#connected ??= this.#connect());
-    // Each is confirmed by itself.
-    await Promise.all(channels.map((channel) => wire.send(["SUBSCRIBE", channel])));
+    const patience = new AbortController();
+    void this.#endUnless(patience.signal);
+    try {
+      const wire = await (this.#connected ??= this.#connect());
+      // Each is confirmed by itself.
+      await Promise.all(channels.map((channel) => wire.send(["SUBSCRIBE", channel])));
+    } finally {
+      patience.abort("over");
+    }
+  }
+
+  async #endUnless(answered: AbortSignal): Promise<void> {
+    await this.#host.sleep(LOST_MS, answered);
+    if (!answered.aborted) this.#wire?.end(new Error("no answer in time"));
   }
 
   async #connect(): Promise<Wire> {
@@ -64,9 +77,10 @@ export class Subscriber {
     return wire;
   }
 
+  /** Until the pause is over, the one that broke is the one there is: else whoever comes meanwhile would begin one more of these. */
   async #again(): Promise<void> {
-    this.#connected = undefined;
     await this.#host.sleep(PAUSE_MS, this.#closing.signal);
+    this.#connected = undefined;
     if (this.#closing.signal.aborted || this.#listeners.size === 0) return;
     try {
       await this.#listenTo([...this.#listeners.keys()]);
