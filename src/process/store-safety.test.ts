@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
 import { checkStoreSafety, judgePostgres, judgeRedis } from "./store-safety.ts";
 
@@ -33,8 +33,15 @@ describe("the settings of a store", () => {
   });
 });
 
-test("a Redis that dies while it is asked is one that cannot be reached", async () => {
-  const server = createServer((socket) => socket.destroy());
+const refusals: readonly (readonly [what: string, meet: (socket: Socket) => void])[] = [
+  ["dies while it is asked", (socket) => void socket.destroy()],
+  [
+    "wants a password first",
+    (socket) => void socket.on("data", () => void socket.write("-NOAUTH Authentication required.\r\n")),
+  ],
+];
+test.each(refusals)("a Redis that %s is one that cannot be reached", async (_, meet) => {
+  const server = createServer(meet);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;

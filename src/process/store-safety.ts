@@ -40,9 +40,11 @@ export async function redisFaults(
   settings: Pick<SafetySettings, "redisDurability" | "redisSocketTimeout">,
 ): Promise<readonly Unsafe[]> {
   const { Connection } = await import("../drivers/redis/connection.ts");
+  const { readFacts } = await import("../drivers/redis/server.ts");
   const { ErrorReply } = await import("../drivers/redis/wire/reply-reader.ts");
   const times = { connectMs: settings.redisSocketTimeout * 1_000, commandMs: settings.redisSocketTimeout * 1_000 };
-  const connection = new Connection({ url, host: nodeHost, ...times }, async () => {});
+  // A server that tells us nothing at all does not hide its settings: it has not let us in.
+  const connection = new Connection({ url, host: nodeHost, ...times }, async (line) => void (await readFacts(line)));
   try {
     const line = await connection.line();
     const told = await line.send<readonly string[]>(["CONFIG", "GET", ...JUDGED]);
