@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
@@ -56,6 +57,24 @@ describe.skipIf(disk === undefined)("a disk that is full", () => {
     expect(doctor()).toContain("is made by the first");
     disk!.fill(DISK_MIB * 1024 * 30);
     expect(doctor()).toMatch(/✗ store .*: its disk is full, and nothing new begins\n +fix: make room on it\n/);
+  });
+
+  test("refuses all of a put that may be refused, also one of many messages to the writer", async () => {
+    const folder = join(disk!.folder, "put");
+    const store = await openSqlite({ file: join(folder, "store.db"), host: nodeHost });
+    const records = Array.from({ length: 8 }, (_, i) => ({
+      scope: "s",
+      hash: `h${i}`,
+      text: `${i}`.repeat(3_000_000),
+    }));
+    try {
+      expect(await store.records.put(records, { refusable: true })).toBe("refused");
+      expect(await store.records.get(records)).toEqual(records.map(() => null));
+    } finally {
+      await store.close();
+      // What it has grown to would be missed by the next.
+      await rm(folder, { recursive: true });
+    }
   });
 
   const big = (owner: Owner, seq: number): CommitBatch => {

@@ -44,7 +44,8 @@ export class SqliteRecords implements Records {
     const isRefusable = options?.refusable === true;
     if (isRefusable && this.#sqlite.memory.faults.isFull) return "refused";
     try {
-      for (const some of inPortions(records)) {
+      // What is refused is refused whole: nobody would ever purge a part of it.
+      for (const some of isRefusable ? [records] : inPortions(records)) {
         await this.#sqlite.writer.call("put", columns(some, "scope", "hash", "text"));
       }
       return "stored";
