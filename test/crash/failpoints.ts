@@ -129,7 +129,7 @@ export const FAILPOINTS: readonly Failpoint[] = [
   beforeIt("tasks.afterRestore", [SUPPLY, "owner.restorable.delete(key);", "still.length > 0"], 2, "recovery"),
   beforeIt("blob.beforePut", [COMMITTER, "await this.store.records.put(builder.blobs);"], 2),
   afterIt("blob.afterPut", [COMMITTER, "await this.store.records.put(builder.blobs);"], 2),
-  beforeIt("commit.beforeSend", [COMMITTER, "const outcomes = await this.send(batches);"], 20),
+  beforeIt("commit.beforeSend", [COMMITTER, "const sent = this.send(batches);"], 20),
 
   // ── the thread that writes ────────────────────────────────────────────────────────────────────────────────────
   afterIt("sqlite.afterBegin", [`${FILE}/group-commit.ts`, 'this.#db.run("begin immediate");'], 25),
@@ -168,7 +168,7 @@ export const FAILPOINTS: readonly Failpoint[] = [
     10,
   ),
   afterIt("effects.afterAll", [COMMIT, "watchers.committed(batch);"], 20),
-  afterIt("commit.afterReply", [COMMITTER, "const outcomes = await this.send(batches);"], 20),
+  afterIt("commit.afterReply", [COMMITTER, "const outcomes = await sent;"], 20),
   afterIt("commit.afterSettle", [COMMITTER, "this.tenures.acknowledge(owner);"], 20),
   afterIt(
     "review.decide",

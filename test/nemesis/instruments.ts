@@ -3,7 +3,8 @@ import { ENGINE_TUNING, WITNESS, WORKER_WITNESS } from "../world/instruments.ts"
 import { after, before, type Patch } from "../world/patch.ts";
 
 const COMMITTER = "engine/committer.ts";
-const SEND = "const outcomes = await this.send(batches);";
+const SEND = "const sent = this.send(batches);";
+const ANSWERED = "const outcomes = await sent;";
 
 /** A batch is written down before it is sent, and what is heard of it afterwards: a kill in between loses neither. */
 const ENGINE_WITNESS: readonly Patch[] = [
@@ -13,7 +14,7 @@ const ENGINE_WITNESS: readonly Patch[] = [
     `${WITNESS}.tell({ kind: "engine", name: this.name });`,
   ),
   before(COMMITTER, SEND, `${WITNESS}.sent(batches);`),
-  after(COMMITTER, SEND, `${WITNESS}.acknowledged(batches, outcomes);`),
+  after(COMMITTER, ANSWERED, `${WITNESS}.acknowledged(batches, outcomes);`),
 ];
 
 const RECOVERY = "const [outcome] = await this.store.journal.commit([owner.seal(builder)]);";
