@@ -2,11 +2,12 @@ import { before, type Patch } from "./patch.ts";
 
 export const WITNESS = "globalThis.millraceWitness";
 
-/** What is rare in a short life is made frequent: snapshots, entities that leave memory, more due than one batch takes. */
+/** What is rare in a short life is made frequent: snapshots, entities that leave memory, more due than one batch takes, a second commit under way. */
 export const ENGINE_TUNING: readonly Patch[] = [
   { file: "engine/settings.ts", find: "snapshotEvents: 1_000,", put: "snapshotEvents: 12," },
   { file: "engine/settings.ts", find: "maxResidents: 10_000,", put: "maxResidents: 6," },
   { file: "engine/settings.ts", find: "maxWakes: 200,", put: "maxWakes: 7," },
+  { file: "engine/settings.ts", find: "followEntries: 100,", put: "followEntries: 1," },
 ];
 
 /** What a worker gets, does and hears goes to a file, line by line. */
